@@ -1,0 +1,81 @@
+/* The border between C and Rust: everything the shim calls in Rust (howdah_rs_*) and everything Rust calls in the shim
+ * (howdah_c_*). Rust functions return and never call back into PHP, so no Rust frame lies between a PHP bailout
+ * (longjmp) and its target. Strings are borrowed for the duration of a call unless a comment says otherwise. */
+#ifndef HOWDAH_BRIDGE_H
+#define HOWDAH_BRIDGE_H
+
+#include "wire.h" /* generated from crates/transport/src/wire.rs: WireCall, WireVar, StrRef, HOWDAH_VAR_NAMES(X) */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- C calls Rust ------------------------------------------------------------------------------------------------- */
+
+/* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in shared
+ * memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
+const WireCall *howdah_rs_next_call(void);
+
+/* Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for long:
+ * the body is complete. */
+size_t howdah_rs_read_body(char *buffer, size_t size);
+
+/* The answer's head: begin with the status, add lines "Name: value" (no line end), finish. `interim` heads are 1xx
+ * answers and may be sent several times before the real one. */
+void howdah_rs_head_begin(unsigned status, bool interim);
+void howdah_rs_head_line(const char *line, size_t length);
+void howdah_rs_head_end(void);
+
+/* Adds to the answer's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
+ * (php_handle_aborted_connection). */
+bool howdah_rs_write(const char *data, size_t length);
+
+/* Sends everything written so far to the client now. Returns false when the client has gone. */
+bool howdah_rs_flush(void);
+
+/* The answer is complete for the client; the worker goes on with the call. Idempotent. */
+void howdah_rs_end_response(void);
+
+/* The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
+ * frame from howdah_rs_next_call() is invalid afterwards. */
+void howdah_rs_done(uint64_t peak_memory, bool retire);
+
+/* Writes a line into the server's log with the current call's id; level as in syslog(3), 0 emergency to 7 debug. Works
+ * before the first call too (boot messages). */
+void howdah_rs_log(int level, const char *message, size_t length);
+
+/* --- Rust calls C ------------------------------------------------------------------------------------------------- */
+
+typedef struct howdah_boot {
+    const char *mode;        /* "classic", later "worker", "snapshot", "async" */
+    const char *script;      /* worker script, or "" */
+    const char *boot_script; /* boot file of snapshot mode, or "" */
+    const char *ini_path;    /* php.ini file or directory to use instead of PHP's built-in search, or "" */
+    const char *ini_entries; /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
+    const char *software;    /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
+    unsigned long max_requests; /* calls after which a worker retires; 0 = never */
+} howdah_boot;
+
+/* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings of
+ * `boot` live as long as the process. */
+int howdah_c_startup(const howdah_boot *boot);
+
+/* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids, timers,
+ * signal handlers, crash and stack-dump handlers). */
+void howdah_c_after_fork(void);
+
+/* Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit status; the
+ * caller ends the process with _exit() after howdah_c_shutdown(). */
+int howdah_c_worker_run(void);
+
+/* Ends PHP in this process (module shutdown), in a worker or in the zygote. */
+void howdah_c_shutdown(void);
+
+/* Writes the current PHP stack of this process as text ("#0 /path/file.php:12 function()\n"...) into `buffer`, returns
+ * the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a worker that is
+ * about to be killed. */
+size_t howdah_c_dump_stack(char *buffer, size_t size);
+
+/* PHP's version as a string literal, e.g. "8.2.35". */
+const char *howdah_c_php_version(void);
+
+#endif

@@ -1,0 +1,103 @@
+//! Why a call could not be answered: one table from error to side, status, log level and metric label.
+
+/// Who is responsible for a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The client broke a rule or went away.
+    Client,
+    /// The server is out of some resource or is stopping.
+    Server,
+    /// The PHP process died, hung or could not be started.
+    Worker,
+}
+
+/// What went wrong with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// The pool's waiting queue is full.
+    QueueFull,
+    /// The call waited in the queue longer than the pool allows.
+    QueueTimeout,
+    /// No worker can be started (PHP does not boot, or the script fails at once); the pool is backing off.
+    PoolDown,
+    /// The server is stopping and takes no new calls.
+    Stopping,
+    /// The worker died while it ran the call.
+    WorkerDied,
+    /// The worker sent something that breaks the transport's rules.
+    WorkerBroken,
+    /// The call ran longer than the pool's deadline; its worker was killed.
+    Deadline,
+    /// The request's head does not fit into a lane.
+    HeadTooLarge,
+    /// The client went away before the answer was complete.
+    ClientGone,
+    /// A spool or spill file could not be written or read.
+    Storage,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}{}", kind.label(), detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default())]
+pub struct Fault {
+    /// What went wrong.
+    pub kind: FaultKind,
+    /// What is known beyond the kind, for the log (never shown to clients).
+    pub detail: Option<Box<str>>,
+}
+
+impl Fault {
+    /// A fault with no detail.
+    #[must_use]
+    pub const fn new(kind: FaultKind) -> Self {
+        Self { kind, detail: None }
+    }
+
+    /// A fault with what is known about it.
+    #[must_use]
+    pub fn with(kind: FaultKind, detail: impl Into<Box<str>>) -> Self {
+        Self { kind, detail: Some(detail.into()) }
+    }
+}
+
+impl FaultKind {
+    /// The one table: side, HTTP status, `Retry-After` in seconds (if clients should retry), metric label.
+    const fn row(self) -> (Side, u16, Option<u32>, &'static str) {
+        match self {
+            Self::QueueFull => (Side::Server, 503, Some(1), "queue_full"),
+            Self::QueueTimeout => (Side::Server, 503, Some(1), "queue_timeout"),
+            Self::PoolDown => (Side::Worker, 503, Some(5), "pool_down"),
+            Self::Stopping => (Side::Server, 503, Some(1), "stopping"),
+            Self::WorkerDied => (Side::Worker, 502, None, "worker_died"),
+            Self::WorkerBroken => (Side::Worker, 502, None, "worker_broken"),
+            Self::Deadline => (Side::Worker, 504, None, "deadline"),
+            Self::HeadTooLarge => (Side::Client, 431, None, "head_too_large"),
+            Self::ClientGone => (Side::Client, 499, None, "client_gone"),
+            Self::Storage => (Side::Server, 500, None, "storage"),
+        }
+    }
+
+    /// Who is responsible.
+    #[must_use]
+    pub const fn side(self) -> Side {
+        self.row().0
+    }
+
+    /// The HTTP status that answers this fault while nothing has been sent.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        self.row().1
+    }
+
+    /// The value of `Retry-After` in seconds, where clients should come back.
+    #[must_use]
+    pub const fn retry_after(self) -> Option<u32> {
+        self.row().2
+    }
+
+    /// The name used in metrics and logs.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().3
+    }
+}

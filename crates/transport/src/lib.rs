@@ -1,0 +1,2 @@
+//! Shared-memory lanes.
+pub mod wire;

@@ -1,0 +1,322 @@
+//! The wire layout, defined once: how a call looks in the request ring and which frames come back.
+//!
+//! Both ends run on one machine and are built from this file, so numbers are native-endian and structures are
+//! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from here
+//! (`header.rs`) and compared in a test. Everything refers by offset, never by pointer. The worker trusts what the server
+//! wrote; the server checks every number that comes from the worker.
+
+/// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
+pub const WIRE_VERSION: u32 = 1;
+
+/// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StrRef {
+    /// Offset from the start of the string area.
+    pub off: u32,
+    /// Length in bytes, without the NUL.
+    pub len: u32,
+}
+
+/// One variable of a call, as it will appear in `$_SERVER`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WireVar {
+    /// `VarName` as a number, or 0 for a name that is spelled out in `name`.
+    pub name_id: u32,
+    /// The name, when `name_id` is 0.
+    pub name: StrRef,
+    /// The value.
+    pub value: StrRef,
+}
+
+/// The call expects no body in its answer (HEAD).
+pub const CALL_HEAD_ONLY: u32 = 1;
+/// The request's body follows the strings in the frame.
+pub const CALL_BODY_INLINE: u32 = 2;
+/// The request's body comes as a file descriptor over the worker's control socket.
+pub const CALL_BODY_FD: u32 = 4;
+
+/// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WireCall {
+    /// The call's number on its lane; set by the server when the call is put there.
+    pub number: u64,
+    /// The request's id in logs.
+    pub id: u64,
+    /// When the request arrived, microseconds since the Unix epoch.
+    pub received_unix_us: u64,
+    /// Length of the whole request body in bytes.
+    pub body_len: u64,
+    /// `CALL_*` bits.
+    pub flags: u32,
+    /// HTTP version × 1000: 1000, 1001, 2000, 3000.
+    pub proto: u32,
+    /// How many `WireVar` follow.
+    pub n_vars: u32,
+    /// Length of the string area in bytes.
+    pub strings_len: u32,
+    /// The request method.
+    pub method: StrRef,
+    /// The script's path in the file system.
+    pub script: StrRef,
+    /// The request target as the client sent it (`REQUEST_URI`).
+    pub uri: StrRef,
+    /// The query string, without `?`.
+    pub query: StrRef,
+    /// `Content-Type`, empty when absent.
+    pub content_type: StrRef,
+    /// `Cookie`, empty when absent.
+    pub cookie: StrRef,
+    /// `Authorization`, empty when absent.
+    pub authorization: StrRef,
+}
+
+/// What a frame in the response ring carries.
+#[repr(u16)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// Filler up to the ring's end; skipped.
+    Pad = 0,
+    /// A call (server → worker).
+    Call = 1,
+    /// Stop after this (server → worker).
+    Stop = 2,
+    /// Part of the answer's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all but the last part.
+    Head = 16,
+    /// Part of the answer's body.
+    Body = 17,
+    /// The answer is complete for the client; the worker may go on working (`fastcgi_finish_request`).
+    End = 18,
+    /// The worker is free for the next call; payload `WireDone`.
+    Done = 19,
+    /// A line for the log: one byte level (syslog 0–7), then the text.
+    Log = 20,
+    /// An interim answer (1xx), laid out like `Head`.
+    Interim = 21,
+    /// The worker has booted and waits for its first call.
+    Ready = 22,
+}
+
+impl FrameKind {
+    /// The kind a number from the ring stands for.
+    #[must_use]
+    pub const fn from_u16(n: u16) -> Option<Self> {
+        Some(match n {
+            0 => Self::Pad,
+            1 => Self::Call,
+            2 => Self::Stop,
+            16 => Self::Head,
+            17 => Self::Body,
+            18 => Self::End,
+            19 => Self::Done,
+            20 => Self::Log,
+            21 => Self::Interim,
+            22 => Self::Ready,
+            _ => return None,
+        })
+    }
+}
+
+/// On `Head`: another part follows.
+pub const FLAG_MORE: u16 = 1;
+/// On `Body`: PHP asked that everything up to here reach the client now.
+pub const FLAG_FLUSH: u16 = 2;
+
+/// Payload of `FrameKind::Done`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WireDone {
+    /// Nanoseconds the worker spent on the call.
+    pub php_ns: u64,
+    /// Peak memory in bytes.
+    pub peak_memory: u64,
+    /// `DONE_*` bits.
+    pub flags: u32,
+    /// Reserved, 0.
+    pub reserved: u32,
+}
+
+/// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).
+pub const DONE_RETIRE: u32 = 1;
+
+macro_rules! var_names {
+    ($($name:ident)*) => {
+        /// Variable names that travel as a number; the worker keeps an interned string for each.
+        #[allow(non_camel_case_types, missing_docs, clippy::upper_case_acronyms)]
+        #[repr(u32)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum VarName { #[doc(hidden)] CUSTOM = 0, $($name),* }
+
+        /// The names in the order of their numbers, starting with number 1.
+        pub const VAR_NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+var_names! {
+    QUERY_STRING REQUEST_METHOD CONTENT_TYPE CONTENT_LENGTH SCRIPT_NAME REQUEST_URI DOCUMENT_URI DOCUMENT_ROOT
+    SERVER_PROTOCOL REQUEST_SCHEME HTTPS GATEWAY_INTERFACE SERVER_SOFTWARE REMOTE_ADDR REMOTE_PORT REMOTE_USER
+    SERVER_ADDR SERVER_PORT SERVER_NAME REDIRECT_STATUS SCRIPT_FILENAME PATH_INFO PATH_TRANSLATED ORIG_PATH_INFO
+    AUTH_TYPE REMOTE_HOST REMOTE_IDENT REQUEST_ID UNIQUE_ID SSL_PROTOCOL SSL_CIPHER
+    HTTP_HOST HTTP_USER_AGENT HTTP_ACCEPT HTTP_ACCEPT_ENCODING HTTP_ACCEPT_LANGUAGE HTTP_ACCEPT_CHARSET
+    HTTP_CONNECTION HTTP_COOKIE HTTP_REFERER HTTP_ORIGIN HTTP_AUTHORIZATION HTTP_CACHE_CONTROL HTTP_PRAGMA
+    HTTP_CONTENT_TYPE HTTP_CONTENT_LENGTH HTTP_UPGRADE_INSECURE_REQUESTS HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE
+    HTTP_IF_MATCH HTTP_IF_UNMODIFIED_SINCE HTTP_IF_RANGE HTTP_RANGE HTTP_X_REQUESTED_WITH HTTP_X_FORWARDED_FOR
+    HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA
+    HTTP_DNT HTTP_TE HTTP_UPGRADE HTTP_SEC_FETCH_DEST HTTP_SEC_FETCH_MODE HTTP_SEC_FETCH_SITE HTTP_SEC_FETCH_USER
+    HTTP_SEC_CH_UA HTTP_SEC_CH_UA_MOBILE HTTP_SEC_CH_UA_PLATFORM HTTP_PRIORITY HTTP_EXPECT HTTP_TRANSFER_ENCODING
+    HTTP_X_CSRF_TOKEN HTTP_X_REQUEST_ID HTTP_TRACEPARENT HTTP_LAST_EVENT_ID
+}
+
+/// A call in wire form: copied into a lane when a worker gets it, kept until it can no longer be repeated.
+#[derive(Debug, Clone, Default)]
+pub struct EncodedCall {
+    pub(crate) head: WireCall,
+    pub(crate) vars: Vec<WireVar>,
+    pub(crate) strings: Vec<u8>,
+}
+
+impl EncodedCall {
+    /// Bytes the call needs in a ring, without a body.
+    #[must_use]
+    pub fn wire_len(&self) -> usize {
+        size_of::<WireCall>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
+    }
+
+    /// The script's path in the file system.
+    #[must_use]
+    pub fn script(&self) -> &[u8] {
+        self.text(self.head.script)
+    }
+
+    /// The bytes behind a reference this call's builder returned.
+    #[must_use]
+    pub fn text(&self, r: StrRef) -> &[u8] {
+        self.strings.get(r.off as usize..(r.off + r.len) as usize).unwrap_or_default()
+    }
+
+    /// All variables in order, for tests and logs.
+    pub fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.vars.iter().map(|var| {
+            let name = match var.name_id.checked_sub(1).and_then(|i| VAR_NAMES.get(i as usize)) {
+                Some(known) => known.as_bytes(),
+                None => self.text(var.name),
+            };
+            (name, self.text(var.value))
+        })
+    }
+}
+
+/// Builds an `EncodedCall`.
+///
+/// Values go in once: `var` returns where the bytes lie, and the setters (`script`, `query`, …) take that place, so that
+/// `SCRIPT_FILENAME` and the script to run share their bytes.
+#[derive(Debug, Default)]
+pub struct CallBuilder {
+    call: EncodedCall,
+}
+
+impl CallBuilder {
+    /// A call with the request's id, protocol version × 1000 and time of arrival (microseconds since the epoch).
+    #[must_use]
+    pub fn new(id: u64, proto: u32, received_unix_us: u64) -> Self {
+        let head = WireCall { id, proto, received_unix_us, ..WireCall::default() };
+        Self { call: EncodedCall { head, vars: Vec::with_capacity(40), strings: Vec::with_capacity(1536) } }
+    }
+
+    /// Adds bytes that are not a variable.
+    pub fn text(&mut self, value: &[u8]) -> StrRef {
+        self.text_parts(&[value])
+    }
+
+    fn text_parts(&mut self, parts: &[&[u8]]) -> StrRef {
+        let off = self.call.strings.len() as u32;
+        for part in parts {
+            self.call.strings.extend_from_slice(part);
+        }
+        let len = self.call.strings.len() as u32 - off;
+        self.call.strings.push(0);
+        StrRef { off, len }
+    }
+
+    /// Adds a variable with a known name.
+    pub fn var(&mut self, name: VarName, value: &[u8]) -> StrRef {
+        let value = self.text(value);
+        self.var_at(name, value);
+        value
+    }
+
+    /// Adds a variable with a known name whose value is in the call already.
+    pub fn var_at(&mut self, name: VarName, value: StrRef) {
+        self.call.vars.push(WireVar { name_id: name as u32, name: StrRef::default(), value });
+    }
+
+    /// Adds a variable with a known name, its value given in parts.
+    pub fn var_parts(&mut self, name: VarName, parts: &[&[u8]]) -> StrRef {
+        let value = self.text_parts(parts);
+        self.var_at(name, value);
+        value
+    }
+
+    /// Adds a variable with any name.
+    pub fn custom_var(&mut self, name: &[u8], value: &[u8]) -> StrRef {
+        let name = self.text(name);
+        let value = self.text(value);
+        self.call.vars.push(WireVar { name_id: 0, name, value });
+        value
+    }
+
+    /// Sets the method; HEAD calls get no body.
+    pub fn method(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.method = at;
+        if self.call.text(at) == b"HEAD" {
+            self.call.head.flags |= CALL_HEAD_ONLY;
+        }
+        self
+    }
+
+    /// Sets the script to run.
+    pub fn script(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.script = at;
+        self
+    }
+
+    /// Sets the request target.
+    pub fn uri(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.uri = at;
+        self
+    }
+
+    /// Sets the query string.
+    pub fn query(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.query = at;
+        self
+    }
+
+    /// Sets the body's media type.
+    pub fn content_type(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.content_type = at;
+        self
+    }
+
+    /// Sets the cookies.
+    pub fn cookie(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.cookie = at;
+        self
+    }
+
+    /// Sets the `Authorization` header from which PHP fills `PHP_AUTH_*`.
+    pub fn authorization(&mut self, at: StrRef) -> &mut Self {
+        self.call.head.authorization = at;
+        self
+    }
+
+    /// The finished call. The caller sets the body's length through `Call::body`.
+    #[must_use]
+    pub fn finish(mut self) -> EncodedCall {
+        self.call.head.n_vars = self.call.vars.len() as u32;
+        self.call.head.strings_len = self.call.strings.len() as u32;
+        self.call
+    }
+}
