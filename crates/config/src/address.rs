@@ -1,0 +1,105 @@
+//! Addresses: where to listen, and which peers are trusted as proxies.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// An address to listen on or to connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ListenAddr {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl Default for ListenAddr {
+    fn default() -> Self {
+        Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080))
+    }
+}
+
+impl FromStr for ListenAddr {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(()) } else { Ok(Self::Unix(PathBuf::from(path))) };
+        }
+        if let Some(port) = text.strip_prefix(':') {
+            let port = port.parse().map_err(|_| ())?;
+            return Ok(Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)));
+        }
+        if let Some(port) = text.strip_prefix("localhost:") {
+            let port = port.parse().map_err(|_| ())?;
+            return Ok(Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
+        }
+        text.parse().map(Self::Tcp).map_err(|_| ())
+    }
+}
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addr) => addr.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A peer whose `Forwarded` and `X-Forwarded-*` fields are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrustedProxy {
+    /// Every peer on a Unix socket.
+    Unix,
+    /// Every peer in a network: its address and the number of leading bits that count.
+    Net(IpAddr, u8),
+}
+
+impl TrustedProxy {
+    /// Whether a peer with this address is meant. A v4 address mapped into v6 counts as the v4 address.
+    #[must_use]
+    pub fn contains(&self, peer: IpAddr) -> bool {
+        match (self, peer.to_canonical()) {
+            (Self::Unix, _) => false,
+            (Self::Net(IpAddr::V4(net), bits), IpAddr::V4(peer)) => {
+                let shift = 32 - u32::from(*bits).min(32);
+                u64::from(u32::from(*net)) >> shift == u64::from(u32::from(peer)) >> shift
+            }
+            (Self::Net(IpAddr::V6(net), bits), IpAddr::V6(peer)) => {
+                let shift = 128 - u32::from(*bits).min(128);
+                shift == 128 || u128::from(*net) >> shift == u128::from(peer) >> shift
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for TrustedProxy {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text == "unix" {
+            return Ok(Self::Unix);
+        }
+        let (addr, bits) = match text.split_once('/') {
+            Some((addr, bits)) => (addr, Some(bits.parse::<u8>().map_err(|_| ())?)),
+            None => (text, None),
+        };
+        let addr: IpAddr = addr.parse().map_err(|_| ())?;
+        let most = if addr.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(most);
+        if bits > most { Err(()) } else { Ok(Self::Net(addr, bits)) }
+    }
+}
+
+impl fmt::Display for TrustedProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix => f.write_str("unix"),
+            Self::Net(addr, bits) if *bits == if addr.is_ipv4() { 32 } else { 128 } => addr.fmt(f),
+            Self::Net(addr, bits) => write!(f, "{addr}/{bits}"),
+        }
+    }
+}

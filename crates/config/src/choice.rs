@@ -1,0 +1,138 @@
+//! Settings that are one word out of a few.
+
+use std::path::PathBuf;
+
+/// An enum whose variants are written as fixed words.
+macro_rules! choice {
+    (
+        $(#[doc = $edoc:literal])+
+        $name:ident, default $default:ident {
+            $( $(#[doc = $doc:literal])+ $variant:ident = $word:literal, )+
+        }
+    ) => {
+        $(#[doc = $edoc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $( $(#[doc = $doc])+ $variant, )+ }
+
+        impl $name {
+            /// Every word, in order.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word that stands for this choice.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $( Self::$variant => $word, )+ }
+            }
+
+            /// The choice that a word stands for.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $( $word => Some(Self::$variant), )+ _ => None }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self { Self::$default }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.word()) }
+        }
+    };
+}
+
+choice! {
+    /// What of PHP's state lives on between two requests of a worker.
+    Mode, default Classic {
+        /// Nothing: a full PHP request each time.
+        Classic = "classic",
+        /// Everything: the script loops over requests.
+        Worker = "worker",
+        /// The state after boot, put back after each request.
+        Snapshot = "snapshot",
+        /// Everything, with several requests at once in one process.
+        Async = "async",
+    }
+}
+
+choice! {
+    /// Which symbolic links static files may be reached through.
+    Symlinks, default Inside {
+        /// Those whose target stays under the root.
+        Inside = "inside",
+        /// All.
+        Always = "always",
+        /// None (the root itself may be one).
+        Never = "never",
+    }
+}
+
+choice! {
+    /// A coding that replies are compressed with.
+    Algorithm, default Gzip {
+        /// Zstandard.
+        Zstd = "zstd",
+        /// Brotli.
+        Brotli = "br",
+        /// Gzip.
+        Gzip = "gzip",
+    }
+}
+
+choice! {
+    /// How much the log says.
+    LogLevel, default Info {
+        /// What needs a person now.
+        Error = "error",
+        /// And what is probably wrong.
+        Warn = "warn",
+        /// And what happens rarely: start, stop, reload.
+        Info = "info",
+        /// And what helps to find a fault.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// How lines of the error log are written.
+    LogFormat, default Text {
+        /// One line of text per event.
+        Text = "text",
+        /// One JSON object per event.
+        Json = "json",
+    }
+}
+
+choice! {
+    /// How lines of the access log are written.
+    AccessFormat, default Combined {
+        /// The combined format of web servers, with Howdah's fields after it.
+        Combined = "combined",
+        /// One JSON object per request.
+        Json = "json",
+    }
+}
+
+/// Where the error log goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LogTarget {
+    /// The standard error stream.
+    #[default]
+    Stderr,
+    /// A file, opened for appending.
+    File(PathBuf),
+}
+
+/// Where the access log goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum AccessTarget {
+    /// Nowhere: no access log.
+    #[default]
+    Off,
+    /// The standard output stream.
+    Stdout,
+    /// A file, opened for appending.
+    File(PathBuf),
+}

@@ -1,0 +1,128 @@
+//! `howdah.toml` as a tree in which every key and value knows its line.
+
+use toml::de::{DeTable, DeValue};
+
+/// A value and the line it begins on (from 1).
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    /// The value.
+    pub(crate) tree: Tree,
+    /// The line.
+    pub(crate) line: usize,
+}
+
+/// What a value is.
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Float(f64),
+    /// True or false.
+    Bool(bool),
+    /// A date or time, which no setting is.
+    Date,
+    /// A list.
+    List(Vec<Node>),
+    /// A table, in the order of the file.
+    Table(Vec<Entry>),
+}
+
+/// A key of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// The key.
+    pub(crate) key: String,
+    /// The line the key stands on.
+    pub(crate) line: usize,
+    /// Its value.
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// A text that comes from no file.
+    pub(crate) fn text(text: &str) -> Self {
+        Self { tree: Tree::Text(text.to_owned()), line: 0 }
+    }
+
+    /// The value of a literal written as in `howdah.toml`.
+    pub(crate) fn from_literal(literal: &str) -> Option<Self> {
+        let document = parse(&format!("x = {literal}")).ok()?;
+        match document.tree {
+            Tree::Table(entries) => entries.into_iter().next().map(|entry| entry.node),
+            _ => None,
+        }
+    }
+
+    /// What the value is, in words.
+    pub(crate) fn describe(&self) -> String {
+        match &self.tree {
+            Tree::Text(text) => crate::value::quoted(text),
+            Tree::Integer(number) => number.to_string(),
+            Tree::Float(number) => number.to_string(),
+            Tree::Bool(flag) => flag.to_string(),
+            Tree::Date => "a date".to_owned(),
+            Tree::List(_) => "a list".to_owned(),
+            Tree::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+/// Parses a document; on failure gives the lines and messages of every syntax error found.
+pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        let lines = Lines::new(text);
+        return Ok(Node { tree: lines.table(table.get_ref()), line: 1 });
+    }
+    let lines = Lines::new(text);
+    let line_of = |error: &toml::de::Error| lines.line(error.span().map_or(0, |span| span.start));
+    Err(errors.iter().map(|error| (line_of(error), error.message().to_owned())).collect())
+}
+
+/// Where each line of a text begins.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.0.partition_point(|&start| start <= offset)
+    }
+
+    fn table(&self, table: &DeTable<'_>) -> Tree {
+        let mut entries: Vec<Entry> = table
+            .iter()
+            .map(|(key, value)| Entry {
+                key: key.get_ref().to_string(),
+                line: self.line(key.span().start),
+                node: Node { tree: self.tree(value.get_ref()), line: self.line(value.span().start) },
+            })
+            .collect();
+        entries.sort_by_key(|entry| entry.line);
+        Tree::Table(entries)
+    }
+
+    fn tree(&self, value: &DeValue<'_>) -> Tree {
+        match value {
+            DeValue::String(text) => Tree::Text(text.to_string()),
+            DeValue::Integer(number) => {
+                i64::from_str_radix(number.as_str(), number.radix()).map_or(Tree::Date, Tree::Integer)
+            }
+            DeValue::Float(number) => number.as_str().parse().map_or(Tree::Date, Tree::Float),
+            DeValue::Boolean(flag) => Tree::Bool(*flag),
+            DeValue::Datetime(_) => Tree::Date,
+            DeValue::Array(items) => Tree::List(
+                items
+                    .iter()
+                    .map(|item| Node { tree: self.tree(item.get_ref()), line: self.line(item.span().start) })
+                    .collect(),
+            ),
+            DeValue::Table(table) => self.table(table),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The settings that the program uses: the server as a whole, pools, routes. Final: everything is resolved and checked
+//! before anyone reads it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::address::ListenAddr;
+use crate::choice::Mode;
+use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::table::settings;
+use crate::value::{ByteSize, PathPattern, WorkerRange};
+
+settings! {
+    /// All settings of a server.
+    pub struct Settings at "" {
+        /// The directory that is served. An absolute path once loaded.
+        root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
+        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`.
+        listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
+            example(r#"[":80", "unix:/run/howdah.sock"]"#);
+        /// Where `howdah status`, `reload` and `stop` reach the server: `unix:PATH` or `ADDR:PORT`.
+        ///
+        /// Whoever can connect there can stop the server, so prefer a Unix socket.
+        admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
+            auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
+        /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`.
+        threads: usize = "the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
+        /// How long a stop waits for the requests that still run.
+        grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
+        /// File names tried in turn where the path is a directory.
+        index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
+        /// The script under the root that runs where no file matches the path; `""` for none (404 then).
+        front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
+    }
+    plus {
+        /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
+        pools: Vec<PoolSettings> = vec![PoolSettings::default()];
+        /// Which paths go to which pool; the first match wins.
+        routes: Vec<Route> = Vec::new();
+        /// Section `[http]`.
+        http: HttpSettings = HttpSettings::default();
+        /// Section `[static]`.
+        static_files: StaticSettings = StaticSettings::default();
+        /// Section `[compression]`.
+        compression: CompressionSettings = CompressionSettings::default();
+        /// Section `[log]`.
+        log: LogSettings = LogSettings::default();
+    }
+}
+
+settings! {
+    /// One pool of PHP workers. At the top level of `howdah.toml` these settings are the default pool's; a section
+    /// `[pool.NAME]` makes another pool and inherits from there.
+    pub struct PoolSettings at "" {
+        /// What lives on between two requests of a worker: nothing (`classic`), everything (`worker`), the state
+        /// after boot (`snapshot`), or everything with several requests at once (`async`).
+        mode: Mode = r#""classic""# flag("mode") example(r#""worker""#);
+        /// The PHP script that workers run in the modes other than classic.
+        script: Option<PathBuf> = r#""""# flag("script") example(r#""worker.php""#);
+        /// A PHP file that is run once before the first request (its state is kept in the snapshot).
+        boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
+        /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
+        workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
+        /// How many requests one worker runs at once, in mode `async`.
+        concurrency: u32 = "100" in(1, 100000) flag("concurrency") example("500");
+        /// The longest time that a request may run in PHP; then the client gets 504 and the worker is replaced. 0 for none.
+        deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        /// The largest number of requests that wait for a worker; further ones get 503.
+        queue: usize = "1024" in(0, 1000000) flag("queue") example("256");
+        /// The longest time that a request waits for a worker; then the client gets 503.
+        queue_timeout: Duration = r#""30s""# example(r#""5s""#);
+        /// A worker is replaced after this many requests; 0 for never.
+        max_requests: u64 = "0" flag("max-requests") example("10000");
+        /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.
+        max_memory: Option<ByteSize> = "0" example(r#""256M""#);
+        /// The longest time that PHP may take to start, boot script included.
+        boot_timeout: Duration = r#""60s""# example(r#""10s""#);
+        /// Paths that are requested from each new worker before it takes work.
+        warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
+        /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
+        watch: Vec<String> = "[]" example(r#"["src/**/*.php"]"#);
+    }
+    plus {
+        /// The pool's name.
+        name: String = DEFAULT_POOL.to_owned();
+        /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
+        php: PhpSettings = PhpSettings::default();
+    }
+}
+
+settings! {
+    /// The PHP that a pool runs.
+    pub struct PhpSettings at "php" {
+        /// The `howdah-php` to run; build one per PHP version.
+        binary: PathBuf = "`howdah-php` beside the `howdah` program, else in `PATH`" auto(default_binary) flag("php")
+            example(r#""/usr/lib/howdah/howdah-php8.2""#);
+        /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
+        config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
+        /// Values over those of `php.ini`.
+        ini: BTreeMap<String, String> = "{}" example(r#"{ memory_limit = "256M", display_errors = false }"#);
+        /// Environment variables for PHP.
+        env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
+        /// Start PHP without the variables of the server's own environment.
+        clear_env: bool = "false" example("true");
+    }
+    plus {}
+}
+
+/// Which paths go to which pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The paths.
+    pub pattern: PathPattern,
+    /// The pool's name, which exists.
+    pub pool: String,
+}
+
+/// The name of the pool that is always there.
+pub const DEFAULT_POOL: &str = "default";
+
+impl Settings {
+    /// The pool with this name.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&PoolSettings> {
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The position in `pools` of the pool for a request path.
+    #[must_use]
+    pub fn pool_for(&self, path: &[u8]) -> usize {
+        let route = self.routes.iter().find(|route| route.pattern.matches(path));
+        route.and_then(|route| self.pools.iter().position(|pool| pool.name == route.pool)).unwrap_or(0)
+    }
+}
+
+fn default_root() -> PathBuf {
+    PathBuf::from(".")
+}
+
+fn default_admin() -> ListenAddr {
+    ListenAddr::Unix(std::env::temp_dir().join("howdah.sock"))
+}
+
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(64)
+}
+
+fn default_workers() -> WorkerRange {
+    let workers = u32::try_from(default_threads()).unwrap_or(1).saturating_mul(2);
+    WorkerRange { min: workers, max: workers }
+}
+
+fn default_binary() -> PathBuf {
+    PathBuf::from("howdah-php")
+}

@@ -1,0 +1,111 @@
+//! The settings of the HTTP front: protocol limits, static files, compression, and the logs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::address::TrustedProxy;
+use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Symlinks};
+use crate::table::settings;
+use crate::value::ByteSize;
+
+settings! {
+    /// Protocol, limits and timeouts of the HTTP front.
+    pub struct HttpSettings at "http" {
+        /// The longest time from a connection's first byte of a request to the end of its header; then 408.
+        header_timeout: Duration = r#""10s""# example(r#""5s""#);
+        /// The longest pause between two reads of a request body; then 408.
+        body_timeout: Duration = r#""60s""# example(r#""20s""#);
+        /// The longest time without progress while a reply is written; then the connection is closed.
+        write_timeout: Duration = r#""60s""# example(r#""20s""#);
+        /// How long a connection is kept open without a request.
+        idle_timeout: Duration = r#""75s""# example(r#""15s""#);
+        /// The largest request header, all fields together; above it 431.
+        max_header_bytes: ByteSize = r#""64K""# example(r#""16K""#);
+        /// The longest request target; above it 414.
+        max_uri: ByteSize = r#""16K""# example(r#""8K""#);
+        /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well.
+        max_body: ByteSize = r#""128M""# flag("max-body") example(r#""1G""#);
+        /// A request body up to this size is kept in memory; a larger one goes to a temporary file.
+        body_memory: ByteSize = r#""256K""# example(r#""1M""#);
+        /// How much of one reply is kept in memory for a slow reader; the rest goes to a temporary file.
+        reply_memory: ByteSize = r#""1M""# example(r#""4M""#);
+        /// The directory for temporary files; `""` for the system's.
+        temp_dir: Option<PathBuf> = r#""""# example(r#""/var/tmp/howdah""#);
+        /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed: addresses, networks, `"unix"`.
+        trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);
+        /// Speak HTTP/2 without TLS too (clients that know it, or upgrade to it).
+        h2: bool = "true" example("false");
+        /// The largest number of open connections; 0 for no limit.
+        max_connections: usize = "0" example("10000");
+        /// The value of the `Server` field; `""` for none.
+        server_header: Option<String> = r#""Howdah""# example(r#""""#);
+        /// The reply field that carries the request's id; `""` for none.
+        request_id_header: Option<String> = r#""""# example(r#""X-Request-Id""#);
+    }
+    plus {}
+}
+
+settings! {
+    /// Files that are sent without PHP.
+    pub struct StaticSettings at "static" {
+        /// Send static files at all.
+        enabled: bool = "true" example("false");
+        /// Send `FILE.br`, `FILE.zst` or `FILE.gz` in a file's place to clients that take it.
+        precompressed: bool = "true" example("false");
+        /// Send files whose path has a part that starts with a dot (`.well-known` is always sent).
+        dotfiles: bool = "false" example("true");
+        /// The value of `Cache-Control` on static files; `""` for none.
+        cache_control: Option<String> = r#""""# example(r#""public, max-age=3600""#);
+        /// How many files are kept open for reuse.
+        open_files: usize = "1024" in(0, 1000000) example("256");
+        /// Which symbolic links are followed: those that stay `inside` the root, `always` or `never`. The root itself may be one.
+        follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
+        /// Media types by file name extension, over the built-in list.
+        mime: BTreeMap<String, String> = "{}" example(r#"{ webmanifest = "application/manifest+json" }"#);
+    }
+    plus {}
+}
+
+settings! {
+    /// Compression of replies while they are sent.
+    pub struct CompressionSettings at "compression" {
+        /// Compress at all.
+        enabled: bool = "true" flag("compression") example("false");
+        /// Codings in order of preference where the client takes several equally.
+        algorithms: Vec<Algorithm> = r#"["zstd", "br", "gzip"]"# example(r#"["gzip"]"#);
+        /// Media types to compress; `TYPE/*` stands for all of a kind.
+        types: Vec<String> = r#"["text/*", "application/json", "application/ld+json", "application/geo+json", "application/manifest+json", "application/problem+json", "application/vnd.api+json", "application/javascript", "application/x-javascript", "application/xml", "application/xhtml+xml", "application/rss+xml", "application/atom+xml", "application/soap+xml", "application/wasm", "application/vnd.ms-fontobject", "font/ttf", "font/otf", "font/collection", "image/svg+xml", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon"]"#
+            example(r#"["text/*", "application/json"]"#);
+        /// The smallest body to compress.
+        min_size: ByteSize = r#""1K""# example(r#""256""#);
+        /// Gzip's level.
+        gzip_level: u32 = "5" in(1, 9) example("6");
+        /// Brotli's quality.
+        brotli_level: u32 = "4" in(0, 11) example("5");
+        /// Zstandard's level.
+        zstd_level: u32 = "3" in(1, 19) example("6");
+        /// Memory for compressed bodies that may be sent again, found by their content; 0 for none.
+        cache: ByteSize = r#""16M""# example(r#""64M""#);
+        /// Compress a sample of a body first, and leave the body alone where that gains too little.
+        sample: bool = "true" example("false");
+    }
+    plus {}
+}
+
+settings! {
+    /// The error log and the access log.
+    pub struct LogSettings at "log" {
+        /// How much the error log says.
+        level: LogLevel = r#""info""# flag("log-level") example(r#""debug""#);
+        /// How lines of the error log are written.
+        format: LogFormat = r#""text""# flag("log-format") example(r#""json""#);
+        /// Where the error log goes: `stderr` or a file.
+        error: LogTarget = r#""stderr""# flag("error-log") example(r#""/var/log/howdah/error.log""#);
+        /// Where the access log goes: `off`, `stdout` or a file.
+        access: AccessTarget = r#""off""# flag("access-log") example(r#""/var/log/howdah/access.log""#);
+        /// How lines of the access log are written.
+        access_format: AccessFormat = r#""combined""# flag("access-format") example(r#""json""#);
+    }
+    plus {}
+}
