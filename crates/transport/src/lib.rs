@@ -1,2 +1,32 @@
-//! Shared-memory lanes.
+//! Lanes: shared memory between the server and one PHP worker each.
+//!
+//! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
+//! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how the
+//! other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
+//! `control_socket` carries descriptors beside the lane.
+//!
+//! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
+//! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
+//! at it. Nothing in a lane is shared with another worker.
+
+pub mod control_socket;
+pub mod header;
+mod ring;
+mod segment;
+pub mod server_end;
+mod wake;
 pub mod wire;
+pub mod worker_end;
+
+pub use segment::{LaneSizes, MAX_FRAME_DIVISOR};
+pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
+pub use worker_end::WorkerEnd;
+
+/// A descriptor the worker writes to in order to wake the server, and the server waits on.
+///
+/// # Errors
+/// The system's error when no descriptor can be made.
+pub fn new_eventfd() -> std::io::Result<std::os::fd::OwnedFd> {
+    use rustix::event::{EventfdFlags, eventfd};
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}

@@ -1,0 +1,115 @@
+/* Generated from crates/transport/src/wire.rs by `make generate`; a test compares the two. Do not edit.
+ * The C view of a call in the request ring: see wire.rs for what each field means. */
+/* clang-format off */
+#ifndef HOWDAH_WIRE_H
+#define HOWDAH_WIRE_H
+
+#include <stdint.h>
+
+typedef struct StrRef {
+    uint32_t off, len; /* from the start of the string area; NUL behind it */
+} StrRef;
+
+typedef struct WireVar {
+    uint32_t name_id; /* 0: the name is spelled out in `name` */
+    StrRef name, value;
+} WireVar;
+
+typedef struct WireCall {
+    uint64_t number, id, received_unix_us, body_len;
+    uint32_t flags, proto, n_vars, strings_len;
+    StrRef method, script, uri, query, content_type, cookie, authorization;
+} WireCall;
+
+#define HOWDAH_WIRE_VERSION 1u
+#define CALL_HEAD_ONLY 1u
+#define CALL_BODY_INLINE 2u
+#define CALL_BODY_FD 4u
+
+/* Variables that travel as a number: X(number, name). */
+#define HOWDAH_VAR_COUNT 78
+#define HOWDAH_VAR_NAMES(X) \
+    X(1, QUERY_STRING) \
+    X(2, REQUEST_METHOD) \
+    X(3, CONTENT_TYPE) \
+    X(4, CONTENT_LENGTH) \
+    X(5, SCRIPT_NAME) \
+    X(6, REQUEST_URI) \
+    X(7, DOCUMENT_URI) \
+    X(8, DOCUMENT_ROOT) \
+    X(9, SERVER_PROTOCOL) \
+    X(10, REQUEST_SCHEME) \
+    X(11, HTTPS) \
+    X(12, GATEWAY_INTERFACE) \
+    X(13, SERVER_SOFTWARE) \
+    X(14, REMOTE_ADDR) \
+    X(15, REMOTE_PORT) \
+    X(16, REMOTE_USER) \
+    X(17, SERVER_ADDR) \
+    X(18, SERVER_PORT) \
+    X(19, SERVER_NAME) \
+    X(20, REDIRECT_STATUS) \
+    X(21, SCRIPT_FILENAME) \
+    X(22, PATH_INFO) \
+    X(23, PATH_TRANSLATED) \
+    X(24, ORIG_PATH_INFO) \
+    X(25, AUTH_TYPE) \
+    X(26, REMOTE_HOST) \
+    X(27, REMOTE_IDENT) \
+    X(28, REQUEST_ID) \
+    X(29, UNIQUE_ID) \
+    X(30, SSL_PROTOCOL) \
+    X(31, SSL_CIPHER) \
+    X(32, HTTP_HOST) \
+    X(33, HTTP_USER_AGENT) \
+    X(34, HTTP_ACCEPT) \
+    X(35, HTTP_ACCEPT_ENCODING) \
+    X(36, HTTP_ACCEPT_LANGUAGE) \
+    X(37, HTTP_ACCEPT_CHARSET) \
+    X(38, HTTP_CONNECTION) \
+    X(39, HTTP_COOKIE) \
+    X(40, HTTP_REFERER) \
+    X(41, HTTP_ORIGIN) \
+    X(42, HTTP_AUTHORIZATION) \
+    X(43, HTTP_CACHE_CONTROL) \
+    X(44, HTTP_PRAGMA) \
+    X(45, HTTP_CONTENT_TYPE) \
+    X(46, HTTP_CONTENT_LENGTH) \
+    X(47, HTTP_UPGRADE_INSECURE_REQUESTS) \
+    X(48, HTTP_IF_NONE_MATCH) \
+    X(49, HTTP_IF_MODIFIED_SINCE) \
+    X(50, HTTP_IF_MATCH) \
+    X(51, HTTP_IF_UNMODIFIED_SINCE) \
+    X(52, HTTP_IF_RANGE) \
+    X(53, HTTP_RANGE) \
+    X(54, HTTP_X_REQUESTED_WITH) \
+    X(55, HTTP_X_FORWARDED_FOR) \
+    X(56, HTTP_X_FORWARDED_PROTO) \
+    X(57, HTTP_X_FORWARDED_HOST) \
+    X(58, HTTP_X_FORWARDED_PORT) \
+    X(59, HTTP_FORWARDED) \
+    X(60, HTTP_X_REAL_IP) \
+    X(61, HTTP_VIA) \
+    X(62, HTTP_DNT) \
+    X(63, HTTP_TE) \
+    X(64, HTTP_UPGRADE) \
+    X(65, HTTP_SEC_FETCH_DEST) \
+    X(66, HTTP_SEC_FETCH_MODE) \
+    X(67, HTTP_SEC_FETCH_SITE) \
+    X(68, HTTP_SEC_FETCH_USER) \
+    X(69, HTTP_SEC_CH_UA) \
+    X(70, HTTP_SEC_CH_UA_MOBILE) \
+    X(71, HTTP_SEC_CH_UA_PLATFORM) \
+    X(72, HTTP_PRIORITY) \
+    X(73, HTTP_EXPECT) \
+    X(74, HTTP_TRANSFER_ENCODING) \
+    X(75, HTTP_X_CSRF_TOKEN) \
+    X(76, HTTP_X_REQUEST_ID) \
+    X(77, HTTP_TRACEPARENT) \
+    X(78, HTTP_LAST_EVENT_ID)
+
+_Static_assert(sizeof(StrRef) == 8, "StrRef differs from wire.rs");
+_Static_assert(sizeof(WireVar) == 20, "WireVar differs from wire.rs");
+_Static_assert(sizeof(WireCall) == 104, "WireCall differs from wire.rs");
+
+#endif

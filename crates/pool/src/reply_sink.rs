@@ -1,0 +1,299 @@
+//! Where a lane's reader puts an answer and a front takes it from: one per call.
+//!
+//! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
+//! memory up to a budget, then in an unnamed temporary file. Only when that file reaches `MAX_SPILL` does the reader stop
+//! taking from the lane. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
+
+use crate::call::{CallStats, Chunk, Reply, ReplyBody};
+use crate::fault::{Fault, FaultKind};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
+const MAX_SPILL: u64 = 1 << 30;
+/// Bytes read back from the temporary file at a time.
+const READ_BACK: usize = 128 * 1024;
+
+/// How much of an answer is kept where.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    /// Bytes in memory before the rest goes to a file.
+    pub(crate) memory: usize,
+    /// Where the file is made.
+    pub(crate) temp_dir: PathBuf,
+}
+
+#[derive(Debug)]
+struct Spill {
+    file: File,
+    written: u64,
+    read: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    head: Option<(u16, Vec<(Bytes, Bytes)>)>,
+    parts: VecDeque<Chunk>,
+    in_memory: usize,
+    spill: Option<Spill>,
+    /// A flush that PHP asked for behind the last byte in the spill.
+    flush_after_spill: bool,
+    ended: bool,
+    fault: Option<Fault>,
+    reader: Option<Waker>,
+    /// The lane's reader, when it waits for room.
+    writer: Option<Waker>,
+    /// The head has been handed to the front: the call cannot be repeated any more.
+    delivered: bool,
+    /// The front has dropped its side.
+    gone: bool,
+    stats: CallStats,
+}
+
+/// The writing side, held by the lane's reader and the scheduler.
+#[derive(Debug, Clone)]
+pub(crate) struct Sink {
+    inner: Arc<Mutex<Inner>>,
+    budget: Arc<Budget>,
+}
+
+/// The reading side, held by the front.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    inner: Arc<Mutex<Inner>>,
+}
+
+/// Locks without ever panicking: the data stays consistent at every point where a panic could happen.
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn new(budget: Arc<Budget>, stats: CallStats) -> (Sink, Receiver) {
+    let inner = Arc::new(Mutex::new(Inner { stats, ..Inner::default() }));
+    (Sink { inner: inner.clone(), budget }, Receiver { inner })
+}
+
+impl Sink {
+    pub(crate) fn set_head(&self, status: u16, headers: Vec<(Bytes, Bytes)>) {
+        let mut inner = lock(&self.inner);
+        if inner.head.is_none() && !inner.delivered {
+            inner.head = Some((status, headers));
+        }
+    }
+
+    /// Adds a part of the body. Call `wake` once after a batch.
+    pub(crate) fn push(&self, data: Bytes, flush: bool) {
+        let mut inner = lock(&self.inner);
+        if inner.gone || inner.ended {
+            return;
+        }
+        if inner.spill.is_some() || inner.in_memory + data.len() > self.budget.memory {
+            if let Err(error) = inner.spill(&self.budget, &data) {
+                inner.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
+                inner.ended = true;
+            }
+            inner.flush_after_spill |= flush;
+            return;
+        }
+        inner.in_memory += data.len();
+        inner.parts.push_back(Chunk { data, flush });
+    }
+
+    /// The answer is complete.
+    pub(crate) fn end(&self) {
+        lock(&self.inner).ended = true;
+    }
+
+    /// The answer will not be completed.
+    pub(crate) fn fail(&self, fault: Fault) {
+        let waker = {
+            let mut inner = lock(&self.inner);
+            if inner.ended {
+                return;
+            }
+            inner.fault = Some(fault);
+            inner.ended = true;
+            inner.reader.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Lets the front see what was added.
+    pub(crate) fn wake(&self) {
+        let waker = lock(&self.inner).reader.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn update_stats(&self, update: impl FnOnce(&mut CallStats)) {
+        update(&mut lock(&self.inner).stats);
+    }
+
+    pub(crate) fn stats(&self) -> CallStats {
+        lock(&self.inner).stats.clone()
+    }
+
+    /// True once a part of the answer has been handed to the front, or the answer is complete.
+    pub(crate) fn is_delivered(&self) -> bool {
+        let inner = lock(&self.inner);
+        inner.delivered || inner.ended
+    }
+
+    /// Forgets what a dead worker had written; only while nothing was delivered.
+    pub(crate) fn reset(&self) {
+        let mut inner = lock(&self.inner);
+        inner.head = None;
+        inner.parts.clear();
+        inner.in_memory = 0;
+        inner.spill = None;
+        inner.flush_after_spill = false;
+        inner.stats.replays += 1;
+    }
+
+    /// True if the front no longer wants the answer.
+    pub(crate) fn is_gone(&self) -> bool {
+        lock(&self.inner).gone
+    }
+
+    /// Ready once there is room for more; registers the lane's reader otherwise.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut inner = lock(&self.inner);
+        let waiting = inner.spill.as_ref().map_or(0, |s| s.written - s.read);
+        if waiting < MAX_SPILL || inner.gone || inner.ended {
+            return Poll::Ready(());
+        }
+        inner.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Inner {
+    fn spill(&mut self, budget: &Budget, data: &[u8]) -> std::io::Result<()> {
+        if self.spill.is_none() {
+            let file = tempfile::tempfile_in(&budget.temp_dir)?;
+            self.spill = Some(Spill { file, written: 0, read: 0 });
+        }
+        if let Some(spill) = self.spill.as_mut() {
+            spill.file.write_all_at(data, spill.written)?;
+            spill.written += data.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
+        if let Some(part) = self.parts.pop_front() {
+            self.in_memory -= part.data.len();
+            return Some(Ok(part));
+        }
+        let spill = self.spill.as_mut()?;
+        let left = spill.written - spill.read;
+        if left == 0 {
+            // All read back: what comes next may stay in memory again.
+            self.spill = None;
+            return std::mem::take(&mut self.flush_after_spill)
+                .then_some(Ok(Chunk { data: Bytes::new(), flush: true }));
+        }
+        let mut buffer = BytesMut::zeroed(left.min(READ_BACK as u64) as usize);
+        if let Err(error) = spill.file.read_exact_at(&mut buffer, spill.read) {
+            let text = format!("cannot read a spilled answer back: {error}");
+            return Some(Err(Fault::with(FaultKind::Storage, text)));
+        }
+        spill.read += buffer.len() as u64;
+        let flush = spill.read == spill.written && std::mem::take(&mut self.flush_after_spill);
+        Some(Ok(Chunk { data: buffer.freeze(), flush }))
+    }
+}
+
+impl Receiver {
+    /// Waits for the head (or a fault) and hands the answer over.
+    pub(crate) fn poll_reply(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Result<Reply, Fault>> {
+        let Some(receiver) = this.as_ref() else { return Poll::Pending };
+        let head = {
+            let mut inner = lock(&receiver.inner);
+            if let Some(head) = inner.head.take() {
+                inner.delivered = true;
+                Ok(head)
+            } else if inner.ended {
+                Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "an answer without a head")))
+            } else {
+                inner.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        };
+        let Some(receiver) = this.take() else { return Poll::Pending };
+        Poll::Ready(head.map(|(status, headers)| Reply { status, headers, body: ReplyBody::new(receiver) }))
+    }
+
+    pub(crate) fn complete_len(&self) -> Option<u64> {
+        let inner = lock(&self.inner);
+        if !inner.ended || inner.fault.is_some() {
+            return None;
+        }
+        Some(inner.in_memory as u64 + inner.spill.as_ref().map_or(0, |s| s.written - s.read))
+    }
+
+    pub(crate) fn take_complete(&mut self) -> Option<Bytes> {
+        let mut inner = lock(&self.inner);
+        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() {
+            return None;
+        }
+        let whole = if inner.parts.len() <= 1 {
+            inner.parts.pop_front().map(|p| p.data).unwrap_or_default()
+        } else {
+            let mut all = BytesMut::with_capacity(inner.in_memory);
+            for part in inner.parts.drain(..) {
+                all.extend_from_slice(&part.data);
+            }
+            all.freeze()
+        };
+        inner.in_memory = 0;
+        Some(whole)
+    }
+
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
+        let (result, writer) = {
+            let mut inner = lock(&self.inner);
+            if let Some(part) = inner.next_part() {
+                (Poll::Ready(Some(part)), inner.writer.take())
+            } else if let Some(fault) = inner.fault.take() {
+                (Poll::Ready(Some(Err(fault))), None)
+            } else if inner.ended {
+                (Poll::Ready(None), None)
+            } else {
+                inner.reader = Some(cx.waker().clone());
+                (Poll::Pending, None)
+            }
+        };
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        result
+    }
+
+    pub(crate) fn stats(&self) -> CallStats {
+        lock(&self.inner).stats.clone()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let writer = {
+            let mut inner = lock(&self.inner);
+            inner.gone = true;
+            inner.parts.clear();
+            inner.spill = None;
+            inner.writer.take()
+        };
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+}

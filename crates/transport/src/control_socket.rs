@@ -1,0 +1,156 @@
+//! Messages with descriptors beside a lane, and between the server and a zygote: one Unix `SOCK_SEQPACKET` datagram each.
+//!
+//! Message boundaries are the kernel's, so a peer that dies cannot leave half a message. The text form is one tag byte and
+//! a payload; its size is bounded by `MAX_MESSAGE`.
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The longest message in bytes.
+pub const MAX_MESSAGE: usize = 64 * 1024;
+
+/// What a worker's control socket carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Server → worker, with a descriptor: the body of a call.
+    Body {
+        /// The call's number on the lane.
+        number: u64,
+    },
+    /// Worker → server: the PHP stack as text, sent from a signal handler.
+    Stack(Vec<u8>),
+}
+
+const TAG_BODY: u8 = b'B';
+/// First byte of a `Message::Stack`.
+pub const TAG_STACK: u8 = b'S';
+
+/// One end of a control socket.
+#[derive(Debug)]
+pub struct ControlSocket(OwnedFd);
+
+impl From<OwnedFd> for ControlSocket {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A connected pair of sockets that keep message boundaries.
+///
+/// # Errors
+/// The system's error when descriptors run out.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends one message with descriptors (at most 8).
+///
+/// # Errors
+/// The peer is gone, or (with `nonblocking`) its buffer is full.
+pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking: bool) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors in one message"));
+    }
+    let mut flags = SendFlags::NOSIGNAL;
+    if nonblocking {
+        flags |= SendFlags::DONTWAIT;
+    }
+    loop {
+        match sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, flags) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Receives one message with its descriptors (close-on-exec). `None`: the peer has closed.
+///
+/// # Errors
+/// The system's error; `WouldBlock` when `nonblocking` and nothing is there; a message that is too long.
+pub fn receive(socket: impl AsFd, nonblocking: bool) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; MAX_MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut flags = RecvFlags::CMSG_CLOEXEC;
+    if nonblocking {
+        flags |= RecvFlags::DONTWAIT;
+    }
+    let got = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+            Ok(got) => break got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    };
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    if got.bytes == 0 && fds.is_empty() {
+        return Ok(None);
+    }
+    if got.flags.contains(ReturnFlags::TRUNC) {
+        return Err(io::Error::other("control message too long"));
+    }
+    bytes.truncate(got.bytes);
+    Ok(Some((bytes, fds)))
+}
+
+impl ControlSocket {
+    /// Sends a body's descriptor. Does not wait: a worker's socket holds far more messages than a lane holds calls.
+    ///
+    /// # Errors
+    /// The worker is gone.
+    pub fn send_body(&self, number: u64, body: BorrowedFd<'_>) -> io::Result<()> {
+        let mut bytes = [0; 9];
+        bytes[0] = TAG_BODY;
+        bytes[1..].copy_from_slice(&number.to_ne_bytes());
+        send(&self.0, &bytes, &[body], true)
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// The system's error, or a message that makes no sense.
+    pub fn receive(&self) -> io::Result<Option<(Message, Option<OwnedFd>)>> {
+        receive(&self.0, false)?.map(parse).transpose()
+    }
+
+    /// The next message if one is there.
+    ///
+    /// # Errors
+    /// `WouldBlock` when none is there; else as `receive`.
+    pub fn try_receive(&self) -> io::Result<Option<(Message, Option<OwnedFd>)>> {
+        receive(&self.0, true)?.map(parse).transpose()
+    }
+}
+
+fn parse((bytes, mut fds): (Vec<u8>, Vec<OwnedFd>)) -> io::Result<(Message, Option<OwnedFd>)> {
+    let fd = if fds.is_empty() { None } else { Some(fds.swap_remove(0)) };
+    let message = match bytes.split_first() {
+        Some((&TAG_BODY, number)) => Message::Body {
+            number: u64::from_ne_bytes(
+                number.try_into().map_err(|_| io::Error::other("malformed control message"))?,
+            ),
+        },
+        Some((&TAG_STACK, text)) => Message::Stack(text.to_vec()),
+        _ => return Err(io::Error::other("unknown control message")),
+    };
+    Ok((message, fd))
+}

@@ -1,0 +1,210 @@
+//! Frames in a byte ring: where the next one goes, and how its bytes are written and read.
+//!
+//! A frame is a 24-byte header and a payload, starts at a multiple of 8 and never wraps: what is left at the ring's end
+//! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low bits
+//! are the offset. A producer that finds the ring empty starts again at offset 0 if the frame fits there, so that short
+//! calls keep using the same few cache lines and pages.
+//!
+//! This file knows neither who owns which cursor nor the memory orders; the two ends do.
+
+use crate::segment::MAX_FRAME_DIVISOR;
+use crate::wire::FrameKind;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// Bytes of a frame header.
+pub(crate) const HEADER_LEN: usize = 24;
+
+/// What stands before a payload.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameHeader {
+    /// Payload length in bytes.
+    pub(crate) len: u32,
+    /// `FrameKind` as a number.
+    pub(crate) kind: u16,
+    /// `FLAG_*` bits.
+    pub(crate) flags: u16,
+    /// The call this frame belongs to.
+    pub(crate) number: u64,
+    /// `CALL_STATE_*`; used in call frames only, and then only through `Ring::state`.
+    pub(crate) state: u32,
+    /// Keeps the header a multiple of 8.
+    pub(crate) reserved: u32,
+}
+
+const _: () = assert!(size_of::<FrameHeader>() == HEADER_LEN);
+
+/// Offset of `FrameHeader::state`.
+const STATE_OFFSET: usize = 16;
+
+/// A call that no worker has begun.
+pub(crate) const CALL_STATE_QUEUED: u32 = 0;
+/// A call the worker has begun.
+pub(crate) const CALL_STATE_RUNNING: u32 = 1;
+/// A call the server has taken back; the worker skips it.
+pub(crate) const CALL_STATE_REVOKED: u32 = 2;
+
+/// The bytes of one ring.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ring {
+    data: NonNull<u8>,
+    cap: u32,
+}
+
+// SAFETY: a `Ring` is an address and a size; the ends that own it decide who may touch the memory when.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+/// A consumer met something that no honest producer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the other end of the lane broke the ring: {0}")]
+pub struct RingBroken(pub &'static str);
+
+/// Bytes a frame with this payload takes.
+pub(crate) const fn frame_len(payload: usize) -> usize {
+    (HEADER_LEN + payload + 7) & !7
+}
+
+impl Ring {
+    pub(crate) fn new(data: NonNull<u8>, cap: u32) -> Self {
+        debug_assert!(cap.is_power_of_two());
+        Self { data, cap }
+    }
+
+    pub(crate) fn cap(&self) -> usize {
+        self.cap as usize
+    }
+
+    /// The longest payload a frame can have.
+    pub(crate) fn max_payload(&self) -> usize {
+        self.cap() / MAX_FRAME_DIVISOR - HEADER_LEN
+    }
+
+    fn offset(&self, cursor: u64) -> usize {
+        (cursor & u64::from(self.cap - 1)) as usize
+    }
+
+    /// Bytes in use, if the two cursors can belong together.
+    pub(crate) fn used(&self, head: u64, tail: u64) -> Result<usize, RingBroken> {
+        let used = head.wrapping_sub(tail);
+        if used > u64::from(self.cap) || !head.is_multiple_of(8) || !tail.is_multiple_of(8) {
+            return Err(RingBroken("impossible cursor"));
+        }
+        Ok(used as usize)
+    }
+
+    /// Where a frame with `payload` bytes can start: the cursor after any padding, which is written. `None`: no room now.
+    pub(crate) fn place(&self, head: u64, tail: u64, payload: usize) -> Result<Option<u64>, RingBroken> {
+        let used = self.used(head, tail)?;
+        let need = frame_len(payload);
+        let free = self.cap() - used;
+        let offset = self.offset(head);
+        let room = self.cap() - offset;
+        let restart = used == 0 && offset != 0 && need <= offset;
+        if need <= room && !restart {
+            return Ok((need <= free).then_some(head));
+        }
+        if room + need > free {
+            return Ok(None);
+        }
+        if room >= HEADER_LEN {
+            let pad = FrameHeader {
+                len: (room - HEADER_LEN) as u32,
+                kind: FrameKind::Pad as u16,
+                flags: 0,
+                number: 0,
+                state: 0,
+                reserved: 0,
+            };
+            self.write_header(head, pad);
+        }
+        Ok(Some(head + room as u64))
+    }
+
+    /// Bytes of payload a frame at `cursor` could grow to, given the consumer's cursor.
+    pub(crate) fn growth(&self, cursor: u64, tail: u64) -> Result<usize, RingBroken> {
+        let used = self.used(cursor, tail)?;
+        let room = self.cap() - self.offset(cursor);
+        Ok(room.min(self.cap() - used).saturating_sub(HEADER_LEN))
+    }
+
+    /// The address of the byte `skip` behind the header of the frame at `cursor`.
+    fn payload_ptr(&self, cursor: u64, skip: usize) -> *mut u8 {
+        let at = self.offset(cursor) + HEADER_LEN + skip;
+        assert!(at <= self.cap(), "payload outside its ring");
+        // SAFETY: the assertion above keeps the address inside the ring or one behind it.
+        unsafe { self.data.as_ptr().add(at) }
+    }
+
+    /// Writes a header. The frame lies in the part of the ring that the caller, as the producer, owns.
+    pub(crate) fn write_header(&self, cursor: u64, header: FrameHeader) {
+        let at = self.offset(cursor);
+        assert!(at + HEADER_LEN <= self.cap(), "header outside its ring");
+        // SAFETY: inside the ring by the assertion, 8-aligned as cursors are multiples of 8, owned by the producer.
+        unsafe { self.data.as_ptr().add(at).cast::<FrameHeader>().write(header) };
+    }
+
+    /// Copies bytes into a payload. The frame lies in the part of the ring that the caller, as the producer, owns.
+    pub(crate) fn write_payload(&self, cursor: u64, skip: usize, bytes: &[u8]) {
+        assert!(self.offset(cursor) + HEADER_LEN + skip + bytes.len() <= self.cap(), "payload outside its ring");
+        let to = self.payload_ptr(cursor, skip);
+        // SAFETY: the target range is inside the ring (assertion), owned by the producer, and cannot overlap `bytes`,
+        // which is ordinary memory of this process.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+
+    /// Reads the header of the frame at `cursor`, where `available` bytes are published, and checks its length.
+    /// `Ok(None)`: fewer bytes than a header are left before the wrap; skip them.
+    pub(crate) fn read_header(&self, cursor: u64, available: usize) -> Result<Option<FrameHeader>, RingBroken> {
+        let at = self.offset(cursor);
+        let room = self.cap() - at;
+        if room < HEADER_LEN {
+            return if available >= room { Ok(None) } else { Err(RingBroken("cursor inside the skipped end")) };
+        }
+        if available < HEADER_LEN {
+            return Err(RingBroken("half a header"));
+        }
+        // SAFETY: inside the ring, 8-aligned. Volatile, so that the value is read once: what is checked below is what is
+        // used, whatever the other side does to the memory meanwhile.
+        let header = unsafe { self.data.as_ptr().add(at).cast::<FrameHeader>().read_volatile() };
+        if header.len as usize > self.cap() || frame_len(header.len as usize) > available.min(room) {
+            return Err(RingBroken("frame longer than what is published"));
+        }
+        Ok(Some(header))
+    }
+
+    /// Bytes to skip when `read_header` returned `None`.
+    pub(crate) fn skipped_end(&self, cursor: u64) -> u64 {
+        (self.cap() - self.offset(cursor)) as u64
+    }
+
+    /// Appends a payload to `to`. `len` comes from a checked header.
+    pub(crate) fn copy_payload(&self, cursor: u64, len: usize, to: &mut Vec<u8>) {
+        assert!(self.offset(cursor) + HEADER_LEN + len <= self.cap(), "payload outside its ring");
+        to.reserve(len);
+        let from = self.payload_ptr(cursor, 0);
+        // SAFETY: source inside the ring (assertion), target has room (reserve). The other side may write to the source
+        // at the same time only if it breaks the protocol; then the copy holds arbitrary bytes, which callers accept, as
+        // they check content after copying.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, to.as_mut_ptr().add(to.len()), len);
+            to.set_len(to.len() + len);
+        }
+    }
+
+    /// The payload's address, for the worker, which reads calls in place.
+    pub(crate) fn payload(&self, cursor: u64) -> *const u8 {
+        self.payload_ptr(cursor, 0)
+    }
+
+    /// The state word of the call frame at `cursor`.
+    pub(crate) fn state(&self, cursor: u64) -> &AtomicU32 {
+        let at = self.offset(cursor) + STATE_OFFSET;
+        assert!(at + 4 <= self.cap(), "state outside its ring");
+        // SAFETY: inside the ring (assertion), 4-aligned; both sides use this word only atomically once the frame is
+        // published. The reference's lifetime is that of `&self`, whose owner keeps the segment mapped.
+        unsafe { AtomicU32::from_ptr(self.data.as_ptr().add(at).cast()) }
+    }
+}

@@ -1,0 +1,178 @@
+//! The memory of one lane: a sealed memfd, its mapping and the control page at its start.
+//!
+//! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
+//! the descriptor to one worker. Either mapping lives until its owner drops it.
+
+use crate::wire::WIRE_VERSION;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// "HOWDLANE": marks a segment as ours.
+const MAGIC: u64 = 0x454e_414c_4457_4f48;
+/// Bytes before the first ring.
+const CONTROL_LEN: usize = 4096;
+/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring is empty.
+pub const MAX_FRAME_DIVISOR: usize = 2;
+
+/// Keeps what one side writes out of the cache line the other side writes (two lines, as CPUs fetch pairs).
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub(crate) struct Line<T>(pub(crate) T);
+
+/// The control page. Each cursor counts bytes since the lane's start and is written by one side only.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Control {
+    magic: AtomicU64,
+    version: AtomicU32,
+    request_cap: AtomicU32,
+    response_cap: AtomicU32,
+    /// Written by the server: end of what is published in the request ring.
+    pub(crate) request_head: Line<AtomicU64>,
+    /// Written by the worker: end of what it no longer needs of the request ring.
+    pub(crate) request_tail: Line<AtomicU64>,
+    /// Written by the worker: end of what is published in the response ring.
+    pub(crate) response_head: Line<AtomicU64>,
+    /// Written by the server: end of what it has copied out of the response ring.
+    pub(crate) response_tail: Line<AtomicU64>,
+    /// Futex: 0 = the worker is awake, else one of `wake::WORKER_*`.
+    pub(crate) worker_word: Line<AtomicU32>,
+    /// 1 = the server waits on its eventfd for this lane.
+    pub(crate) server_word: Line<AtomicU32>,
+    /// Written by the server: the number of the last call whose client has gone.
+    pub(crate) aborted: Line<AtomicU64>,
+}
+
+const _: () = assert!(size_of::<Control>() <= CONTROL_LEN);
+
+/// Ring sizes of a lane in bytes, each a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneSizes {
+    /// Request ring.
+    pub request: u32,
+    /// Response ring.
+    pub response: u32,
+}
+
+impl LaneSizes {
+    /// What the server uses. Memory is only taken for pages that are ever written, and rings restart at their beginning
+    /// whenever they are empty, so short calls touch a few pages of each.
+    pub const DEFAULT: Self = Self { request: 256 * 1024, response: 256 * 1024 };
+    /// The smallest sizes that work; used by tests to meet every boundary.
+    pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };
+
+    /// `DEFAULT`, or `TINY` when the environment has `HOWDAH_TINY_RINGS=1` (for tests).
+    #[must_use]
+    pub fn from_env() -> Self {
+        if std::env::var_os("HOWDAH_TINY_RINGS").is_some_and(|v| v == "1") { Self::TINY } else { Self::DEFAULT }
+    }
+
+    fn total(self) -> usize {
+        CONTROL_LEN + self.request as usize + self.response as usize
+    }
+
+    fn valid(self) -> bool {
+        [self.request, self.response].iter().all(|s| s.is_power_of_two() && (4096..=1 << 28).contains(s))
+    }
+}
+
+/// A mapped segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    base: NonNull<u8>,
+    sizes: LaneSizes,
+}
+
+// SAFETY: the mapping is plain memory valid in the whole process; all shared access goes through atomics or through
+// copies whose bounds were checked, and the ends that use a segment are themselves used by one thread at a time.
+unsafe impl Send for Segment {}
+// SAFETY: as above; `Segment` itself hands out only atomics and raw pointers.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Creates a segment and returns it with its descriptor.
+    pub(crate) fn create(sizes: LaneSizes) -> io::Result<(Self, OwnedFd)> {
+        if !sizes.valid() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "ring sizes must be powers of two from 4 KiB"));
+        }
+        let fd = rustix::fs::memfd_create("howdah-lane", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&fd, sizes.total() as u64)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let segment = Self::map(&fd, sizes)?;
+        let control = segment.control();
+        control.request_cap.store(sizes.request, Ordering::Relaxed);
+        control.response_cap.store(sizes.response, Ordering::Relaxed);
+        control.version.store(WIRE_VERSION, Ordering::Relaxed);
+        // Release: whoever sees the magic sees the sizes.
+        control.magic.store(MAGIC, Ordering::Release);
+        Ok((segment, fd))
+    }
+
+    /// Maps a segment that the server created. Called in the worker, which trusts the server.
+    pub(crate) fn attach(fd: impl AsFd) -> io::Result<Self> {
+        let len = rustix::fs::fstat(&fd)?.st_size as usize;
+        let probe = Self::map(&fd, LaneSizes { request: 0, response: 0 })?;
+        let control = probe.control();
+        let magic = control.magic.load(Ordering::Acquire);
+        let version = control.version.load(Ordering::Relaxed);
+        if magic != MAGIC || version != WIRE_VERSION {
+            return Err(io::Error::other(format!(
+                "howdah and howdah-php do not match: lane version {version}, this howdah-php speaks {WIRE_VERSION}; install both from one build"
+            )));
+        }
+        let sizes = LaneSizes {
+            request: control.request_cap.load(Ordering::Relaxed),
+            response: control.response_cap.load(Ordering::Relaxed),
+        };
+        if !sizes.valid() || sizes.total() != len {
+            return Err(io::Error::other("lane sizes do not match its memory"));
+        }
+        Self::map(&fd, sizes)
+    }
+
+    fn map(fd: impl AsFd, sizes: LaneSizes) -> io::Result<Self> {
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice; nothing else in this process refers to
+        // it, and the size seal keeps every page of it backed.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                sizes.total(),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
+        }?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mmap returned null"))?;
+        Ok(Self { base, sizes })
+    }
+
+    pub(crate) fn control(&self) -> &Control {
+        // SAFETY: the mapping starts with a `Control` (zeroed by the kernel, all fields atomics, page-aligned) and lives
+        // as long as `self`.
+        unsafe { self.base.cast::<Control>().as_ref() }
+    }
+
+    pub(crate) fn request_ring(&self) -> crate::ring::Ring {
+        // SAFETY: the ring lies inside the mapping, behind the control page.
+        let data = unsafe { self.base.add(CONTROL_LEN) };
+        crate::ring::Ring::new(data, self.sizes.request)
+    }
+
+    pub(crate) fn response_ring(&self) -> crate::ring::Ring {
+        // SAFETY: as above, behind the request ring.
+        let data = unsafe { self.base.add(CONTROL_LEN + self.sizes.request as usize) };
+        crate::ring::Ring::new(data, self.sizes.response)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map` with exactly this length, and no reference into it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.sizes.total()) };
+    }
+}

@@ -1,0 +1,252 @@
+//! The server's end of a lane: sends calls, takes them back, reads frames. Trusts nothing it reads.
+//!
+//! Memory orders: the server publishes a call with a `Release` store of `request_head`, which the worker loads with
+//! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so frame
+//! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
+//! copied out, so that the worker cannot overwrite what is still being read.
+
+use crate::ring::{
+    CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len,
+};
+use crate::segment::{LaneSizes, Segment};
+use crate::wake;
+use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall, WireVar};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub use crate::ring::RingBroken as Broken;
+
+/// Where a call lies in its lane; needed to take it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallSlot(u64);
+
+/// A frame, copied out of the lane.
+#[derive(Debug)]
+pub struct Frame {
+    /// What it is.
+    pub kind: FrameKind,
+    /// `FLAG_*` bits.
+    pub flags: u16,
+    /// The call it claims to belong to; the caller compares it with what the lane is running.
+    pub number: u64,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// Why a call could not be put into a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// No room now; calls taken back still lie there.
+    #[error("no room in the lane")]
+    Full,
+    /// The call does not fit into any lane.
+    #[error("the request's head does not fit into a lane")]
+    TooLarge,
+    /// The worker broke the lane.
+    #[error(transparent)]
+    Broken(#[from] RingBroken),
+}
+
+/// How a body travels with its call.
+#[derive(Debug, Clone, Copy)]
+pub enum BodyInLane<'a> {
+    /// There is none.
+    None,
+    /// In the frame.
+    Inline(&'a [u8]),
+    /// Its descriptor was sent over the control socket; the length in bytes.
+    Descriptor(u64),
+}
+
+/// Creates a lane: the half that sends calls, the half that receives frames, and the descriptor for the worker. The
+/// segment is unmapped when both halves are gone.
+///
+/// # Errors
+/// The system's error when memory or descriptors run out.
+pub fn create_lane(sizes: LaneSizes) -> io::Result<(CallSender, FrameReceiver, OwnedFd)> {
+    let (segment, fd) = Segment::create(sizes)?;
+    let segment = Arc::new(segment);
+    let sender = CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0 };
+    let receiver = FrameReceiver { responses: segment.response_ring(), segment, response_tail: 0 };
+    Ok((sender, receiver, fd))
+}
+
+/// The half of the server's end that sends calls.
+#[derive(Debug)]
+pub struct CallSender {
+    segment: Arc<Segment>,
+    requests: Ring,
+    /// Own copy of `Control::request_head`.
+    request_head: u64,
+}
+
+/// The half of the server's end that receives frames.
+#[derive(Debug)]
+pub struct FrameReceiver {
+    segment: Arc<Segment>,
+    responses: Ring,
+    /// Own copy of `Control::response_tail`.
+    response_tail: u64,
+}
+
+impl CallSender {
+    /// The longest inline body that still goes with a call of this size.
+    #[must_use]
+    pub fn inline_room(&self, call: &EncodedCall) -> usize {
+        self.requests.max_payload().saturating_sub(call.wire_len())
+    }
+
+    /// Puts a call into the lane under a number and wakes the worker if it sleeps.
+    ///
+    /// # Errors
+    /// See `SendError`; nothing was sent then.
+    pub fn send_call(
+        &mut self,
+        call: &EncodedCall,
+        number: u64,
+        body: BodyInLane<'_>,
+    ) -> Result<CallSlot, SendError> {
+        let (inline, body_len, body_flag): (&[u8], u64, u32) = match body {
+            BodyInLane::None => (&[], 0, 0),
+            BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, CALL_BODY_INLINE),
+            BodyInLane::Descriptor(len) => (&[], len, CALL_BODY_FD),
+        };
+        let len = call.wire_len() + inline.len();
+        let at = self.place(len)?;
+        let head = WireCall { number, body_len, flags: call.head.flags | body_flag, ..call.head };
+        self.requests.write_payload(at, 0, bytes_of_call(&head));
+        let mut skip = size_of::<WireCall>();
+        for part in [bytes_of_vars(&call.vars), &call.strings, inline] {
+            self.requests.write_payload(at, skip, part);
+            skip += part.len();
+        }
+        self.publish(at, FrameKind::Call, number, len);
+        Ok(CallSlot(at))
+    }
+
+    /// Tells the worker to end after the calls it has.
+    ///
+    /// # Errors
+    /// See `SendError`.
+    pub fn send_stop(&mut self) -> Result<(), SendError> {
+        let at = self.place(0)?;
+        self.publish(at, FrameKind::Stop, 0, 0);
+        Ok(())
+    }
+
+    fn place(&self, payload: usize) -> Result<u64, SendError> {
+        if payload > self.requests.max_payload() {
+            return Err(SendError::TooLarge);
+        }
+        let tail = self.segment.control().request_tail.0.load(Ordering::Acquire);
+        self.requests.place(self.request_head, tail, payload)?.ok_or(SendError::Full)
+    }
+
+    fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
+        let header = FrameHeader {
+            len: len as u32,
+            kind: kind as u16,
+            flags: 0,
+            number,
+            state: CALL_STATE_QUEUED,
+            reserved: 0,
+        };
+        self.requests.write_header(at, header);
+        self.request_head = at + frame_len(len) as u64;
+        let control = self.segment.control();
+        control.request_head.0.store(self.request_head, Ordering::Release);
+        wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL);
+    }
+
+    /// Takes back a call that the worker has not begun. True: the worker will skip it. The exchange decides the race
+    /// against the worker's own exchange to "running"; a worker that cheats here answers a call its lane no longer has,
+    /// which the caller sees by the frame's number.
+    #[must_use]
+    pub fn take_back(&self, slot: CallSlot) -> bool {
+        self.requests
+            .state(slot.0)
+            .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_REVOKED, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// True if the worker has begun the call (as far as it tells).
+    #[must_use]
+    pub fn is_begun(&self, slot: CallSlot) -> bool {
+        self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
+    }
+
+    /// Tells the worker that the client of this call has gone. A worker that waits for room is woken.
+    pub fn abort(&self, number: u64) {
+        let control = self.segment.control();
+        control.aborted.0.store(number, Ordering::Release);
+        wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
+    }
+
+    /// Wakes the worker whatever it waits for.
+    pub fn wake_worker(&self) {
+        wake::wake_worker_always(&self.segment.control().worker_word.0);
+    }
+
+}
+
+impl FrameReceiver {
+    /// The next frame, copied out. `None`: nothing is published. After draining, call `frames_taken`.
+    ///
+    /// # Errors
+    /// The worker published something impossible; the lane must be thrown away.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, Broken> {
+        let head = self.segment.control().response_head.0.load(Ordering::Acquire);
+        loop {
+            let available = self.responses.used(head, self.response_tail)?;
+            if available == 0 {
+                return Ok(None);
+            }
+            let Some(header) = self.responses.read_header(self.response_tail, available)? else {
+                self.response_tail += self.responses.skipped_end(self.response_tail);
+                continue;
+            };
+            let kind = FrameKind::from_u16(header.kind).ok_or(RingBroken("unknown frame"))?;
+            let at = self.response_tail;
+            self.response_tail += frame_len(header.len as usize) as u64;
+            if kind == FrameKind::Pad {
+                continue;
+            }
+            let mut payload = Vec::new();
+            self.responses.copy_payload(at, header.len as usize, &mut payload);
+            return Ok(Some(Frame { kind, flags: header.flags, number: header.number, payload }));
+        }
+    }
+
+    /// Gives the room of all frames read so far back to the worker and wakes it if it waits for room.
+    pub fn frames_taken(&self) {
+        let control = self.segment.control();
+        control.response_tail.0.store(self.response_tail, Ordering::Release);
+        wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
+    }
+
+    /// Announces that the server will wait on the lane's eventfd. False: there are frames after all; read them first.
+    #[must_use]
+    pub fn prepare_sleep(&self) -> bool {
+        let control = self.segment.control();
+        wake::prepare_server_sleep(&control.server_word.0, || {
+            control.response_head.0.load(Ordering::Acquire) != self.response_tail
+        })
+    }
+}
+
+fn bytes_of_call(call: &WireCall) -> &[u8] {
+    // SAFETY: `WireCall` is `repr(C)`, made of integers only and has no padding (asserted below), so all its bytes are
+    // initialised; the slice borrows `call`.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(call).cast(), size_of::<WireCall>()) }
+}
+
+const _: () = assert!(size_of::<WireCall>() == 4 * 8 + 4 * 4 + 7 * 8);
+
+fn bytes_of_vars(vars: &[WireVar]) -> &[u8] {
+    // SAFETY: `WireVar` is five `u32`, `repr(C)`, without padding; the slice borrows `vars`.
+    unsafe { std::slice::from_raw_parts(vars.as_ptr().cast(), size_of_val(vars)) }
+}
+
+const _: () = assert!(size_of::<WireVar>() == 20);

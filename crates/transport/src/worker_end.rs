@@ -1,0 +1,358 @@
+//! The worker's end of a lane: waits for calls, writes answers. Used by one single-threaded process.
+//!
+//! Nothing about the lane is kept in private memory across calls: `next_call` reads every cursor from the control page
+//! again, because a later mode restores all private memory of the process between two calls.
+//!
+//! Answers are published in batches: frames are written behind `head`, which only `publish` shows to the server. That
+//! happens at the end of a call, when PHP flushes, and when a quarter of the ring is waiting; so a short answer costs one
+//! store and at most one wake-up.
+
+use crate::control_socket::{ControlSocket, Message};
+use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
+use crate::segment::Segment;
+use crate::wake;
+use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, WireCall, WireDone, WireVar};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+/// A `Body` frame that is still growing.
+#[derive(Debug, Clone, Copy)]
+struct OpenBody {
+    at: u64,
+    len: usize,
+}
+
+/// The client of the current call has gone; what is written for it is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientGone;
+
+/// The worker's end of a lane.
+#[derive(Debug)]
+pub struct WorkerEnd {
+    segment: Segment,
+    requests: Ring,
+    responses: Ring,
+    eventfd: OwnedFd,
+    control: ControlSocket,
+    /// End of what is written in the response ring, published or not.
+    head: u64,
+    /// End of what is published in the response ring.
+    published: u64,
+    open: Option<OpenBody>,
+    /// Number of the current call, 0 between calls.
+    number: u64,
+    /// Cursor behind the current call's frame.
+    call_end: u64,
+}
+
+impl WorkerEnd {
+    /// Takes over a lane.
+    ///
+    /// # Errors
+    /// The lane's version or sizes do not match this build.
+    pub fn attach(lane: impl AsFd, eventfd: OwnedFd, control: ControlSocket) -> io::Result<Self> {
+        let segment = Segment::attach(lane)?;
+        let (requests, responses) = (segment.request_ring(), segment.response_ring());
+        let head = segment.control().response_head.0.load(Ordering::Relaxed);
+        Ok(Self {
+            segment,
+            requests,
+            responses,
+            eventfd,
+            control,
+            head,
+            published: head,
+            open: None,
+            number: 0,
+            call_end: 0,
+        })
+    }
+
+    /// The socket beside the lane.
+    #[must_use]
+    pub fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// The current call's number, 0 between calls.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Tells the server that the worker has booted.
+    pub fn ready(&mut self) {
+        self.put(FrameKind::Ready, 0, &[]);
+        self.publish();
+    }
+
+    /// Waits for a call and begins it. `None`: the server wants the worker to end. The pointer is valid until `done`.
+    ///
+    /// # Errors
+    /// The server's side of the ring makes no sense (a bug); the worker must end.
+    pub fn next_call(&mut self) -> Result<Option<*const WireCall>, RingBroken> {
+        let control = self.segment.control();
+        self.head = control.response_head.0.load(Ordering::Relaxed);
+        self.published = self.head;
+        self.open = None;
+        loop {
+            let control = self.segment.control();
+            // Own cursor: only this end stores it.
+            let tail = control.request_tail.0.load(Ordering::Relaxed);
+            let head = control.request_head.0.load(Ordering::Acquire);
+            let available = self.requests.used(head, tail)?;
+            if available == 0 {
+                wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL, || {
+                    control.request_head.0.load(Ordering::Acquire) != tail
+                });
+                continue;
+            }
+            let Some(header) = self.requests.read_header(tail, available)? else {
+                let end = tail + self.requests.skipped_end(tail);
+                control.request_tail.0.store(end, Ordering::Release);
+                continue;
+            };
+            let end = tail + frame_len(header.len as usize) as u64;
+            match FrameKind::from_u16(header.kind) {
+                Some(FrameKind::Call) if self.begin(tail) => {
+                    self.number = header.number;
+                    self.call_end = end;
+                    return Ok(Some(self.requests.payload(tail).cast()));
+                }
+                Some(FrameKind::Call | FrameKind::Pad) => control.request_tail.0.store(end, Ordering::Release),
+                Some(FrameKind::Stop) => return Ok(None),
+                _ => return Err(RingBroken("unexpected frame in the request ring")),
+            }
+        }
+    }
+
+    /// Marks a queued call as running; false if the server has taken it back.
+    fn begin(&self, at: u64) -> bool {
+        self.requests
+            .state(at)
+            .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_RUNNING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The descriptor that carries the current call's body. Descriptors of calls that were taken back are closed here.
+    ///
+    /// # Errors
+    /// The control socket is closed or says something unexpected.
+    pub fn receive_body(&mut self) -> io::Result<OwnedFd> {
+        loop {
+            match self.control.receive()? {
+                Some((Message::Body { number }, Some(fd))) if number == self.number => return Ok(fd),
+                Some((Message::Body { .. }, _)) => {}
+                Some(_) => return Err(io::Error::other("unexpected message on the control socket")),
+                None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
+            }
+        }
+    }
+
+    /// True if the client of the current call has gone.
+    #[must_use]
+    pub fn client_gone(&self) -> bool {
+        self.segment.control().aborted.0.load(Ordering::Relaxed) == self.number && self.number != 0
+    }
+
+    /// Writes the answer's head (or an interim one) laid out as `FrameKind::Head` says, split over frames where needed.
+    pub fn head(&mut self, interim: bool, mut payload: &[u8]) {
+        let kind = if interim { FrameKind::Interim } else { FrameKind::Head };
+        let max = self.responses.max_payload();
+        while payload.len() > max {
+            let (part, rest) = payload.split_at(max);
+            self.put(kind, FLAG_MORE, part);
+            payload = rest;
+        }
+        self.put(kind, 0, payload);
+        if interim {
+            self.publish();
+        }
+    }
+
+    /// Adds to the answer's body.
+    ///
+    /// # Errors
+    /// The client has gone; the bytes are dropped.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), ClientGone> {
+        while !bytes.is_empty() {
+            if self.client_gone() {
+                return Err(ClientGone);
+            }
+            let Some(room) = self.body_room() else {
+                self.wait_for_room();
+                continue;
+            };
+            let Some(open) = self.open.as_mut() else { continue };
+            let n = room.min(bytes.len());
+            self.responses.write_payload(open.at, open.len, &bytes[..n]);
+            open.len += n;
+            self.head = open.at + frame_len(open.len) as u64;
+            bytes = &bytes[n..];
+            if self.unpublished() >= self.responses.cap() / 4 {
+                self.close_body(0);
+                self.publish();
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a body frame if none is open and returns how many bytes it can still take; `None`: the ring is full.
+    fn body_room(&mut self) -> Option<usize> {
+        let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
+        let max = self.responses.max_payload();
+        if let Some(open) = self.open {
+            let limit = self.responses.growth(open.at, tail).unwrap_or(0).min(max);
+            if limit > open.len {
+                return Some(limit - open.len);
+            }
+            self.close_body(0);
+        }
+        // A new frame is worth opening for 64 bytes or more, or at the end of a ring that is otherwise empty.
+        let at = self.responses.place(self.head, tail, 64).ok().flatten()?;
+        let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
+        self.open = Some(OpenBody { at, len: 0 });
+        self.head = at;
+        Some(limit)
+    }
+
+    fn close_body(&mut self, flags: u16) {
+        if let Some(open) = self.open.take() {
+            self.finish_frame(open.at, FrameKind::Body, flags, open.len);
+        }
+    }
+
+    /// Everything written so far is to reach the client now.
+    pub fn flush(&mut self) {
+        if self.open.is_some_and(|open| open.len > 0) {
+            self.close_body(FLAG_FLUSH);
+        } else {
+            self.close_body(0);
+            self.put(FrameKind::Body, FLAG_FLUSH, &[]);
+        }
+        self.publish();
+    }
+
+    /// The answer is complete for the client.
+    pub fn end_response(&mut self, publish: bool) {
+        self.close_body(0);
+        self.put(FrameKind::End, 0, &[]);
+        if publish {
+            self.publish();
+        }
+    }
+
+    /// The call is over. Its frame is given back to the server.
+    pub fn done(&mut self, done: WireDone) {
+        self.close_body(0);
+        self.put(FrameKind::Done, 0, bytes_of_done(&done));
+        self.segment.control().request_tail.0.store(self.call_end, Ordering::Release);
+        self.publish();
+        self.number = 0;
+    }
+
+    /// Writes a log line; cut to what fits into a frame.
+    pub fn log(&mut self, level: u8, text: &[u8]) {
+        self.close_body(0);
+        let max = self.responses.max_payload().min(8192) - 1;
+        let text = &text[..text.len().min(max)];
+        let mut payload = Vec::with_capacity(text.len() + 1);
+        payload.push(level);
+        payload.extend_from_slice(text);
+        self.put(FrameKind::Log, 0, &payload);
+    }
+
+    fn unpublished(&self) -> usize {
+        self.head.wrapping_sub(self.published) as usize
+    }
+
+    fn put(&mut self, kind: FrameKind, flags: u16, payload: &[u8]) {
+        self.close_body(0);
+        let at = loop {
+            let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
+            match self.responses.place(self.head, tail, payload.len()) {
+                Ok(Some(at)) => break at,
+                _ => self.wait_for_room(),
+            }
+        };
+        self.responses.write_payload(at, 0, payload);
+        self.finish_frame(at, kind, flags, payload.len());
+    }
+
+    fn finish_frame(&mut self, at: u64, kind: FrameKind, flags: u16, len: usize) {
+        let header =
+            FrameHeader { len: len as u32, kind: kind as u16, flags, number: self.number, state: 0, reserved: 0 };
+        self.responses.write_header(at, header);
+        self.head = at + frame_len(len) as u64;
+    }
+
+    /// Publishes everything written and waits until the server has taken some of it.
+    fn wait_for_room(&mut self) {
+        self.close_body(0);
+        self.publish();
+        let control = self.segment.control();
+        let tail = control.response_tail.0.load(Ordering::Acquire);
+        if tail == self.published {
+            return; // all taken already: there is room now
+        }
+        let number = self.number;
+        wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM, || {
+            control.response_tail.0.load(Ordering::Acquire) != tail
+                || (number != 0 && control.aborted.0.load(Ordering::Relaxed) == number)
+        });
+    }
+
+    /// Shows the server everything written and wakes it if it waits.
+    pub fn publish(&mut self) {
+        if self.head == self.published {
+            return;
+        }
+        let control = self.segment.control();
+        control.response_head.0.store(self.head, Ordering::Release);
+        self.published = self.head;
+        wake::wake_server(&control.server_word.0, self.eventfd.as_fd());
+    }
+}
+
+/// The pieces of a call in place. Lifetimes are the caller's promise: valid until `WorkerEnd::done`.
+#[derive(Debug, Clone, Copy)]
+pub struct CallParts {
+    /// The fixed head.
+    pub head: WireCall,
+    /// The variables.
+    pub vars: *const WireVar,
+    /// The string area.
+    pub strings: *const u8,
+    /// The inline body (`body_len` bytes when `CALL_BODY_INLINE` is set).
+    pub body: *const u8,
+}
+
+/// Splits a call frame.
+///
+/// # Safety
+/// `call` came from `WorkerEnd::next_call` and `done` has not been called since.
+#[must_use]
+pub unsafe fn call_parts(call: *const WireCall) -> CallParts {
+    // SAFETY: the frame starts with a `WireCall` written by the server and is 8-aligned.
+    let head = unsafe { *call };
+    // SAFETY: the server lays these areas out one behind the other inside the frame.
+    unsafe {
+        let vars = call.add(1).cast::<WireVar>();
+        let strings = vars.add(head.n_vars as usize).cast::<u8>();
+        CallParts { head, vars, strings, body: strings.add(head.strings_len as usize) }
+    }
+}
+
+/// How the current call's body travels.
+#[must_use]
+pub fn body_kind(flags: u32) -> (bool, bool) {
+    (flags & CALL_BODY_INLINE != 0, flags & CALL_BODY_FD != 0)
+}
+
+fn bytes_of_done(done: &WireDone) -> &[u8] {
+    // SAFETY: `WireDone` is `repr(C)`, integers only, 24 bytes without padding; the slice borrows `done`.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(done).cast(), size_of::<WireDone>()) }
+}
+
+const _: () = assert!(size_of::<WireDone>() == 24);
