@@ -1,1 +1,75 @@
-//! Black-box tests.
+//! Harness of Howdah's black-box tests: starts a real server with a directory of its own, talks to it byte by byte, ends
+//! it and judges what it leaves behind. The scenarios are in `tests/`, each one function named after a behaviour.
+//!
+//! Every scenario runs on Howdah in each mode it fits and on nginx with PHP-FPM, which validates its expectations.
+
+#![forbid(unsafe_code)]
+// A test helper ends a test by panicking; a `# Panics` section on each would say nothing.
+#![allow(clippy::missing_panics_doc)]
+
+pub mod client;
+pub mod compare;
+pub mod gate;
+pub mod howdah;
+pub mod process;
+pub mod reference;
+pub mod request;
+pub mod response;
+pub mod setup;
+pub mod site;
+
+pub use client::{Conn, Target};
+pub use request::{Part, Request, multipart};
+pub use response::{Response, clip};
+pub use setup::Setup;
+pub use site::{Kind, Site};
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Runs one scenario on one kind of server: starts it, runs the body, ends the server and judges.
+pub fn run(kind: Kind, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
+    let setup = setup(Setup::default());
+    let mut site = Site::start(kind, &setup);
+    let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut site)));
+    match outcome {
+        Ok(()) => site.finish(),
+        Err(panic) => {
+            eprintln!("log of the server:\n{}", site.log());
+            site.abandon();
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// Declares a scenario: `scenario!(name, setup, body)` runs everywhere. `scenario!(name, howdah_only = "reason", setup,
+/// body)` leaves out the reference, for behaviour that nginx and PHP-FPM do not have or configure elsewhere.
+#[macro_export]
+macro_rules! scenario {
+    ($name:ident, howdah_only = $why:literal, $setup:expr, $body:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[test]
+            fn classic() {
+                $crate::run($crate::Kind::Classic, $setup, $body);
+            }
+        }
+    };
+    ($name:ident, $setup:expr, $body:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[test]
+            fn classic() {
+                $crate::run($crate::Kind::Classic, $setup, $body);
+            }
+
+            #[test]
+            fn reference() {
+                $crate::run($crate::Kind::Reference, $setup, $body);
+            }
+        }
+    };
+}

@@ -1,0 +1,315 @@
+//! A small blocking HTTP/1.1 client with control over every byte: pipelining, half-close, chunked bodies, answers read in
+//! the pieces in which they arrive. It checks framing strictly, so a server that frames its answers wrongly fails a test.
+
+use crate::request::Request;
+use crate::response::Response;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a read may take before the test fails; far above what any scenario needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// How the body that is being read ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+    Ended,
+}
+
+/// One connection to a server.
+#[derive(Debug)]
+pub struct Conn {
+    stream: Stream,
+    buffer: Vec<u8>,
+    framing: Framing,
+}
+
+impl Conn {
+    /// Connects, or says why not.
+    pub fn try_open(target: &Target) -> io::Result<Self> {
+        let stream = match target {
+            Target::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Stream::Tcp(stream)
+            }
+            Target::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Stream::Unix(stream)
+            }
+        };
+        Ok(Self { stream, buffer: Vec::new(), framing: Framing::Ended })
+    }
+
+    /// Connects.
+    #[must_use]
+    pub fn open(target: &Target) -> Self {
+        Self::try_open(target).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
+    }
+
+    /// The client's own port, for comparing with `REMOTE_PORT`.
+    #[must_use]
+    pub fn local_port(&self) -> u16 {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.local_addr().map_or(0, |a| a.port()),
+            Stream::Unix(_) => 0,
+        }
+    }
+
+    /// Writes bytes as they are; reports what the system says.
+    pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+
+    /// Writes bytes as they are.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes.as_ref()).unwrap_or_else(|e| panic!("cannot write to the server: {e}"));
+    }
+
+    /// Sends a request and reads its whole answer. The connection stays open if the server keeps it.
+    pub fn exchange(&mut self, request: &Request) -> Response {
+        self.send(request.bytes());
+        self.response(request.method())
+    }
+
+    /// Says that the client sends nothing more.
+    pub fn half_close(&self) {
+        let done = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+        done.unwrap_or_else(|e| panic!("cannot half-close: {e}"));
+    }
+
+    /// Ends the connection with a reset instead of an orderly close.
+    pub fn reset(self) {
+        if let Stream::Tcp(stream) = &self.stream {
+            let linger = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+            linger.unwrap_or_else(|e| panic!("cannot set SO_LINGER: {e}"));
+        }
+    }
+
+    /// Makes the kernel's receive buffer small, so that a slow reader is slow for the server too.
+    pub fn shrink_receive_buffer(&self) {
+        if let Stream::Tcp(stream) = &self.stream {
+            rustix::net::sockopt::set_socket_recv_buffer_size(stream, 4096)
+                .unwrap_or_else(|e| panic!("cannot set SO_RCVBUF: {e}"));
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<usize> {
+        let mut piece = [0u8; 65536];
+        let n = loop {
+            let read = match &mut self.stream {
+                Stream::Tcp(stream) => stream.read(&mut piece),
+                Stream::Unix(stream) => stream.read(&mut piece),
+            };
+            match read {
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "the server sent nothing in time"));
+                }
+                other => break other?,
+            }
+        };
+        self.buffer.extend_from_slice(&piece[..n]);
+        Ok(n)
+    }
+
+    /// Reads up to and including the next CRLF and returns the line without it; `None` if the server closed before.
+    fn line(&mut self) -> Option<String> {
+        let mut from = 0;
+        loop {
+            if let Some(i) = self.buffer[from..].windows(2).position(|w| w == b"\r\n") {
+                let line: Vec<u8> = self.buffer.drain(..from + i + 2).collect();
+                return Some(String::from_utf8_lossy(&line[..line.len() - 2]).into_owned());
+            }
+            from = self.buffer.len().saturating_sub(1);
+            match self.fill() {
+                Ok(0) => {
+                    assert!(self.buffer.is_empty(), "connection ended inside a line: {:?}", self.buffer.escape_ascii().to_string());
+                    return None;
+                }
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
+                Err(e) => panic!("waiting for a line: {e}"),
+            }
+        }
+    }
+
+    /// Reads one head, interim or final; `None` if the server closed instead.
+    fn one_head(&mut self) -> Option<Response> {
+        let line = self.line()?;
+        let mut parts = line.splitn(3, ' ');
+        let version = parts.next().unwrap_or("").to_owned();
+        assert!(version.starts_with("HTTP/1."), "not a status line: {line:?}");
+        let status = parts.next().and_then(|s| s.parse().ok()).unwrap_or_else(|| panic!("bad status line {line:?}"));
+        let reason = parts.next().unwrap_or("").to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().unwrap_or_else(|| panic!("connection ended inside a head"));
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').unwrap_or_else(|| panic!("bad header line {line:?}"));
+            headers.push((name.to_owned(), value.trim().to_owned()));
+        }
+        Some(Response { version, status, reason, headers, ..Response::default() })
+    }
+
+    /// Reads heads up to the final one; its body follows with `read_some`. `None` if the server closed instead.
+    pub fn try_head(&mut self, method: &str) -> Option<Response> {
+        assert_eq!(self.framing, Framing::Ended, "the previous answer has not been read to its end");
+        let mut interim = Vec::new();
+        let mut head = loop {
+            let head = self.one_head()?;
+            if head.status >= 200 {
+                break head;
+            }
+            interim.push(head);
+        };
+        head.interim = interim;
+        let lengths = head.all("content-length");
+        let chunked = head.header("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"));
+        assert!(!(chunked && !lengths.is_empty()), "both Content-Length and chunked: {head:?}");
+        assert!(lengths.len() <= 1, "Content-Length more than once: {head:?}");
+        self.framing = if method == "HEAD" || head.status == 204 || head.status == 304 {
+            Framing::Ended
+        } else if chunked {
+            Framing::Chunked
+        } else if let Some(length) = lengths.first() {
+            match length.parse().unwrap_or_else(|_| panic!("bad Content-Length {length:?}")) {
+                0 => Framing::Ended,
+                n => Framing::Length(n),
+            }
+        } else {
+            Framing::UntilClose
+        };
+        Some(head)
+    }
+
+    /// Reads heads up to the final one; its body follows with `read_some`.
+    pub fn head(&mut self, method: &str) -> Response {
+        self.try_head(method).unwrap_or_else(|| panic!("the server closed the connection instead of answering"))
+    }
+
+    /// The next part of the body as it arrives; `None` at its end, an error when it breaks off.
+    pub fn try_read_some(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let broken = || io::Error::new(ErrorKind::UnexpectedEof, "the body broke off");
+        match self.framing {
+            Framing::Ended => Ok(None),
+            Framing::Length(left) => {
+                if self.buffer.is_empty() && self.fill()? == 0 {
+                    return Err(broken());
+                }
+                let n = usize::try_from(left).unwrap_or(usize::MAX).min(self.buffer.len());
+                let piece = self.buffer.drain(..n).collect();
+                let left = left - n as u64;
+                self.framing = if left == 0 { Framing::Ended } else { Framing::Length(left) };
+                Ok(Some(piece))
+            }
+            Framing::UntilClose => {
+                if self.buffer.is_empty() && self.fill()? == 0 {
+                    self.framing = Framing::Ended;
+                    return Ok(None);
+                }
+                Ok(Some(std::mem::take(&mut self.buffer)))
+            }
+            Framing::Chunked => {
+                let size = self.line().ok_or_else(broken)?;
+                let digits = size.split(';').next().unwrap_or("").trim();
+                let size = usize::from_str_radix(digits, 16).unwrap_or_else(|_| panic!("bad chunk size {size:?}"));
+                if size == 0 {
+                    while self.line().ok_or_else(broken)? != "" {}
+                    self.framing = Framing::Ended;
+                    return Ok(None);
+                }
+                while self.buffer.len() < size + 2 {
+                    if self.fill()? == 0 {
+                        return Err(broken());
+                    }
+                }
+                let mut piece: Vec<u8> = self.buffer.drain(..size + 2).collect();
+                assert_eq!(&piece[size..], b"\r\n", "a chunk must end with CRLF");
+                piece.truncate(size);
+                Ok(Some(piece))
+            }
+        }
+    }
+
+    /// The next part of the body as it arrives; `None` at its end.
+    pub fn read_some(&mut self) -> Option<Vec<u8>> {
+        self.try_read_some().unwrap_or_else(|e| panic!("reading the body: {e}"))
+    }
+
+    /// Reads the body until what was read contains `needle`, and returns it.
+    pub fn read_until(&mut self, needle: &str) -> String {
+        let mut seen = Vec::new();
+        while !String::from_utf8_lossy(&seen).contains(needle) {
+            match self.read_some() {
+                Some(piece) => seen.extend(piece),
+                None => panic!("the body ended before {needle:?}: {:?}", String::from_utf8_lossy(&seen)),
+            }
+        }
+        String::from_utf8_lossy(&seen).into_owned()
+    }
+
+    /// The rest of the body.
+    pub fn read_rest(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.read_some() {
+            body.extend(piece);
+        }
+        body
+    }
+
+    /// Reads a whole answer, or `None` if the server closed instead of answering.
+    pub fn try_response(&mut self, method: &str) -> Option<Response> {
+        let mut response = self.try_head(method)?;
+        response.body = self.read_rest();
+        Some(response)
+    }
+
+    /// Reads a whole answer.
+    pub fn response(&mut self, method: &str) -> Response {
+        let mut response = self.head(method);
+        response.body = self.read_rest();
+        response
+    }
+
+    /// True once the server has closed the connection with nothing more to read; waits for it.
+    pub fn closed_by_server(&mut self) -> bool {
+        assert!(self.buffer.is_empty(), "unread bytes: {:?}", self.buffer.escape_ascii().to_string());
+        match self.fill() {
+            Ok(n) => n == 0,
+            Err(e) => e.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}

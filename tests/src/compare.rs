@@ -1,0 +1,71 @@
+//! Comparing what a script sees under Howdah with what it sees under the reference, key by key.
+
+use crate::client::Conn;
+use crate::request::Request;
+use crate::setup::Setup;
+use crate::site::{Kind, Site};
+use serde_json::{Map, Value};
+
+/// Keys that differ by nature: the server's own name, times, FPM's process environment, ports.
+const OWN: &[&str] =
+    &["SERVER_SOFTWARE", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "FCGI_ROLE", "USER", "HOME", "HOWDAH_TEST_MARK"];
+
+/// Sends each request to both servers and returns every difference in what the script answered (a JSON object).
+#[must_use]
+pub fn differences(setup: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
+    let ours = Site::start(Kind::Classic, setup);
+    let theirs = Site::start(Kind::Reference, setup);
+    let mut found = Vec::new();
+    for (name, bytes) in requests {
+        let mine = dump(&ours, bytes);
+        let truth = dump(&theirs, bytes);
+        for key in truth.keys().chain(mine.keys().filter(|k| !truth.contains_key(*k))) {
+            let (expected, got) = (truth.get(key), mine.get(key));
+            if expected != got {
+                found.push(format!("{name}: {key}: expected {}, got {}", show(expected), show(got)));
+            }
+        }
+    }
+    theirs.finish();
+    ours.finish();
+    found
+}
+
+fn show(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), Value::to_string)
+}
+
+/// What the script answered, with the parts that must differ replaced by words.
+fn dump(site: &Site, bytes: &[u8]) -> Map<String, Value> {
+    let port = site.port().to_string();
+    let text = String::from_utf8_lossy(bytes).replace("@PORT@", &port).into_bytes();
+    let mut conn = Conn::open(site.target());
+    let client_port = conn.local_port().to_string();
+    conn.send(&text);
+    let method = String::from_utf8_lossy(bytes).split(' ').next().unwrap_or("GET").to_owned();
+    let response = conn.response(&method);
+    let mut map = match serde_json::from_slice(&response.body) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::from_iter([("(no dump)".to_owned(), Value::String(response.text()))]),
+    };
+    map.insert("(status)".to_owned(), response.status.into());
+    map.retain(|key, _| !OWN.contains(&key.as_str()));
+    let top = site.place().top.display().to_string();
+    for (key, value) in &mut map {
+        if let Value::String(text) = value {
+            *text = text.replace(&top, "TOP");
+            match key.as_str() {
+                "REMOTE_PORT" if *text == client_port => *text = "CLIENT_PORT".to_owned(),
+                "SERVER_PORT" | "HTTP_HOST" => *text = text.replace(&port, "SERVER_PORT"),
+                _ => {}
+            }
+        }
+    }
+    map
+}
+
+/// A request's bytes with a name for messages.
+#[must_use]
+pub fn named(name: &'static str, request: &Request) -> (&'static str, Vec<u8>) {
+    (name, request.clone().close().bytes())
+}

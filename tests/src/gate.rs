@@ -1,0 +1,89 @@
+//! A gate that holds a running script until the test lets it go: a named pipe, so that no test has to sleep.
+//!
+//! In the script: `require 'gate.php'; gate('name');`. The call returns when the test releases the gate.
+
+use crate::process::eventually;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The script's side.
+pub(crate) const SCRIPT: &str = r#"<?php
+// Waits at a gate of the test: returns when the test has released it.
+function gate(string $name): void
+{
+    $pipe = fopen(dirname(__DIR__) . "/gates/$name", 'r');
+    fgets($pipe);
+    fclose($pipe);
+}
+
+// Leaves a file for the test to find; returns how often this mark has been left, this time included.
+function mark(string $name): int
+{
+    $path = dirname(__DIR__) . "/marks/$name";
+    file_put_contents($path, '.', FILE_APPEND | LOCK_EX);
+    clearstatcache();
+    return filesize($path);
+}
+"#;
+
+/// The test's side of a gate.
+#[derive(Debug)]
+pub struct Gate {
+    path: PathBuf,
+}
+
+/// A script that waits at a gate; dropping this lets it go.
+#[derive(Debug)]
+pub struct Held {
+    pipe: File,
+}
+
+impl Gate {
+    pub(crate) fn new(directory: &Path, name: &str) -> Self {
+        let path = directory.join(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH, 0)
+            .unwrap_or_else(|e| panic!("mkfifo {}: {e}", path.display()));
+        Self { path }
+    }
+
+    fn try_open(&self) -> Option<File> {
+        // Without a reader, opening for writing without blocking fails: so success means that a script has arrived.
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().write(true).custom_flags(nonblocking).open(&self.path).ok()
+    }
+
+    /// True if a script waits here now. It stays held only if nobody calls this for the same script again.
+    #[must_use]
+    pub fn script_is_here(&self) -> Option<Held> {
+        self.try_open().map(|pipe| Held { pipe })
+    }
+
+    /// Waits until a script has arrived and keeps it waiting.
+    #[must_use]
+    pub fn wait(&self) -> Held {
+        let mut pipe = None;
+        let arrived = eventually(Duration::from_secs(20), || {
+            pipe = self.try_open();
+            pipe.is_some()
+        });
+        assert!(arrived, "no script arrived at the gate {}", self.path.display());
+        Held { pipe: pipe.unwrap_or_else(|| unreachable!()) }
+    }
+
+    /// Waits until a script has arrived and lets it go on.
+    pub fn release(&self) {
+        self.wait().release();
+    }
+}
+
+impl Held {
+    /// Lets the script go on.
+    pub fn release(mut self) {
+        // The script may have been killed meanwhile; then there is nobody to tell.
+        let _ = self.pipe.write_all(b"go\n");
+    }
+}

@@ -1,0 +1,297 @@
+//! A real `howdah serve` with a directory of its own, and the judgement at its end: a test passes only if the server leaves
+//! nothing behind and has logged no error that the test did not declare.
+
+use crate::process::{self, Identity, descriptors, eventually, left_over, tree, wait_for_exit};
+use crate::setup::Setup;
+use crate::site::{Place, free_port};
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a stopped server may take to be gone: the default grace time is 30 s, but no scenario needs it.
+const END_LIMIT: Duration = Duration::from_secs(20);
+
+/// A running Howdah.
+#[derive(Debug)]
+pub struct Howdah {
+    child: Child,
+    mark: String,
+    log: PathBuf,
+    admin: PathBuf,
+    second_port: u16,
+    expected_log: Vec<String>,
+    expect_exit: Option<i32>,
+    expect_boot_failure: bool,
+    before: BTreeMap<String, usize>,
+}
+
+/// The `howdah` program under test.
+#[must_use]
+pub fn program() -> PathBuf {
+    built_program("HOWDAH_BIN", "howdah")
+}
+
+/// The `howdah-php` program under test.
+#[must_use]
+pub fn php_program() -> PathBuf {
+    match std::env::var_os("HOWDAH_PHP_BIN") {
+        Some(path) => path.into(),
+        None => program().with_file_name("howdah-php"),
+    }
+}
+
+fn built_program(variable: &str, name: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
+        return path.into();
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+    let candidates = [target.join("release").join(name), target.join("debug").join(name)];
+    let newest = candidates.iter().filter_map(|p| Some((fs::metadata(p).ok()?.modified().ok()?, p))).max();
+    newest.map(|(_, p)| p.clone()).unwrap_or_else(|| panic!("no {name} in {}: run `make build` first", target.display()))
+}
+
+fn toml_text(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The `howdah.toml` for a setup.
+fn configuration(setup: &Setup) -> String {
+    let mut lines: Vec<String> = setup.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+impl Howdah {
+    pub(crate) fn start(place: &Place, setup: &Setup, port: u16) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
+        let toml = place.run.join("howdah.toml");
+        fs::write(&toml, configuration(setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
+        let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
+        let second_port = if setup.second_listener { free_port() } else { 0 };
+        let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];
+        let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
+        option("--listen", format!("127.0.0.1:{port}"));
+        if setup.second_listener {
+            option("--listen", format!("127.0.0.1:{second_port}"));
+        }
+        if setup.unix_listener {
+            option("--listen", format!("unix:{}", place.run.join("http.sock").display()));
+        }
+        option("--config", toml.display().to_string());
+        option("--admin", format!("unix:{}", admin.display()));
+        option("--workers", setup.workers.to_string());
+        option("--php", php_program().display().to_string());
+        option("-d", format!("session.save_path={}", place.sessions.display()));
+        for (key, value) in &setup.ini {
+            option("-d", format!("{key}={value}"));
+        }
+        arguments.extend(setup.args.iter().map(OsString::from));
+        let output = File::create(&log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
+        let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
+        let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
+        // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program())
+            .args(&arguments)
+            .env("TMPDIR", &place.tmp)
+            .env(name, value)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
+        Self {
+            child,
+            mark,
+            log,
+            admin,
+            second_port,
+            expected_log: setup.expected_log.clone(),
+            expect_exit: setup.expect_exit,
+            expect_boot_failure: setup.expect_boot_failure,
+            before: BTreeMap::new(),
+        }
+    }
+
+    /// The server's process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The server and all its processes.
+    #[must_use]
+    pub fn processes(&self) -> BTreeSet<Identity> {
+        tree(self.pid())
+    }
+
+    pub(crate) fn second_port(&self) -> u16 {
+        assert_ne!(self.second_port, 0, "the setup has no second listener");
+        self.second_port
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap_or_else(|e| panic!("wait: {e}")).is_some()
+    }
+
+    /// Waits for the server's end and returns its exit status (`None`: ended by a signal).
+    pub fn wait(&mut self) -> Option<i32> {
+        let status = wait_for_exit(&mut self.child, END_LIMIT);
+        status.unwrap_or_else(|| panic!("howdah has not ended; log:\n{}", self.log())).code()
+    }
+
+    /// True once the server has ended; does not wait.
+    #[must_use]
+    pub fn ended(&mut self) -> bool {
+        self.has_ended()
+    }
+
+    /// Sends a signal to the server's process alone.
+    pub fn signal(&self, signal: Signal) {
+        process::signal(self.pid(), signal);
+    }
+
+    /// Runs `howdah SUBCOMMAND --admin …` against this server.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Output {
+        Command::new(program())
+            .args(arguments)
+            .arg("--admin")
+            .arg(format!("unix:{}", self.admin.display()))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|e| panic!("cannot run howdah: {e}"))
+    }
+
+    /// Everything logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Takes the state that the end is compared with: once nothing moves any more.
+    pub(crate) fn remember_descriptors(&mut self) {
+        let mut last = descriptors(self.pid());
+        let mut calm = 0;
+        let _ = eventually(Duration::from_secs(5), || {
+            let now = descriptors(self.child.id());
+            calm = if now == last { calm + 1 } else { 0 };
+            last = now;
+            calm >= 10
+        });
+        self.before = last;
+    }
+
+    fn grown_descriptors(&self) -> Vec<String> {
+        let mut grown = Vec::new();
+        // Connections that the client has just closed may still be on their way out.
+        let _ = eventually(Duration::from_secs(5), || {
+            let now = descriptors(self.pid());
+            grown = now
+                .iter()
+                .filter(|(kind, n)| self.before.get(*kind).unwrap_or(&0) < *n && !kept_on_purpose(kind))
+                .map(|(kind, n)| format!("{kind}: {} → {n}", self.before.get(kind).unwrap_or(&0)))
+                .collect();
+            grown.is_empty()
+        });
+        grown
+    }
+
+    /// Stops the server and judges.
+    pub(crate) fn finish(mut self, place: &Place) {
+        let mut complaints = Vec::new();
+        let running = !self.has_ended();
+        if running && !self.expect_boot_failure {
+            complaints.extend(self.grown_descriptors().into_iter().map(|g| format!("descriptors grew: {g}")));
+            let zombies = process::zombies(self.pid());
+            let reaped = zombies.is_empty() || eventually(Duration::from_secs(2), || process::zombies(self.pid()).is_empty());
+            if !reaped {
+                complaints.push(format!("zombies: {zombies:?}"));
+            }
+        }
+        let known = self.processes();
+        if running {
+            self.signal(Signal::TERM);
+            match wait_for_exit(&mut self.child, END_LIMIT) {
+                None => complaints.push("howdah has not ended after SIGTERM".to_owned()),
+                Some(status) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
+                    complaints.push(format!("howdah ended with {status}"));
+                }
+                Some(_) => {}
+            }
+        }
+        complaints.extend(self.judge_processes(&known));
+        complaints.extend(judge_files(place));
+        complaints.extend(self.judge_log());
+        let log = self.log();
+        self.kill_all(&known);
+        assert!(complaints.is_empty(), "after the scenario:\n- {}\nlog:\n{log}", complaints.join("\n- "));
+    }
+
+    fn judge_processes(&self, known: &BTreeSet<Identity>) -> Vec<String> {
+        let mut left = Vec::new();
+        let _ = eventually(Duration::from_secs(5), || {
+            left = left_over(known, &self.mark, self.pid());
+            left.is_empty()
+        });
+        left.into_iter().map(|p| format!("process left: {p}")).collect()
+    }
+
+    fn judge_log(&self) -> Vec<String> {
+        let log = self.log();
+        let mut complaints = Vec::new();
+        for line in log.lines().filter(|l| is_alarming(l)) {
+            if !self.expected_log.iter().any(|text| line.contains(text.as_str())) {
+                complaints.push(format!("unexpected log line: {line}"));
+            }
+        }
+        for text in self.expected_log.iter().filter(|text| !log.contains(text.as_str())) {
+            complaints.push(format!("the log lacks {text:?}"));
+        }
+        complaints
+    }
+
+    fn kill_all(&mut self, known: &BTreeSet<Identity>) {
+        for identity in known.iter().filter(|i| process::alive(**i)) {
+            process::signal(identity.pid, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+
+    /// Kills the server and its processes.
+    pub(crate) fn abandon(mut self) {
+        let known = self.processes();
+        self.kill_all(&known);
+    }
+}
+
+/// Files that the server keeps open for reuse, by design and within a bound (`static.open_files`).
+fn kept_on_purpose(kind: &str) -> bool {
+    kind.starts_with('/') && !kind.starts_with("/memfd") && !kind.ends_with("(deleted)") && !kind.starts_with("/dev")
+}
+
+fn is_alarming(line: &str) -> bool {
+    let texts = [" ERROR ", "\"ERROR\"", "panicked at", "Sanitizer", "PHP Warning", "PHP Fatal", "PHP Parse", "PHP Notice"];
+    texts.iter().any(|text| line.contains(text)) || line.starts_with("ERROR")
+}
+
+/// What may not be left once the server has ended: sockets, and anything in its temporary directory.
+fn judge_files(place: &Place) -> Vec<String> {
+    let list = |path: &Path| fs::read_dir(path).map(|d| d.flatten().collect::<Vec<_>>()).unwrap_or_default();
+    let sockets = list(&place.run).into_iter().filter(|e| e.file_type().is_ok_and(|t| t.is_socket()));
+    let left = list(&place.tmp).into_iter().chain(sockets);
+    left.map(|e| format!("file left: {}", e.path().display())).collect()
+}

@@ -1,0 +1,132 @@
+//! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
+
+use std::path::Path;
+
+/// The description of a site to start. Methods return it, so that a scenario reads as one expression.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) workers: usize,
+    pub(crate) ini: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) args: Vec<String>,
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) unix_listener: bool,
+    pub(crate) second_listener: bool,
+    pub(crate) expected_log: Vec<String>,
+    pub(crate) expect_boot_failure: bool,
+    pub(crate) expect_exit: Option<i32>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            workers: 2,
+            ini: Vec::new(),
+            env: Vec::new(),
+            args: Vec::new(),
+            settings: Vec::new(),
+            unix_listener: false,
+            second_listener: false,
+            expected_log: Vec::new(),
+            expect_boot_failure: false,
+            expect_exit: Some(0),
+        }
+    }
+}
+
+impl Setup {
+    /// Puts a file below the document root.
+    #[must_use]
+    pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        self.files.push((path.to_owned(), content.as_ref().to_vec()));
+        self
+    }
+
+    /// Puts a PHP script below the document root; the opening tag is added.
+    #[must_use]
+    pub fn php(self, path: &str, code: &str) -> Self {
+        let text = format!("<?php\n{code}\n");
+        self.file(path, text)
+    }
+
+    /// Copies a script of `tests/www` to the same name below the document root.
+    #[must_use]
+    pub fn www(self, path: &str) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("www").join(path);
+        let content = std::fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
+        self.file(path, content)
+    }
+
+    /// The number of PHP processes (default 2).
+    #[must_use]
+    pub fn workers(mut self, n: usize) -> Self {
+        self.workers = n;
+        self
+    }
+
+    /// Sets a PHP setting, as `-d key=value` does.
+    #[must_use]
+    pub fn ini(mut self, key: &str, value: &str) -> Self {
+        self.ini.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets an environment variable for the pool's scripts.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.env.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds an argument to Howdah's command line; the reference ignores it.
+    #[must_use]
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.args.push(argument.to_owned());
+        self
+    }
+
+    /// Sets a key of `howdah.toml`, such as `http.max_body`, to a value in TOML. The reference understands
+    /// `http.max_body` and ignores others.
+    #[must_use]
+    pub fn setting(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Listens on a Unix socket too (`Site::unix`).
+    #[must_use]
+    pub fn unix_listener(mut self) -> Self {
+        self.unix_listener = true;
+        self
+    }
+
+    /// Listens on a second TCP port too (`Site::second`).
+    #[must_use]
+    pub fn second_listener(mut self) -> Self {
+        self.second_listener = true;
+        self
+    }
+
+    /// Declares that the log will hold an error line with this text; it must then be there.
+    #[must_use]
+    pub fn expect_log(mut self, text: &str) -> Self {
+        self.expected_log.push(text.to_owned());
+        self
+    }
+
+    /// Declares that PHP will not start; readiness then means only that the server answers.
+    #[must_use]
+    pub fn expect_boot_failure(mut self) -> Self {
+        self.expect_boot_failure = true;
+        self
+    }
+
+    /// Declares the exit status at the end, or `None` if the scenario ends the server itself.
+    #[must_use]
+    pub fn expect_exit(mut self, status: Option<i32>) -> Self {
+        self.expect_exit = status;
+        self
+    }
+}

@@ -1,0 +1,294 @@
+//! A running server with its own directory, whatever its kind: the thing that scenarios talk to.
+
+use crate::client::{Conn, Target};
+use crate::gate::{self, Gate};
+use crate::howdah::Howdah;
+use crate::process::eventually;
+use crate::reference::Reference;
+use crate::request::Request;
+use crate::response::Response;
+use crate::setup::Setup;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Which server runs a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Howdah in classic mode.
+    Classic,
+    /// nginx and PHP-FPM as Debian configures them: what scripts are used to, so the measure of the expectations.
+    Reference,
+}
+
+/// The directories of one site.
+#[derive(Debug)]
+pub struct Place {
+    /// Everything below is removed at the end.
+    pub top: PathBuf,
+    /// The document root.
+    pub root: PathBuf,
+    /// The server's private `TMPDIR`.
+    pub tmp: PathBuf,
+    /// Sockets and configuration.
+    pub run: PathBuf,
+    /// PHP's session files.
+    pub sessions: PathBuf,
+}
+
+#[derive(Debug)]
+enum Server {
+    Howdah(Howdah),
+    Reference(Reference),
+}
+
+/// A running site.
+#[derive(Debug)]
+pub struct Site {
+    kind: Kind,
+    target: Target,
+    server: Server,
+    place: Place,
+    // Last, so that the directory outlives the server.
+    _directory: TempDir,
+}
+
+/// A free TCP port below the range that the system hands out by itself, so that only other harnesses compete for it.
+#[must_use]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..2000 {
+        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
+        let start = u16::try_from(std::process::id() % 97).unwrap_or(0) * 113;
+        let port = 20000 + (start + offset) % 12000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port");
+}
+
+fn lay_out(setup: &Setup) -> (TempDir, Place) {
+    let directory = tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
+    // PHP-FPM's and nginx's workers may run as another user.
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap_or_else(|e| panic!("chmod: {e}"));
+    let top = directory.path().canonicalize().unwrap_or_else(|e| panic!("canonicalize: {e}"));
+    let place = Place {
+        root: top.join("root"),
+        tmp: top.join("tmp"),
+        run: top.join("run"),
+        sessions: top.join("sessions"),
+        top,
+    };
+    for path in [&place.root, &place.tmp, &place.run, &place.sessions, &place.top.join("gates"), &place.top.join("marks")] {
+        fs::create_dir(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    let write = |name: &str, content: &[u8]| {
+        let path = place.root.join(name);
+        let parent = path.parent().unwrap_or(&place.root);
+        fs::create_dir_all(parent).unwrap_or_else(|e| panic!("{}: {e}", parent.display()));
+        fs::write(&path, content).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    };
+    write("ready.txt", b"ready\n");
+    write("gate.php", gate::SCRIPT.as_bytes());
+    for (name, content) in &setup.files {
+        write(name, content);
+    }
+    (directory, place)
+}
+
+impl Site {
+    /// Starts a server of this kind and waits until it answers.
+    #[must_use]
+    pub fn start(kind: Kind, setup: &Setup) -> Self {
+        let (directory, place) = lay_out(setup);
+        let port = free_port();
+        let target = Target::Tcp(([127, 0, 0, 1], port).into());
+        let server = match kind {
+            Kind::Classic => Server::Howdah(Howdah::start(&place, setup, port)),
+            Kind::Reference => Server::Reference(Reference::start(&place, setup, port)),
+        };
+        let mut site = Self { kind, target, server, place, _directory: directory };
+        if !site.wait_until_ready() {
+            let log = site.log();
+            site.abandon();
+            panic!("the server did not get ready; its log:\n{log}");
+        }
+        if let Server::Howdah(howdah) = &mut site.server {
+            howdah.remember_descriptors();
+        }
+        site
+    }
+
+    fn wait_until_ready(&mut self) -> bool {
+        let target = self.target.clone();
+        let mut ended = false;
+        let answered = eventually(Duration::from_secs(30), || {
+            ended = match &mut self.server {
+                Server::Howdah(howdah) => howdah.has_ended(),
+                Server::Reference(reference) => reference.has_ended(),
+            };
+            ended || Conn::try_open(&target).is_ok_and(|mut c| {
+                c.try_send(&Request::get("/ready.txt").close().bytes()).is_ok() && c.try_response("GET").is_some()
+            })
+        });
+        answered && !ended
+    }
+
+    /// Which server this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// True for nginx and PHP-FPM.
+    #[must_use]
+    pub fn is_reference(&self) -> bool {
+        self.kind == Kind::Reference
+    }
+
+    /// Howdah's process; fails on the reference.
+    #[must_use]
+    pub fn howdah(&self) -> &Howdah {
+        match &self.server {
+            Server::Howdah(howdah) => howdah,
+            Server::Reference(_) => panic!("this scenario needs Howdah"),
+        }
+    }
+
+    /// Howdah's process; fails on the reference.
+    #[must_use]
+    pub fn howdah_mut(&mut self) -> &mut Howdah {
+        match &mut self.server {
+            Server::Howdah(howdah) => howdah,
+            Server::Reference(_) => panic!("this scenario needs Howdah"),
+        }
+    }
+
+    /// The site's directories.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// A file below the document root.
+    #[must_use]
+    pub fn file(&self, path: &str) -> PathBuf {
+        self.place.root.join(path)
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The TCP port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        match &self.target {
+            Target::Tcp(address) => address.port(),
+            Target::Unix(_) => 0,
+        }
+    }
+
+    /// The Unix socket's path (`Setup::unix_listener`).
+    #[must_use]
+    pub fn unix(&self) -> Target {
+        Target::Unix(self.place.run.join("http.sock"))
+    }
+
+    /// The second TCP listener (`Setup::second_listener`).
+    #[must_use]
+    pub fn second(&self) -> Target {
+        Target::Tcp(([127, 0, 0, 1], self.howdah().second_port()).into())
+    }
+
+    /// A new connection.
+    #[must_use]
+    pub fn conn(&self) -> Conn {
+        Conn::open(&self.target)
+    }
+
+    /// Sends a request on a connection of its own.
+    #[must_use]
+    pub fn send(&self, request: &Request) -> Response {
+        self.conn().exchange(&request.clone().close())
+    }
+
+    /// Gets a path on a connection of its own.
+    #[must_use]
+    pub fn get(&self, target: &str) -> Response {
+        self.send(&Request::get(target))
+    }
+
+    /// Gets a path, fails unless the status is 200, returns the body's text.
+    #[must_use]
+    pub fn get_ok(&self, target: &str) -> String {
+        self.get(target).expect(200).text()
+    }
+
+    /// A gate that scripts can wait at.
+    #[must_use]
+    pub fn gate(&self, name: &str) -> Gate {
+        Gate::new(&self.place.top.join("gates"), name)
+    }
+
+    /// How often scripts have left this mark.
+    #[must_use]
+    pub fn marks(&self, name: &str) -> u64 {
+        fs::metadata(self.place.top.join("marks").join(name)).map_or(0, |m| m.len())
+    }
+
+    /// Waits until scripts have left this mark so often.
+    pub fn wait_for_mark(&self, name: &str, times: u64) {
+        let done = eventually(Duration::from_secs(20), || self.marks(name) >= times);
+        assert!(done, "mark {name:?} was left {} times, not {times}; log:\n{}", self.marks(name), self.log());
+    }
+
+    /// Everything the server has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        match &self.server {
+            Server::Howdah(howdah) => howdah.log(),
+            Server::Reference(reference) => reference.log(),
+        }
+    }
+
+    /// Waits until the log holds a line with all of these texts, and returns that line.
+    #[must_use]
+    pub fn wait_for_log(&self, texts: &[&str]) -> String {
+        let mut found = None;
+        let _ = eventually(Duration::from_secs(20), || {
+            found = self.log().lines().find(|l| texts.iter().all(|t| l.contains(t))).map(str::to_owned);
+            found.is_some()
+        });
+        found.unwrap_or_else(|| panic!("no log line with {texts:?} in:\n{}", self.log()))
+    }
+
+    /// Ends the server in good order and judges what is left.
+    pub fn finish(self) {
+        match self.server {
+            Server::Howdah(howdah) => howdah.finish(&self.place),
+            Server::Reference(reference) => reference.finish(),
+        }
+    }
+
+    /// Ends the server at once, without judging (a test has failed already).
+    pub fn abandon(self) {
+        match self.server {
+            Server::Howdah(howdah) => howdah.abandon(),
+            Server::Reference(reference) => reference.finish(),
+        }
+    }
+}
+
+/// Writes a file atomically, so that a server never sees half of it.
+pub fn replace_file(path: &Path, content: impl AsRef<[u8]>) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, content).unwrap_or_else(|e| panic!("{}: {e}", beside.display()));
+    fs::rename(&beside, path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
