@@ -1,0 +1,62 @@
+/* Everything that depends on PHP's version. The shim is written for PHP 8.2 to 8.5, not thread-safe (NTS); all other
+ * files use the names defined here and contain no version conditions. */
+#ifndef HOWDAH_COMPAT_H
+#define HOWDAH_COMPAT_H
+
+/* PHP's headers use GNU extensions and leave parameters unused; their warnings are not ours. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wcast-function-type"
+#include <php.h>
+#include <SAPI.h>
+#include <php_ini.h>
+#include <php_main.h>
+#include <php_output.h>
+#include <php_variables.h>
+#include <zend_ini.h>
+#include <zend_signal.h>
+#include <zend_smart_str.h>
+#include <ext/json/php_json.h>
+#include <ext/random/php_random.h>
+#include <ext/standard/head.h>
+#include <ext/standard/info.h>
+#pragma GCC diagnostic pop
+
+#if PHP_VERSION_ID < 80200 || PHP_VERSION_ID >= 80600
+#error "Howdah's PHP host is written for PHP 8.2 to 8.5"
+#endif
+#ifdef ZTS
+#error "Howdah's PHP host needs a PHP that is not thread-safe (NTS)"
+#endif
+
+/* SAPI.h before 8.3 declares sapi_module.ini_entries without const; PHP never writes to it. */
+#if PHP_VERSION_ID < 80300
+#define SHIM_INI_ENTRIES(text) ((char *)(text))
+#else
+#define SHIM_INI_ENTRIES(text) (text)
+#endif
+
+/* Before 8.4 a userland default seed lives in RANDOM_G alone; 8.4 adds a state from which seeds are derived when the
+ * kernel gives no random bytes. Both must differ between forks. */
+static inline void shim_compat_forget_random_state(void) {
+    RANDOM_G(combined_lcg_seeded) = false;
+    RANDOM_G(mt19937_seeded) = false;
+#if PHP_VERSION_ID >= 80400
+    RANDOM_G(fallback_seed_state).initialized = false;
+#endif
+}
+
+/* PHP built with --enable-zend-signals (all of Debian's) takes over seven signals; a PHP without has none of this. */
+#ifdef ZEND_SIGNALS
+#define SHIM_SIGNALS_STARTUP() zend_signal_startup()
+#define SHIM_SIGNALS_KEEP_HANDLERS() (SIGG(reset) = false)
+#define SHIM_SIGNALS_INSTALL_HANDLERS() (SIGG(reset) = true)
+#else
+#define SHIM_SIGNALS_STARTUP() ((void)0)
+#define SHIM_SIGNALS_KEEP_HANDLERS() ((void)0)
+#define SHIM_SIGNALS_INSTALL_HANDLERS() ((void)0)
+#endif
+
+#endif

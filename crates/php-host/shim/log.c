@@ -1,0 +1,31 @@
+/* PHP's messages on their way to the server's log: errors with log_errors, error_log() without a target, startup
+ * problems, and the shim's own remarks. The Rust side adds the call's id and writes; here lines are only bounded. */
+#include "shim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+void shim_sapi_log(const char *message, int level) {
+    size_t length = strlen(message);
+    while (length > 0 && (message[length - 1] == '\n' || message[length - 1] == '\r')) {
+        length--;
+    }
+    if (level < LOG_EMERG || level > LOG_DEBUG) {
+        level = LOG_NOTICE;
+    }
+    howdah_rs_log(level, message, length);
+}
+
+void shim_log(int level, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    /* Not the snprintf that PHP's headers put in its place: no PHP-specific formats are wanted here. */
+    int length = (vsnprintf)(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        howdah_rs_log(level, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    }
+}

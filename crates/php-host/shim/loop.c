@@ -1,0 +1,77 @@
+/* The worker's one loop, with the one zend_try around a call. A mode says what happens in each step; taking a call from
+ * the lane and reporting it done are here, so that a mode which loops inside a script uses the same two functions. */
+#include "shim.h"
+
+shim_state shim;
+
+bool shim_call_take(void) {
+    const WireCall *call = howdah_rs_next_call();
+    if (call == NULL) {
+        return false;
+    }
+    shim.call = call;
+    shim.vars = (const WireVar *)(call + 1);
+    shim.strings = (const char *)(shim.vars + call->n_vars);
+    shim.response_ended = false;
+    shim.response_refused = false;
+    shim.peak_memory = 0;
+    return true;
+}
+
+void shim_call_finish(bool retire) {
+    shim_response_end();
+    shim.call = NULL;
+    shim.calls_done++;
+    howdah_rs_done(shim.peak_memory, retire);
+}
+
+bool shim_response_end(void) {
+    if (shim.response_ended) {
+        return false;
+    }
+    shim.response_ended = true;
+    howdah_rs_end_response();
+    return true;
+}
+
+bool shim_requests_used_up(void) {
+    return shim.boot->max_requests != 0 && shim.calls_done + 1 >= shim.boot->max_requests;
+}
+
+/* Runs one call to its end, whatever the script does. */
+static shim_outcome run_call(const shim_mode *mode) {
+    volatile shim_outcome outcome = SHIM_RETIRE;
+    zend_first_try {
+        if (mode->before != NULL) {
+            mode->before();
+        }
+        outcome = mode->run();
+    }
+    zend_catch {
+        /* A bailout that PHP did not catch itself: the script is over, its request is ended by after(). */
+        outcome = SHIM_DONE;
+    }
+    zend_end_try();
+    if (mode->after != NULL) {
+        mode->after();
+    }
+    return outcome;
+}
+
+SHIM_EXPORT int howdah_c_worker_run(void) {
+    const shim_mode *mode = shim.mode;
+    /* Now, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
+    SHIM_SIGNALS_STARTUP();
+    if (mode->boot != NULL && mode->boot() == SHIM_RETIRE) {
+        return 1;
+    }
+    bool retire = false;
+    while (!retire && shim_call_take()) {
+        retire = run_call(mode) == SHIM_RETIRE || shim_requests_used_up();
+        shim_call_finish(retire);
+        if (mode->reset != NULL) {
+            mode->reset();
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* Classic mode: a whole PHP request for each call, nothing is left for the next one. What PHP-FPM and mod_php do. */
+#include "shim.h"
+
+#include <syslog.h>
+
+/* Set while PHP's request is open, so that after() ends it exactly once. */
+static bool request_open;
+/* The value of max_input_time that PHP would have used, see run(). */
+static zend_long max_input_time;
+
+static void before(void) {
+    shim_input_prepare();
+}
+
+static void answer_instead(unsigned status) {
+    SG(sapi_headers).http_response_code = (int)status;
+    if (status == 403) {
+        shim_log(LOG_ERR, "Access to the script is denied: %s", shim_text(shim.call->script));
+        PUTS("Access denied.\n");
+    } else {
+        shim_log(LOG_ERR, "Primary script unknown: %s", shim_text(shim.call->script));
+        PUTS("File not found.\n");
+    }
+}
+
+static shim_outcome run(void) {
+    /* The whole body has arrived before the call, so reading it cannot take long: max_input_time would only cost a
+     * second timer. PHP reads the variable, scripts see the ini entry, which stays what it is. */
+    max_input_time = PG(max_input_time);
+    PG(max_input_time) = -1;
+    request_open = true;
+    if (php_request_startup() == FAILURE) {
+        SG(sapi_headers).http_response_code = 500;
+        shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
+        return SHIM_RETIRE;
+    }
+    SHIM_SIGNALS_KEEP_HANDLERS();
+
+    zend_file_handle file;
+    unsigned status = shim_script_prepare(&file);
+    if (status != 0) {
+        answer_instead(status);
+        return SHIM_DONE;
+    }
+    EG(exit_status) = 0;
+    php_execute_script(&file);
+    /* With OPcache PHP does not always take the handle over. */
+    if (!file.in_list) {
+        zend_destroy_file_handle(&file);
+    }
+    return SHIM_DONE;
+}
+
+static void after(void) {
+    if (request_open) {
+        request_open = false;
+        PG(max_input_time) = max_input_time;
+        php_request_shutdown(NULL);
+    }
+    shim_input_release();
+}
+
+const shim_mode shim_mode_classic = {
+    .name = "classic",
+    .before = before,
+    .run = run,
+    .after = after,
+};

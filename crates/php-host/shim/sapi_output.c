@@ -1,0 +1,93 @@
+/* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them. Once
+ * the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client has
+ * gone PHP is told, which ends the script unless ignore_user_abort is set. */
+#include "shim.h"
+
+#include <string.h>
+#include <strings.h>
+
+size_t shim_sapi_write(const char *data, size_t length) {
+    if (shim.call == NULL || shim.response_ended) {
+        return length;
+    }
+    if (shim.response_refused || !howdah_rs_write(data, length)) {
+        shim.response_refused = true;
+        php_handle_aborted_connection(); /* does not return when the script shall end */
+        return 0;
+    }
+    return length;
+}
+
+void shim_sapi_flush(void *server_context) {
+    (void)server_context;
+    if (shim.call == NULL || shim.response_ended) {
+        return;
+    }
+    sapi_send_headers();
+    if (shim.response_refused || !howdah_rs_flush()) {
+        shim.response_refused = true;
+        php_handle_aborted_connection();
+    }
+}
+
+static bool header_is(const sapi_header_struct *header, const char *name, size_t name_len) {
+    return header->header_len > name_len && strncasecmp(header->header, name, name_len) == 0;
+}
+#define HEADER_IS(header, name) header_is(header, name ":", sizeof(name))
+
+/* Digits at the start of `text` after blanks, or 0. */
+static unsigned leading_status(const char *text, const char *end) {
+    while (text < end && *text == ' ') {
+        text++;
+    }
+    unsigned status = 0;
+    for (int digits = 0; digits < 3 && text < end && *text >= '0' && *text <= '9'; digits++, text++) {
+        status = status * 10 + (unsigned)(*text - '0');
+    }
+    return status >= 100 ? status : 0;
+}
+
+/* A line header('HTTP/1.1 418 …') decides, then header('Status: 404 …'), then http_response_code(). */
+static unsigned answer_status(sapi_headers_struct *headers) {
+    const char *line = headers->http_status_line;
+    if (line != NULL && strncasecmp(line, "HTTP/", 5) == 0) {
+        const char *blank = strchr(line, ' ');
+        unsigned status = blank != NULL ? leading_status(blank, blank + strlen(blank)) : 0;
+        if (status != 0) {
+            return status;
+        }
+    }
+    zend_llist_position position;
+    const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
+    for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
+        if (HEADER_IS(header, "Status")) {
+            unsigned status = leading_status(header->header + sizeof("Status:") - 1, header->header + header->header_len);
+            if (status != 0) {
+                return status;
+            }
+        }
+    }
+    int code = headers->http_response_code;
+    return code >= 100 && code <= 999 ? (unsigned)code : 200;
+}
+
+int shim_sapi_send_headers(sapi_headers_struct *headers) {
+    if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
+        return SAPI_HEADER_SENT_SUCCESSFULLY;
+    }
+    unsigned status = answer_status(headers);
+    howdah_rs_head_begin(status, false);
+    zend_llist_position position;
+    const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
+    for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
+        if (header->header_len == 0 || HEADER_IS(header, "Status")) {
+            continue;
+        }
+        if (status == 304 && HEADER_IS(header, "Content-Type")) {
+            continue;
+        }
+        howdah_rs_head_line(header->header, header->header_len);
+    }
+    howdah_rs_head_end();
+    return SAPI_HEADER_SENT_SUCCESSFULLY;
+}

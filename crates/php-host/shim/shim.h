@@ -1,0 +1,121 @@
+/* What the shim's own files share: the state of the current call and the functions each file offers the others. The
+ * border to Rust is bridge.h; PHP's version differences are in compat.h. */
+#ifndef HOWDAH_SHIM_H
+#define HOWDAH_SHIM_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memrchr */
+#endif
+
+#include "bridge.h"
+#include "compat.h"
+
+/* Exported to Rust; everything else is hidden by -fvisibility=hidden. */
+#define SHIM_EXPORT __attribute__((visibility("default")))
+
+/* How a mode lets the loop know what became of a call. */
+typedef enum shim_outcome {
+    SHIM_DONE,   /* the worker can take the next call */
+    SHIM_RETIRE, /* the worker's state cannot be trusted: answer this call, then end */
+} shim_outcome;
+
+/* One way to run calls. The loop (loop.c) holds the one zend_try and calls these in the order
+ * boot, (before, run, after, reset)*. A NULL member is skipped. */
+typedef struct shim_mode {
+    const char *name;
+    /* Once per worker, before its first call. */
+    shim_outcome (*boot)(void);
+    /* Prepares PHP's request data from shim.call. */
+    void (*before)(void);
+    /* Runs the script. May be left by a PHP bailout. */
+    shim_outcome (*run)(void);
+    /* Releases the script's resources; also called after a bailout. */
+    void (*after)(void);
+    /* Brings back what the next call must find, after the call was reported done. */
+    void (*reset)(void);
+} shim_mode;
+
+extern const shim_mode shim_mode_classic;
+
+/* The state of this process. Not reset between calls unless it says so. */
+typedef struct shim_state {
+    const howdah_boot *boot;
+    const shim_mode *mode;
+
+    /* The current call; call is NULL between calls. */
+    const WireCall *call;
+    const WireVar *vars;
+    const char *strings;
+    bool response_ended;   /* the client has its whole answer; later output is dropped */
+    bool response_refused; /* the client has gone */
+    uint64_t peak_memory;  /* of the current call, read before PHP resets it */
+
+    uint64_t calls_done;
+} shim_state;
+
+extern shim_state shim;
+
+/* --- loop.c --- */
+
+/* Waits for a call and makes it the current one. False when the worker shall end. */
+bool shim_call_take(void);
+/* Reports the current call done. */
+void shim_call_finish(bool retire);
+/* Ends the client's answer, once. True for the call that did it. */
+bool shim_response_end(void);
+/* Whether max_requests is reached with the current call. */
+bool shim_requests_used_up(void);
+
+/* --- startup.c --- */
+extern sapi_module_struct shim_sapi_module;
+
+/* --- sapi_input.c --- */
+
+/* Creates what registration of variables needs for the life of the process. */
+void shim_input_startup(void);
+void shim_input_shutdown(void);
+/* The value of a variable of the current call, NUL-terminated, or NULL. Valid until the call is done. */
+const char *shim_call_var(const char *name, size_t name_len, size_t *value_len);
+/* Name of a variable of the current call. */
+const char *shim_var_name(const WireVar *var, size_t *length);
+/* A string of the current call, NUL-terminated; "" for an absent one. */
+static inline const char *shim_text(StrRef ref) {
+    return ref.len != 0 ? shim.strings + ref.off : "";
+}
+/* Fills SG(request_info) from the current call; takes it back. */
+void shim_input_prepare(void);
+void shim_input_release(void);
+/* Puts the call's variables where PHP looks for the environment ($_ENV, getenv()), from the first request on. */
+void shim_input_hook_environment(void);
+
+size_t shim_sapi_read_post(char *buffer, size_t size);
+char *shim_sapi_read_cookies(void);
+char *shim_sapi_getenv(const char *name, size_t name_len);
+void shim_sapi_register_variables(zval *track_vars_array);
+zend_result shim_sapi_request_time(double *time);
+
+/* --- sapi_output.c --- */
+size_t shim_sapi_write(const char *data, size_t length);
+void shim_sapi_flush(void *server_context);
+int shim_sapi_send_headers(sapi_headers_struct *headers);
+
+/* --- sapi_functions.c --- */
+extern zend_module_entry shim_module;
+
+/* --- script.c --- */
+
+/* Opens nothing: checks that the current call's script may run, goes to its directory and describes it to PHP. Returns
+ * 0, or the HTTP status to answer with. */
+unsigned shim_script_prepare(zend_file_handle *file);
+/* Watches chdir(), after PHP's modules have started. */
+void shim_script_startup(void);
+
+/* --- user_ini.c --- */
+int shim_sapi_activate(void);
+void shim_user_ini_shutdown(void);
+
+/* --- log.c --- */
+void shim_sapi_log(const char *message, int level);
+void shim_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
