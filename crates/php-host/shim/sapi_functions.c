@@ -100,10 +100,10 @@ PHP_FUNCTION(howdah_log) {
     zend_long level = LOG_INFO;
     HashTable *context = NULL;
     ZEND_PARSE_PARAMETERS_START(1, 3)
-        Z_PARAM_STR(message)
-        Z_PARAM_OPTIONAL
-        Z_PARAM_LONG(level)
-        Z_PARAM_ARRAY_HT(context)
+    Z_PARAM_STR(message)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(level)
+    Z_PARAM_ARRAY_HT(context)
     ZEND_PARSE_PARAMETERS_END();
     if (level < LOG_EMERG || level > LOG_DEBUG) {
         zend_argument_value_error(2, "must be between 0 and 7");
@@ -143,6 +143,7 @@ PHP_FUNCTION(howdah_request_id) {
     RETURN_STRINGL(digits, 16);
 }
 
+/* clang-format off */
 static const zend_function_entry functions[] = {
     PHP_FE(fastcgi_finish_request, arginfo_none_bool)
     PHP_FE(apache_request_headers, arginfo_none_array)
@@ -154,6 +155,7 @@ static const zend_function_entry functions[] = {
     ZEND_NS_FALIAS("Howdah", request_id, howdah_request_id, arginfo_none_string)
     PHP_FE_END
 };
+/* clang-format on */
 
 static PHP_MINIT_FUNCTION(howdah) {
     (void)type;
@@ -178,6 +180,7 @@ static PHP_MINFO_FUNCTION(howdah) {
     php_info_print_table_end();
 }
 
+/* clang-format off */
 zend_module_entry shim_module = {
     STANDARD_MODULE_HEADER,
     "howdah",
@@ -190,3 +193,4 @@ zend_module_entry shim_module = {
     NULL,
     STANDARD_MODULE_PROPERTIES,
 };
+/* clang-format on */

@@ -1,6 +1,6 @@
-/* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them. Once
- * the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client has
- * gone PHP is told, which ends the script unless ignore_user_abort is set. */
+/* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
+ * Once the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client
+ * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
 #include "shim.h"
 
 #include <string.h>
@@ -61,7 +61,8 @@ static unsigned answer_status(sapi_headers_struct *headers) {
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
         if (HEADER_IS(header, "Status")) {
-            unsigned status = leading_status(header->header + sizeof("Status:") - 1, header->header + header->header_len);
+            unsigned status =
+                leading_status(header->header + sizeof("Status:") - 1, header->header + header->header_len);
             if (status != 0) {
                 return status;
             }

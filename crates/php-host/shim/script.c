@@ -1,8 +1,8 @@
 /* The script of a call: whether it may run, its directory as the current one, and its description for PHP.
  *
- * PHP's own way (php_execute_script without SAPI_OPTION_NO_CHDIR) asks for the current directory, enters the script's and
- * goes back, on every request. Here the process stays where the last script was, and what was found out about a script
- * holds for the rest of that second: the second of a request is also what OPcache's revalidation goes by. */
+ * PHP's own way (php_execute_script without SAPI_OPTION_NO_CHDIR) asks for the current directory, enters the script's
+ * and goes back, on every request. Here the process stays where the last script was, and what was found out about a
+ * script holds for the rest of that second: the second of a request is also what OPcache's revalidation goes by. */
 #include "shim.h"
 
 #include <errno.h>

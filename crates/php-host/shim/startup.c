@@ -56,8 +56,8 @@ static const shim_mode *mode_named(const char *name) {
     return NULL;
 }
 
-/* Appends one "key=value" as PHP's ini parser wants it: like php -d, a value that does not begin with a letter, a digit or
- * a quote is put into quotes. */
+/* Appends one "key=value" as PHP's ini parser wants it: like php -d, a value that does not begin with a letter, a digit
+ * or a quote is put into quotes. */
 static char *append_entry(char *out, const char *line, size_t length) {
     const char *equals = memchr(line, '=', length);
     if (equals == NULL) {

@@ -1,6 +1,6 @@
 /* Settings that depend on the request: sections [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document
- * root down to the script's directory (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept for
- * cache_ttl seconds, an absent file too, so that most requests look at no file. */
+ * root down to the script's directory (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept
+ * for cache_ttl seconds, an absent file too, so that most requests look at no file. */
 #include "shim.h"
 
 #include <string.h>
@@ -33,8 +33,8 @@ void shim_user_ini_shutdown(void) {
     }
 }
 
-/* Reads the files from the document root to `path` (which ends in a slash), or only that of `path` when it lies outside.
- * `path` is cut at each slash and mended. */
+/* Reads the files from the document root to `path` (which ends in a slash), or only that of `path` when it lies
+ * outside. `path` is cut at each slash and mended. */
 static void read_files(HashTable *values, char *path, size_t length, const char *root, size_t root_len) {
     bool inside = length > root_len && memcmp(path, root, root_len) == 0 && path[root_len] == '/';
     char *slash = inside ? path + root_len : path + length - 1;
