@@ -1,0 +1,87 @@
+//! Points in time as logs write them, always in UTC.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// A point in time, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    year: i64,
+    month: usize,
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+    millis: u32,
+}
+
+impl From<SystemTime> for Moment {
+    /// Times before 1970 count as 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (days, rest) = (since.as_secs() / 86400, since.as_secs() % 86400);
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+        Self { year, month, day, hour, minute, second, millis: since.subsec_millis() }
+    }
+}
+
+/// Year, month (from 0) and day (from 1) of a day counted from 1970-01-01. Years are counted from 1 March in here, so
+/// the leap day is a year's last, and months follow a pattern of 153 days in five.
+fn date(days: u64) -> (i64, usize, u64) {
+    let days = days + 719_468;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = (march_month + 2) % 12;
+    let year = cycle * 400 + year + u64::from(month < 2);
+    (i64::try_from(year).unwrap_or(i64::MAX), usize::try_from(month).unwrap_or(0), day)
+}
+
+/// As in the error log and in JSON: `2026-11-21T00:00:00.123Z`.
+pub(crate) struct Iso(pub(crate) Moment);
+
+impl fmt::Display for Iso {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moment { year, month, day, hour, minute, second, millis } = self.0;
+        write!(f, "{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z", month + 1)
+    }
+}
+
+/// As in the combined format: `21/Nov/2026:00:00:00 +0000`.
+pub(crate) struct Combined(pub(crate) Moment);
+
+impl fmt::Display for Combined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moment { year, month, day, hour, minute, second, .. } = self.0;
+        write!(f, "{day:02}/{}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000", MONTHS[month])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn known_moments() {
+        for (seconds, iso) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000Z"),
+            (1_735_689_599, "2024-12-31T23:59:59.000Z"),
+            (1_795_219_200, "2026-11-21T00:00:00.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(Iso(Moment::from(UNIX_EPOCH + Duration::from_secs(seconds))).to_string(), iso);
+        }
+        let moment = Moment::from(UNIX_EPOCH + Duration::from_millis(1_795_219_200_007));
+        assert_eq!(Iso(moment).to_string(), "2026-11-21T00:00:00.007Z");
+        assert_eq!(Combined(moment).to_string(), "21/Nov/2026:00:00:00 +0000");
+    }
+}

@@ -1,0 +1,395 @@
+//! The metrics of a server: one table of names, the cells behind them, and the text that Prometheus reads.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
+use crate::escape;
+
+/// What kind of number a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts of durations by bucket.
+    Histogram,
+}
+
+impl MetricKind {
+    /// The word for it in Prometheus' text format.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric: a row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Which one.
+    id: Id,
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it counts.
+    pub help: &'static str,
+}
+
+/// The table of metrics, each name once.
+macro_rules! metrics {
+    ($($id:ident $name:literal $kind:ident [$($label:literal),*] $help:literal;)+) => {
+        /// A metric of the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Id { $($id),+ }
+
+        /// Every metric, in the order in which they are rendered.
+        pub const TABLE: &[Metric] = &[$(
+            Metric { id: Id::$id, name: $name, kind: MetricKind::$kind, labels: &[$($label),*], help: $help }
+        ),+];
+    };
+}
+
+metrics! {
+    Requests "howdah_requests_total" Counter ["front", "status"]
+        "Requests answered, by what answered (php, static, error) and class of status.";
+    RequestDuration "howdah_request_duration_seconds" Histogram []
+        "Time from the end of a request's header to the end of its reply.";
+    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
+    ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
+    ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
+    CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes given to compression.";
+    CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that compression made of them.";
+    CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
+        "Bodies whose compressed form was taken from the cache.";
+    CompressionCacheMisses "howdah_compression_cache_misses_total" Counter []
+        "Bodies that were looked up in the compression cache in vain.";
+    AccessLogDropped "howdah_access_log_dropped_total" Counter []
+        "Lines of the access log lost because the log could not be written fast enough.";
+    QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
+    QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
+    Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
+    WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
+    Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
+    Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
+    Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
+    PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
+}
+
+/// What answered a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// A PHP script.
+    Php,
+    /// A static file.
+    Static,
+    /// The server itself: an error or a refusal.
+    Error,
+}
+
+impl Front {
+    const ALL: [Self; 3] = [Self::Php, Self::Static, Self::Error];
+
+    /// The label's value.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Php => "php",
+            Self::Static => "static",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The classes of status, by their first digit.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The cells of one pool.
+#[derive(Debug, Default)]
+pub struct PoolMetrics {
+    name: Box<str>,
+    /// Requests that wait for a worker.
+    pub queue_length: Gauge,
+    /// How long requests waited for a worker.
+    pub queue_wait: Histogram,
+    /// Workers that run.
+    pub workers: Gauge,
+    /// Workers that run a request.
+    pub workers_busy: Gauge,
+    /// Workers replaced, by reason.
+    pub restarts: Labelled,
+    /// Requests that could not be answered, by `FaultKind::label`.
+    pub faults: Labelled,
+    /// Requests run again because their worker died.
+    pub replays: Counter,
+    /// Time that requests ran in PHP, in microseconds.
+    pub php_time_us: Counter,
+}
+
+impl PoolMetrics {
+    /// The pool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The cells of a server.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    requests: [[Counter; CLASSES.len()]; Front::ALL.len()],
+    request_duration: Histogram,
+    /// Bytes of reply bodies sent.
+    pub bytes_sent: Counter,
+    /// Connections that are open.
+    pub connections_open: Gauge,
+    /// Connections accepted.
+    pub connections_accepted: Counter,
+    /// Bytes given to compression.
+    pub compression_in: Counter,
+    /// Bytes that compression made of them.
+    pub compression_out: Counter,
+    /// Bodies whose compressed form was taken from the cache.
+    pub compression_cache_hits: Counter,
+    /// Bodies that were looked up in the cache in vain.
+    pub compression_cache_misses: Counter,
+    /// Lines of the access log lost.
+    pub access_log_dropped: Counter,
+    pools: RwLock<Vec<Arc<PoolMetrics>>>,
+}
+
+impl Metrics {
+    /// Metrics that are all zero.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The cells of the pool with this name; to be kept by the pool, not looked up for each request.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = pools.iter().find(|pool| &*pool.name == name) {
+            return Arc::clone(pool);
+        }
+        let pool = Arc::new(PoolMetrics { name: name.into(), ..PoolMetrics::default() });
+        pools.push(Arc::clone(&pool));
+        pool
+    }
+
+    /// Counts an answered request: what answered, its status, how long it took, the bytes of its body.
+    pub fn request(&self, front: Front, status: u16, took: Duration, bytes: u64) {
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        self.requests[front as usize][class].inc();
+        self.request_duration.observe(took);
+        self.bytes_sent.add(bytes);
+    }
+
+    /// The number of requests answered so far.
+    #[must_use]
+    pub fn requests_total(&self) -> u64 {
+        self.requests.iter().flatten().map(Counter::get).sum()
+    }
+
+    /// All metrics in Prometheus' text format (`text/plain; version=0.0.4`).
+    #[must_use]
+    pub fn render(&self) -> String {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut page = Page { text: String::with_capacity(8192 + pools.len() * 8192), metric: &TABLE[0] };
+        for metric in TABLE {
+            page.open(metric);
+            self.render_one(metric.id, &pools, &mut page);
+        }
+        page.text
+    }
+
+    /// The samples of one metric.
+    fn render_one(&self, id: Id, pools: &[Arc<PoolMetrics>], page: &mut Page<'_>) {
+        match id {
+            Id::Requests => {
+                for front in Front::ALL {
+                    for (class, counter) in CLASSES.iter().zip(&self.requests[front as usize]) {
+                        page.sample(&[front.label(), class], counter.get());
+                    }
+                }
+            }
+            Id::RequestDuration => page.histogram(&[], &self.request_duration),
+            Id::BytesSent => page.sample(&[], self.bytes_sent.get()),
+            Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
+            Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
+            Id::CompressionIn => page.sample(&[], self.compression_in.get()),
+            Id::CompressionOut => page.sample(&[], self.compression_out.get()),
+            Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
+            Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
+            Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
+            Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
+            Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
+            Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),
+            Id::WorkersBusy => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_busy.get())),
+            Id::Restarts => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.restarts)),
+            Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
+            Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
+            Id::PhpTime => {
+                for pool in pools {
+                    page.sample(&[&pool.name], Seconds(pool.php_time_us.get()));
+                }
+            }
+        }
+    }
+}
+
+/// Microseconds, written as seconds.
+struct Seconds(u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (seconds, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        if micros == 0 {
+            return write!(f, "{seconds}");
+        }
+        let fraction = format!("{micros:06}");
+        write!(f, "{seconds}.{}", fraction.trim_end_matches('0'))
+    }
+}
+
+/// The text while it is written.
+struct Page<'a> {
+    text: String,
+    metric: &'a Metric,
+}
+
+impl<'a> Page<'a> {
+    fn open(&mut self, metric: &'a Metric) {
+        self.metric = metric;
+        let _ = writeln!(self.text, "# HELP {} {}", metric.name, metric.help);
+        let _ = writeln!(self.text, "# TYPE {} {}", metric.name, metric.kind.word());
+    }
+
+    fn sample(&mut self, values: &[&str], value: impl std::fmt::Display) {
+        self.line("", values, None, value);
+    }
+
+    fn labelled(&mut self, pool: &str, counters: &Labelled) {
+        for (label, count) in counters.all() {
+            self.sample(&[pool, label], count);
+        }
+    }
+
+    fn histogram(&mut self, values: &[&str], histogram: &Histogram) {
+        let snapshot = histogram.snapshot();
+        for (bound, count) in BOUNDS_US.iter().zip(snapshot.cumulative) {
+            self.line("_bucket", values, Some(&Seconds(*bound).to_string()), count);
+        }
+        self.line("_bucket", values, Some("+Inf"), snapshot.count);
+        self.line("_sum", values, None, Seconds(snapshot.sum_us));
+        self.line("_count", values, None, snapshot.count);
+    }
+
+    fn line(&mut self, suffix: &str, values: &[&str], bound: Option<&str>, value: impl std::fmt::Display) {
+        self.text.push_str(self.metric.name);
+        self.text.push_str(suffix);
+        let labels =
+            self.metric.labels.iter().copied().zip(values.iter().copied()).chain(bound.map(|bound| ("le", bound)));
+        let mut separator = '{';
+        for (label, value) in labels {
+            let _ = write!(self.text, "{separator}{label}=\"");
+            escape::prometheus(&mut self.text, value);
+            self.text.push('"');
+            separator = ',';
+        }
+        if separator == ',' {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+}
+
+/// The page of documentation about all metrics.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics.rs; run `make docs` to write it anew. -->\n\n\
+         In Prometheus' text format. Times are in seconds.\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n",
+    );
+    for metric in TABLE {
+        let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(page, "| `{}` | {} | {labels} | {} |", metric.name, metric.kind.word(), metric.help);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rules() {
+        for (at, metric) in TABLE.iter().enumerate() {
+            assert!(TABLE[..at].iter().all(|other| other.name != metric.name), "{} twice", metric.name);
+            assert_eq!(metric.kind == MetricKind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
+            assert!(metric.kind != MetricKind::Histogram || metric.name.ends_with("_seconds"), "{}", metric.name);
+            assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn render_shows_each_metric_with_its_labels() {
+        let metrics = Metrics::new();
+        let pool = metrics.pool("de\"fault");
+        metrics.request(Front::Php, 200, Duration::from_micros(80), 1024);
+        metrics.request(Front::Error, 503, Duration::from_millis(2), 10);
+        metrics.connections_open.inc();
+        pool.queue_wait.observe(Duration::from_micros(10));
+        pool.faults.inc("queue_full");
+        pool.restarts.inc("died");
+        pool.php_time_us.add(1_250_000);
+        let text = metrics.render();
+        for line in [
+            "# TYPE howdah_requests_total counter",
+            "howdah_requests_total{front=\"php\",status=\"2xx\"} 1",
+            "howdah_requests_total{front=\"error\",status=\"5xx\"} 1",
+            "howdah_request_duration_seconds_bucket{le=\"0.00005\"} 0",
+            "howdah_request_duration_seconds_bucket{le=\"0.0001\"} 1",
+            "howdah_request_duration_seconds_bucket{le=\"+Inf\"} 2",
+            "howdah_request_duration_seconds_sum 0.00208",
+            "howdah_request_duration_seconds_count 2",
+            "howdah_sent_bytes_total 1034",
+            "howdah_connections_open 1",
+            "howdah_pool_queue_wait_seconds_bucket{pool=\"de\\\"fault\",le=\"0.00005\"} 1",
+            "howdah_pool_faults_total{pool=\"de\\\"fault\",kind=\"queue_full\"} 1",
+            "howdah_pool_worker_restarts_total{pool=\"de\\\"fault\",reason=\"died\"} 1",
+            "howdah_pool_php_seconds_total{pool=\"de\\\"fault\"} 1.25",
+        ] {
+            assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
+        }
+        for metric in TABLE {
+            assert_eq!(text.matches(&format!("# TYPE {} ", metric.name)).count(), 1);
+        }
+        assert_eq!(metrics.requests_total(), 2);
+    }
+
+    #[test]
+    fn a_pool_is_made_once() {
+        let metrics = Metrics::new();
+        metrics.pool("a").replays.inc();
+        assert_eq!(metrics.pool("a").replays.get(), 1);
+        assert_eq!(metrics.pool("b").replays.get(), 0);
+    }
+
+    #[test]
+    fn a_strange_status_is_counted_somewhere() {
+        let metrics = Metrics::new();
+        metrics.request(Front::Php, 0, Duration::ZERO, 0);
+        metrics.request(Front::Php, 999, Duration::ZERO, 0);
+        assert_eq!(metrics.requests_total(), 2);
+    }
+}
