@@ -1,9 +1,28 @@
 //! The waiting queue, the scheduler and the supervision of PHP workers. Knows no HTTP: fronts hand over a `Call` and get
 //! a `Reply`.
+//!
+//! `pool` is the door; `scheduler` decides which `lane` gets a call; `lane_reader` turns a lane's frames into answers that
+//! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long.
 
 pub mod call;
+pub mod config;
+mod deadline;
+mod descriptor;
 pub mod fault;
+mod lane;
+mod lane_reader;
+mod pool;
 mod reply_sink;
+mod scheduler;
+pub mod shard;
+mod status;
+mod supervisor;
+mod zygote;
 
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId};
+pub use config::PoolConfig;
 pub use fault::{Fault, FaultKind, Side};
+pub use pool::Pool;
+pub use shard::Shards;
+pub use status::{PoolStatus, WorkerStatus};
+pub use supervisor::start_pool;

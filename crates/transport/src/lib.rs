@@ -15,6 +15,7 @@ mod ring;
 mod segment;
 pub mod server_end;
 mod wake;
+pub mod zygote_protocol;
 pub mod wire;
 pub mod worker_end;
 
@@ -30,3 +31,7 @@ pub fn new_eventfd() -> std::io::Result<std::os::fd::OwnedFd> {
     use rustix::event::{EventfdFlags, eventfd};
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
+
+/// Asks a worker for its PHP stack (`Message::Stack`). Linux never sends this signal by itself and applications do not
+/// use it (signal(7), SIGSTKFLT), so it collides with nothing that a script installs.
+pub const STACK_SIGNAL: rustix::process::Signal = rustix::process::Signal::STKFLT;

@@ -1,0 +1,47 @@
+//! What a pool needs to know; the composition root fills it from the settings.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One pool of PHP workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolConfig {
+    /// Its name in logs, metrics and `status`.
+    pub name: String,
+    /// Path of the `howdah-php` program.
+    pub binary: PathBuf,
+    /// `classic`, `worker`, `snapshot` or `async`.
+    pub mode: String,
+    /// The worker script; empty in classic mode.
+    pub script: String,
+    /// The boot file of snapshot mode, or empty.
+    pub boot_script: String,
+    /// php.ini file or directory instead of PHP's own search, or empty.
+    pub ini_path: String,
+    /// ini values that php.ini cannot override, in order.
+    pub ini: Vec<(String, String)>,
+    /// Variables added to the environment of PHP.
+    pub env: Vec<(String, String)>,
+    /// True: PHP sees only `env`, not the server's own environment.
+    pub clear_env: bool,
+    /// Workers that always run, at least 1.
+    pub min_workers: usize,
+    /// Workers that may run under load, at least `min_workers`.
+    pub max_workers: usize,
+    /// Time a call may run; `None`: no limit.
+    pub deadline: Option<Duration>,
+    /// Calls that may wait.
+    pub queue: usize,
+    /// Time a call may wait.
+    pub queue_timeout: Duration,
+    /// Time from a worker's start until it must be ready.
+    pub boot_timeout: Duration,
+    /// Calls after which a worker is replaced; 0: never.
+    pub max_requests: u64,
+    /// Bytes of one answer kept in memory before the rest goes to a temporary file.
+    pub reply_memory: usize,
+    /// Directory for such files.
+    pub temp_dir: PathBuf,
+    /// `SERVER_SOFTWARE`.
+    pub software: String,
+}

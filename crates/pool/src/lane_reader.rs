@@ -1,0 +1,328 @@
+//! The task that reads one lane: turns frames into answers, notices the worker's death, gives the lane its next call.
+//!
+//! It runs on the lane's home shard and owns the receiving half, so reading needs no lock; the pool's lock is taken once
+//! when a call's first frame arrives and once when the call is done.
+
+use crate::descriptor;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::KillReason;
+use crate::pool::Pool;
+use crate::reply_sink::Sink;
+use crate::supervisor::Event;
+use bytes::Bytes;
+use howdah_transport::wire::{DONE_RETIRE, FLAG_FLUSH, FLAG_MORE, FrameKind};
+use howdah_transport::{Frame, FrameReceiver};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest head of an answer, over all its frames.
+const MAX_HEAD: usize = 1024 * 1024;
+/// Frames read before other tasks of the thread get a turn.
+const BATCH: usize = 64;
+
+pub(crate) struct LaneReader {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) index: usize,
+    pub(crate) pid: u32,
+    pub(crate) frames: FrameReceiver,
+    pub(crate) eventfd: Arc<OwnedFd>,
+    pub(crate) pidfd: Arc<OwnedFd>,
+    /// The call whose frames are arriving.
+    pub(crate) current: Option<Current>,
+}
+
+/// The call a lane is answering.
+pub(crate) struct Current {
+    number: u64,
+    sink: Sink,
+    received: Instant,
+    id: crate::call::RequestId,
+    label: Box<str>,
+    /// Collected parts of a head.
+    head: Vec<u8>,
+    /// Something was added that the front has not been told of.
+    unseen: bool,
+    ended: bool,
+}
+
+/// How a batch ended.
+enum Batch {
+    Empty,
+    More,
+    Broken(String),
+}
+
+impl LaneReader {
+    /// Reads until the worker is dead, then hands its calls back.
+    pub(crate) async fn run(mut self) {
+        let registered = descriptor::watch(self.eventfd.clone())
+            .and_then(|eventfd| Ok((eventfd, descriptor::watch(self.pidfd.clone())?)));
+        let (eventfd, pidfd) = match registered {
+            Ok(pair) => pair,
+            Err(error) => {
+                self.pool.kill_lane(self.index, KillReason::Broken(format!("cannot wait for the worker: {error}")));
+                self.finish();
+                return;
+            }
+        };
+        loop {
+            match self.read_batch().await {
+                Batch::More => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Batch::Broken(what) => {
+                    self.pool.kill_lane(self.index, KillReason::Broken(what));
+                    // Nothing more is read from it; wait for the death.
+                    let _ = pidfd.readable().await;
+                    break;
+                }
+                Batch::Empty => {}
+            }
+            if !self.frames.prepare_sleep() {
+                continue;
+            }
+            // The eventfd is waited on edge-triggered and never read: every write is a new edge.
+            tokio::select! {
+                biased;
+                ready = eventfd.readable() => match ready {
+                    Ok(mut ready) => ready.clear_ready(),
+                    Err(_) => break,
+                },
+                _ = pidfd.readable() => {
+                    // What it wrote before it died still counts.
+                    while matches!(self.read_batch().await, Batch::More) {}
+                    break;
+                }
+            }
+        }
+        self.finish();
+    }
+
+    async fn read_batch(&mut self) -> Batch {
+        let mut end = Batch::More;
+        for _ in 0..BATCH {
+            match self.frames.next_frame() {
+                Ok(Some(frame)) => {
+                    if let Err(what) = self.take(frame) {
+                        end = Batch::Broken(what);
+                        break;
+                    }
+                }
+                Ok(None) => {
+                    end = Batch::Empty;
+                    break;
+                }
+                Err(error) => {
+                    end = Batch::Broken(error.to_string());
+                    break;
+                }
+            }
+        }
+        if let Some(current) = self.current.as_mut()
+            && std::mem::take(&mut current.unseen)
+        {
+            current.sink.wake();
+            let sink = current.sink.clone();
+            std::future::poll_fn(|cx| sink.poll_room(cx)).await;
+        }
+        self.frames.frames_taken();
+        end
+    }
+
+    /// Takes one frame. An error means that the worker broke the rules.
+    fn take(&mut self, frame: Frame) -> Result<(), String> {
+        match frame.kind {
+            FrameKind::Ready => {
+                self.pool.worker_ready(self.index);
+                return Ok(());
+            }
+            FrameKind::Log => {
+                self.log(&frame);
+                return Ok(());
+            }
+            FrameKind::Call | FrameKind::Stop | FrameKind::Pad => return Err("a frame that only the server sends".into()),
+            _ => {}
+        }
+        if self.current.as_ref().is_none_or(|c| c.number != frame.number) {
+            self.current = Some(self.pool.begin_call(self.index, frame.number).ok_or("an answer to no call")?);
+        }
+        let Some(current) = self.current.as_mut() else { return Ok(()) };
+        match frame.kind {
+            FrameKind::Head => current.add_head(&frame)?,
+            FrameKind::Body => {
+                let flush = frame.flags & FLAG_FLUSH != 0;
+                if !current.ended && (flush || !frame.payload.is_empty()) {
+                    current.sink.push(Bytes::from(frame.payload), flush);
+                    current.unseen = true;
+                }
+                if current.sink.is_gone() {
+                    self.pool.abort_call(self.index, frame.number);
+                }
+            }
+            FrameKind::End => {
+                let micros = current.received.elapsed().as_micros() as u64;
+                current.sink.update_stats(|stats| stats.queue_us = micros);
+                current.sink.end();
+                current.ended = true;
+                current.unseen = true;
+            }
+            FrameKind::Done => self.done(&frame.payload)?,
+            // Interim answers need a front that can send them; until then they are dropped, as proxies may do.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, payload: &[u8]) -> Result<(), String> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let [php_ns, peak_memory, flags] = parse_done(payload).ok_or("a malformed end of call")?;
+        let micros = current.received.elapsed().as_micros() as u64;
+        let php_us = php_ns / 1000;
+        current.sink.update_stats(|stats| {
+            stats.php_us = php_us;
+            stats.queue_us = micros.saturating_sub(php_us);
+            stats.peak_memory = peak_memory;
+        });
+        if !current.ended {
+            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a call ended without an answer"));
+        } else if current.unseen {
+            current.sink.wake();
+        }
+        self.pool.call_done(self.index, current.number, php_us, flags & u64::from(DONE_RETIRE) != 0);
+        Ok(())
+    }
+
+    fn log(&self, frame: &Frame) {
+        let Some((&level, text)) = frame.payload.split_first() else { return };
+        let text = String::from_utf8_lossy(text);
+        let call = self.pool.call_name(self.index, frame.number);
+        let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_ref()));
+        let pool = self.pool.name();
+        match level {
+            0..=3 => tracing::error!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),
+            4 => tracing::warn!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),
+            5 | 6 => tracing::info!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),
+            _ => tracing::debug!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),
+        }
+    }
+
+    /// The worker is dead: its calls are answered or run again, and the supervisor is told.
+    fn finish(mut self) {
+        let answering = self.current.take();
+        let Some(mut lane) = self.pool.remove_lane(self.index) else { return };
+        let reason = lane.kill_reason.clone();
+        for call in std::mem::take(&mut lane.in_flight) {
+            let begun = lane.is_begun(&call);
+            if let Some(answering) = &answering
+                && answering.number == call.number
+                && answering.ended
+            {
+                continue; // the client has its whole answer; the rest of the script is lost, as the log says
+            }
+            self.pool.rescue(call.job, begun, self.pid, reason.as_ref(), lane.home);
+        }
+        let event = Event::WorkerGone {
+            worker: lane.worker,
+            pid: lane.pid,
+            generation: lane.generation,
+            was_ready: lane.was_ready,
+            lived: lane.started.elapsed(),
+            reason,
+        };
+        self.pool.tell_supervisor(event);
+    }
+}
+
+impl Current {
+    pub(crate) fn new(number: u64, sink: Sink, received: Instant, id: crate::call::RequestId, label: Box<str>) -> Self {
+        Self { number, sink, received, id, label, head: Vec::new(), unseen: false, ended: false }
+    }
+
+    fn add_head(&mut self, frame: &Frame) -> Result<(), String> {
+        if self.head.len() + frame.payload.len() > MAX_HEAD {
+            return Err("a head of more than 1 MiB".into());
+        }
+        self.head.extend_from_slice(&frame.payload);
+        if frame.flags & FLAG_MORE != 0 {
+            return Ok(());
+        }
+        let bytes = Bytes::from(std::mem::take(&mut self.head));
+        let (status, headers) = parse_head(&bytes).ok_or("a malformed head")?;
+        if !(200..=599).contains(&status) {
+            let (id, label) = (self.id, &self.label);
+            tracing::warn!(target: "php", request = %id, label, "PHP set status {status}, which is no final status; 500 sent");
+        }
+        self.sink.set_head(if (200..=599).contains(&status) { status } else { 500 }, headers);
+        self.unseen = true;
+        Ok(())
+    }
+}
+
+type HeaderLines = Vec<(Bytes, Bytes)>;
+
+/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped.
+fn parse_head(bytes: &Bytes) -> Option<(u16, HeaderLines)> {
+    let status = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    let mut headers = Vec::with_capacity(8);
+    let mut at = 2;
+    while at < bytes.len() {
+        let len = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
+        let start = at + 4;
+        let line = bytes.get(start..start.checked_add(len)?)?;
+        if let Some(colon) = line.iter().position(|&b| b == b':') {
+            let value_skip = line[colon + 1..].iter().take_while(|&&b| b == b' ' || b == b'\t').count();
+            headers.push((bytes.slice(start..start + colon), bytes.slice(start + colon + 1 + value_skip..start + len)));
+        }
+        at = start + len;
+    }
+    Some((status, headers))
+}
+
+fn parse_done(payload: &[u8]) -> Option<[u64; 3]> {
+    let word = |at: usize| Some(u64::from_ne_bytes(payload.get(at..at + 8)?.try_into().ok()?));
+    let flags = u32::from_ne_bytes(payload.get(16..20)?.try_into().ok()?);
+    Some([word(0)?, word(8)?, u64::from(flags)])
+}
+
+/// How long a worker has to answer the request for its PHP stack.
+pub(crate) const STACK_WAIT: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(status: u16, lines: &[&[u8]]) -> Bytes {
+        let mut bytes = status.to_ne_bytes().to_vec();
+        for line in lines {
+            bytes.extend_from_slice(&(line.len() as u32).to_ne_bytes());
+            bytes.extend_from_slice(line);
+        }
+        Bytes::from(bytes)
+    }
+
+    #[test]
+    fn a_head_is_split_into_names_and_values() {
+        let (status, lines) = parse_head(&head(201, &[b"A: b", b"X-Y:z", b"no colon", b"E:"])).unwrap();
+        assert_eq!(status, 201);
+        let lines: Vec<(&[u8], &[u8])> = lines.iter().map(|(n, v)| (n.as_ref(), v.as_ref())).collect();
+        assert_eq!(lines, [(&b"A"[..], &b"b"[..]), (b"X-Y", b"z"), (b"E", b"")]);
+    }
+
+    #[test]
+    fn a_head_with_a_false_length_is_refused() {
+        let mut bytes = head(200, &[b"A: b"]).to_vec();
+        bytes[2] = 200;
+        assert!(parse_head(&Bytes::from(bytes.clone())).is_none());
+        bytes[2..6].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert!(parse_head(&Bytes::from(bytes)).is_none());
+        assert!(parse_head(&Bytes::from_static(b"\x01")).is_none());
+    }
+
+    #[test]
+    fn a_short_end_of_call_is_refused() {
+        assert!(parse_done(&[0; 19]).is_none());
+        assert_eq!(parse_done(&[0; 24]), Some([0, 0, 0]));
+    }
+}

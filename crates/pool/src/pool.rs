@@ -1,0 +1,229 @@
+//! `Pool`: the door for fronts, and what lane readers and the supervisor change under its lock.
+
+use crate::call::{Call, CallStats, Reply, RequestId};
+use crate::config::PoolConfig;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{Job, KillReason, Lane, Phase};
+use crate::lane_reader::Current;
+use crate::reply_sink::{self, Budget, Receiver};
+use crate::scheduler::Scheduler;
+use crate::shard::{self, Shards};
+use crate::status::Counters;
+use crate::supervisor::Event;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::mpsc;
+
+/// How often a call is run again after a worker died under it.
+const MAX_REPLAYS: u32 = 2;
+
+/// A pool of PHP workers of one configuration.
+#[derive(Debug)]
+pub struct Pool {
+    config: PoolConfig,
+    name: Arc<str>,
+    scheduler: Mutex<Scheduler>,
+    budget: Arc<Budget>,
+    shards: Shards,
+    events: mpsc::UnboundedSender<Event>,
+    pub(crate) counters: Counters,
+    about: Mutex<About>,
+}
+
+/// What the supervisor knows of the running generation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub(crate) php_version: Option<String>,
+    pub(crate) generation: u64,
+    /// Why the last start failed, while none has succeeded since.
+    pub(crate) last_error: Option<String>,
+}
+
+impl Pool {
+    pub(crate) fn new(config: PoolConfig, shards: Shards, events: mpsc::UnboundedSender<Event>) -> Arc<Self> {
+        let scheduler = Scheduler::new(config.queue);
+        let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
+        let name = Arc::from(config.name.as_str());
+        Arc::new(Self {
+            config,
+            name,
+            scheduler: Mutex::new(scheduler),
+            budget,
+            shards,
+            events,
+            counters: Counters::default(),
+            about: Mutex::default(),
+        })
+    }
+
+    /// The pool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the pool was started with.
+    #[must_use]
+    pub fn config(&self) -> &PoolConfig {
+        &self.config
+    }
+
+    pub(crate) fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Runs a call: queues it, gives it to a worker and returns as soon as the head of the answer is there. Dropping the
+    /// future or the reply's body tells the worker that the client has gone.
+    ///
+    /// # Errors
+    /// A `Fault`; nothing of an answer exists then.
+    pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
+        let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
+        let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
+        let job = Job { call, sink, entered: Instant::now() };
+        if let Err(fault) = self.lock().submit(job, shard::current()) {
+            self.counters.fault(fault.kind);
+            return Err(fault);
+        }
+        let mut receiver: Option<Receiver> = Some(receiver);
+        let result = std::future::poll_fn(|cx| Receiver::poll_reply(&mut receiver, cx)).await;
+        if let Err(fault) = &result {
+            self.counters.fault(fault.kind);
+        }
+        result
+    }
+
+    /// Never panics: each operation leaves the scheduler consistent.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tell_supervisor(&self, event: Event) {
+        // Without a supervisor the pool has stopped, and nobody needs to know.
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn about(&self) -> About {
+        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
+        update(&mut self.about.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    // --- what a lane's reader does --------------------------------------------------------------------------------
+
+    pub(crate) fn worker_ready(&self, index: usize) {
+        let mut scheduler = self.lock();
+        let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        if lane.phase != Phase::Starting {
+            return;
+        }
+        lane.phase = Phase::Serving;
+        lane.was_ready = true;
+        let (generation, worker) = (lane.generation, lane.worker);
+        scheduler.down = None;
+        scheduler.refill(index);
+        drop(scheduler);
+        self.update_about(|about| about.last_error = None);
+        self.tell_supervisor(Event::WorkerReady { worker, generation });
+    }
+
+    /// The call at the head of the lane, if it has this number.
+    pub(crate) fn begin_call(&self, index: usize, number: u64) -> Option<Current> {
+        let mut scheduler = self.lock();
+        let lane = scheduler.lanes.get_mut(index)?.as_mut()?;
+        if lane.phase == Phase::Ending {
+            return None;
+        }
+        let (worker, pid) = (lane.worker, lane.pid);
+        let call = lane.in_flight.front()?;
+        if call.number != number {
+            return None;
+        }
+        let job = &call.job;
+        job.sink.update_stats(|stats| {
+            stats.worker = worker;
+            stats.pid = pid;
+        });
+        Some(Current::new(number, job.sink.clone(), job.call.received, job.call.id, job.call.label.clone()))
+    }
+
+    pub(crate) fn call_done(&self, index: usize, number: u64, php_us: u64, retire: bool) {
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
+        self.counters.php_us.fetch_add(php_us, Ordering::Relaxed);
+        let mut scheduler = self.lock();
+        let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        if lane.in_flight.front().is_some_and(|c| c.number == number) {
+            lane.in_flight.pop_front();
+            lane.calls += 1;
+            if let Some(next) = lane.in_flight.front_mut() {
+                next.since = Instant::now();
+            }
+        }
+        if retire {
+            scheduler.drain_lane(index);
+        } else {
+            scheduler.refill(index);
+        }
+    }
+
+    pub(crate) fn abort_call(&self, index: usize, number: u64) {
+        if let Some(Some(lane)) = self.lock().lanes.get(index) {
+            lane.abort(number);
+        }
+    }
+
+    /// Id and label of a call for the log.
+    pub(crate) fn call_name(&self, index: usize, number: u64) -> Option<(String, Box<str>)> {
+        let scheduler = self.lock();
+        let lane = scheduler.lanes.get(index)?.as_ref()?;
+        let call = lane.in_flight.iter().find(|c| c.number == number)?;
+        Some((call.job.call.id.to_string(), call.job.call.label.clone()))
+    }
+
+    pub(crate) fn kill_lane(&self, index: usize, reason: KillReason) {
+        if let Some(Some(lane)) = self.lock().lanes.get_mut(index) {
+            lane.kill(reason);
+        }
+    }
+
+    pub(crate) fn remove_lane(&self, index: usize) -> Option<Lane> {
+        self.lock().remove_lane(index)
+    }
+
+    /// Decides about a call whose worker has died: run it again, or fail it.
+    pub(crate) fn rescue(&self, job: Job, begun: bool, pid: u32, reason: Option<&KillReason>, home: usize) {
+        if job.sink.is_gone() {
+            return;
+        }
+        if !begun {
+            self.lock().resubmit(job, home);
+            return;
+        }
+        let RequestId(id) = job.call.id;
+        let label = job.call.label.clone();
+        let fault = match reason {
+            Some(KillReason::Deadline) => {
+                job.sink.fail(Fault::new(FaultKind::Deadline));
+                return;
+            }
+            Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
+            Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
+            Some(KillReason::BootTimeout) | None => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
+            }
+        };
+        let again = job.call.repeatable && !job.sink.is_delivered() && job.sink.stats().replays < MAX_REPLAYS;
+        if again {
+            tracing::warn!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "worker died; the call is run again");
+            self.counters.replays.fetch_add(1, Ordering::Relaxed);
+            job.sink.reset();
+            self.lock().resubmit(job, home);
+            return;
+        }
+        tracing::error!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "{fault}");
+        job.sink.fail(fault);
+    }
+}

@@ -1,0 +1,211 @@
+//! Which worker gets which call: the waiting queue, idle lanes, second calls and taking back.
+//!
+//! Order of choice for a new call: an idle lane at home on the caller's thread, any idle lane, the second place of the
+//! lane whose call has run longest, the queue. When a lane becomes free: the queue's first call, else a call that waits
+//! behind another lane's running one (taken back), else it is idle. So no call waits while a worker is idle.
+//!
+//! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
+
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{DEPTH, Job, KillReason, Lane, Phase};
+use howdah_transport::SendError;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The pool's calls and lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Scheduler {
+    pub(crate) queue: VecDeque<Job>,
+    pub(crate) queue_limit: usize,
+    /// Indexed by worker number.
+    pub(crate) lanes: Vec<Option<Lane>>,
+    /// Free lanes, the most recently used last: its memory is in the caches.
+    idle: Vec<usize>,
+    pub(crate) stopping: bool,
+    /// Set while no worker can be started: what callers are told.
+    pub(crate) down: Option<String>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(queue_limit: usize) -> Self {
+        Self { queue_limit, ..Self::default() }
+    }
+
+    /// Finds a place for a new call. A fault means that it was not taken.
+    pub(crate) fn submit(&mut self, job: Job, shard: usize) -> Result<(), Fault> {
+        if self.stopping {
+            return Err(Fault::new(FaultKind::Stopping));
+        }
+        if let Some(job) = self.place(job, shard) {
+            if let Some(reason) = &self.down {
+                return Err(Fault::with(FaultKind::PoolDown, reason.as_str()));
+            }
+            if self.queue.len() >= self.queue_limit {
+                return Err(Fault::new(FaultKind::QueueFull));
+            }
+            self.queue.push_back(job);
+        }
+        Ok(())
+    }
+
+    /// Puts a call back at the head of the queue: it was accepted before everything that waits there.
+    pub(crate) fn resubmit(&mut self, job: Job, shard: usize) {
+        if let Some(job) = self.place(job, shard) {
+            self.queue.push_front(job);
+        }
+    }
+
+    /// Gives the call to a lane; returns it if none has a place.
+    fn place(&mut self, mut job: Job, shard: usize) -> Option<Job> {
+        while let Some(index) = self.pick_idle(shard) {
+            job = self.send(index, job)?;
+        }
+        if let Some(index) = self.pick_second(shard) {
+            job = self.send(index, job)?;
+        }
+        Some(job)
+    }
+
+    fn pick_idle(&mut self, shard: usize) -> Option<usize> {
+        let lanes = &self.lanes;
+        let at_home = |&index: &usize| lanes[index].as_ref().is_some_and(|l| l.home == shard);
+        let position = self.idle.iter().rposition(at_home).or_else(|| self.idle.len().checked_sub(1))?;
+        Some(self.idle.remove(position))
+    }
+
+    fn pick_second(&self, shard: usize) -> Option<usize> {
+        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
+            let lane = lane.as_ref()?;
+            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < DEPTH;
+            has_place.then(|| (lane.home != shard, lane.in_flight.front().map(|f| f.since), index))
+        });
+        candidates.min().map(|(_, _, index)| index)
+    }
+
+    /// Sends a call to a lane; returns it if the lane could not take it.
+    fn send(&mut self, index: usize, job: Job) -> Option<Job> {
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
+        if lane.phase != Phase::Serving {
+            return Some(job);
+        }
+        match lane.send(job) {
+            Ok(()) => None,
+            Err((job, SendError::Full)) => Some(job),
+            Err((job, SendError::TooLarge)) => {
+                job.sink.fail(Fault::new(FaultKind::HeadTooLarge));
+                if lane.in_flight.is_empty() {
+                    self.idle.push(index);
+                }
+                None
+            }
+            Err((job, SendError::Broken(error))) => {
+                lane.kill(KillReason::Broken(error.to_string()));
+                Some(job)
+            }
+        }
+    }
+
+    /// The lane has become able to take calls, or one of its calls is done: gives it the next one.
+    pub(crate) fn refill(&mut self, index: usize) {
+        loop {
+            let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
+            if lane.phase != Phase::Serving || lane.in_flight.len() >= DEPTH {
+                return;
+            }
+            let free = lane.in_flight.is_empty();
+            let next = self.next_queued().or_else(|| if free { self.steal() } else { None });
+            let Some(job) = next else {
+                if free && !self.idle.contains(&index) {
+                    if let Some(lane) = self.lanes[index].as_mut() {
+                        lane.idle_since = Instant::now();
+                    }
+                    self.idle.push(index);
+                }
+                return;
+            };
+            self.idle.retain(|&i| i != index);
+            if let Some(job) = self.send(index, job) {
+                self.queue.push_front(job);
+                return;
+            }
+        }
+    }
+
+    /// The next call of the queue whose client is still there.
+    fn next_queued(&mut self) -> Option<Job> {
+        loop {
+            let job = self.queue.pop_front()?;
+            if !job.sink.is_gone() {
+                return Some(job);
+            }
+        }
+    }
+
+    /// Takes the call that has waited longest behind a running one.
+    fn steal(&mut self) -> Option<Job> {
+        let waiting = self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call());
+        let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since))?;
+        oldest.take_back_last()
+    }
+
+    /// Adds a lane whose worker is starting.
+    pub(crate) fn add_lane(&mut self, lane: Lane) {
+        let index = lane.worker as usize;
+        if self.lanes.len() <= index {
+            self.lanes.resize_with(index + 1, || None);
+        }
+        self.lanes[index] = Some(lane);
+    }
+
+    /// Removes a lane whose worker is dead and returns it with its calls.
+    pub(crate) fn remove_lane(&mut self, index: usize) -> Option<Lane> {
+        self.idle.retain(|&i| i != index);
+        self.lanes.get_mut(index)?.take()
+    }
+
+    /// Stops sending calls to a lane and lets its worker end; calls it has not begun go to others.
+    pub(crate) fn drain_lane(&mut self, index: usize) {
+        self.idle.retain(|&i| i != index);
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        let job = if lane.in_flight.len() > 1 { lane.take_back_last() } else { None };
+        lane.stop();
+        let home = lane.home;
+        if let Some(job) = job {
+            self.resubmit(job, home);
+        }
+    }
+
+    /// Lanes in a phase, of one generation.
+    pub(crate) fn count(&self, generation: u64, phase: Phase) -> usize {
+        self.lanes.iter().flatten().filter(|l| l.generation == generation && l.phase == phase).count()
+    }
+
+    /// Calls that have waited in the queue longer than `limit`, and those whose client has gone.
+    pub(crate) fn expire(&mut self, limit: Duration) {
+        let now = Instant::now();
+        self.queue.retain(|job| {
+            if now.duration_since(job.entered) > limit {
+                job.sink.fail(Fault::new(FaultKind::QueueTimeout));
+                return false;
+            }
+            !job.sink.is_gone()
+        });
+    }
+
+    /// Fails every waiting call.
+    pub(crate) fn fail_queue(&mut self, fault: &Fault) {
+        for job in self.queue.drain(..) {
+            job.sink.fail(fault.clone());
+        }
+    }
+
+    /// How long the oldest waiting call has waited.
+    pub(crate) fn oldest_wait(&self) -> Option<Duration> {
+        self.queue.front().map(|job| job.entered.elapsed())
+    }
+
+    /// Idle workers, the longest idle first.
+    pub(crate) fn idle_longest(&self) -> Option<(usize, Duration)> {
+        self.idle.iter().map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed()))).max_by_key(|&(_, d)| d)
+    }
+}

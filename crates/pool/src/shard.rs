@@ -1,0 +1,50 @@
+//! Shards: the I/O threads. Each runs one current-thread runtime; a lane's reader lives on one of them (its home), and a
+//! connection prefers workers whose home is its own thread, because then an answer wakes no other thread.
+
+use std::cell::Cell;
+use tokio::runtime::Handle;
+
+thread_local! {
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The I/O threads of the server, in order of their numbers.
+#[derive(Debug, Clone)]
+pub struct Shards(Vec<Handle>);
+
+impl Shards {
+    /// The shards, given each thread's runtime. At least one.
+    #[must_use]
+    pub fn new(runtimes: Vec<Handle>) -> Self {
+        Self(runtimes)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there are none (then nothing can run).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The runtime of a shard; numbers wrap.
+    #[must_use]
+    pub fn runtime(&self, number: usize) -> &Handle {
+        &self.0[number % self.0.len()]
+    }
+}
+
+/// Says that the calling thread is a shard. Called once, when an I/O thread starts.
+pub fn enter(number: usize) {
+    CURRENT.set(number);
+}
+
+/// The calling thread's shard.
+#[must_use]
+pub fn current() -> usize {
+    CURRENT.get()
+}

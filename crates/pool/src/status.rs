@@ -1,0 +1,137 @@
+//! What a pool tells about itself: `howdah status` and the metrics read this.
+
+use crate::fault::FaultKind;
+use crate::pool::Pool;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts since the server's start.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) calls: AtomicU64,
+    pub(crate) php_us: AtomicU64,
+    pub(crate) replays: AtomicU64,
+    pub(crate) restarts: AtomicU64,
+    pub(crate) reloads: AtomicU64,
+    /// Rare, so a lock does not matter.
+    faults: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Counters {
+    pub(crate) fn fault(&self, kind: FaultKind) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner).entry(kind.label()).or_default() += 1;
+    }
+}
+
+/// A pool at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct PoolStatus {
+    /// Its name.
+    pub name: String,
+    /// Its mode.
+    pub mode: String,
+    /// PHP's version, once it has booted.
+    pub php_version: Option<String>,
+    /// Counts up with every reload.
+    pub generation: u64,
+    /// Why no worker can be started, while that is so.
+    pub down: Option<String>,
+    /// Why the last attempt to start PHP failed, until one succeeds.
+    pub last_error: Option<String>,
+    /// Calls that wait for a worker.
+    pub queued: usize,
+    /// Calls the queue can hold.
+    pub queue_limit: usize,
+    /// How long the first of them has waited, in milliseconds.
+    pub oldest_wait_ms: u64,
+    /// Workers, by number.
+    pub workers: Vec<WorkerStatus>,
+    /// Calls done.
+    pub calls: u64,
+    /// Microseconds spent in PHP.
+    pub php_us: u64,
+    /// Calls run again after a worker died.
+    pub replays: u64,
+    /// Workers that were replaced, for whatever reason.
+    pub restarts: u64,
+    /// Reloads that succeeded.
+    pub reloads: u64,
+    /// Failed calls by label.
+    pub faults: BTreeMap<&'static str, u64>,
+}
+
+/// A worker at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkerStatus {
+    /// Its number in the pool.
+    pub worker: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// `starting`, `serving`, `draining` or `ending`.
+    pub phase: &'static str,
+    /// True while it runs a call.
+    pub busy: bool,
+    /// Calls it has done.
+    pub calls: u64,
+    /// Seconds since it was started.
+    pub age_s: u64,
+    /// The running call's id.
+    pub request: Option<String>,
+    /// The running call's method and target.
+    pub label: Option<String>,
+    /// How long it has run, in milliseconds.
+    pub running_ms: Option<u64>,
+    /// The generation it belongs to.
+    pub generation: u64,
+}
+
+impl Pool {
+    /// The pool at this moment.
+    #[must_use]
+    pub fn status(&self) -> PoolStatus {
+        let about = self.about();
+        let scheduler = self.lock();
+        let workers = scheduler
+            .lanes
+            .iter()
+            .flatten()
+            .map(|lane| {
+                let call = lane.in_flight.front();
+                WorkerStatus {
+                    worker: lane.worker,
+                    pid: lane.pid,
+                    phase: lane.phase.name(),
+                    busy: call.is_some(),
+                    calls: lane.calls,
+                    age_s: lane.started.elapsed().as_secs(),
+                    request: call.map(|c| c.job.call.id.to_string()),
+                    label: call.map(|c| c.job.call.label.to_string()),
+                    running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
+                    generation: lane.generation,
+                }
+            })
+            .collect();
+        let counters = &self.counters;
+        PoolStatus {
+            name: self.name().to_owned(),
+            mode: self.config().mode.clone(),
+            php_version: about.php_version,
+            generation: about.generation,
+            down: scheduler.down.clone(),
+            last_error: about.last_error,
+            queued: scheduler.queue.len(),
+            queue_limit: scheduler.queue_limit,
+            oldest_wait_ms: scheduler.oldest_wait().map_or(0, |d| d.as_millis() as u64),
+            workers,
+            calls: counters.calls.load(Ordering::Relaxed),
+            php_us: counters.php_us.load(Ordering::Relaxed),
+            replays: counters.replays.load(Ordering::Relaxed),
+            restarts: counters.restarts.load(Ordering::Relaxed),
+            reloads: counters.reloads.load(Ordering::Relaxed),
+            faults: counters.faults.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}

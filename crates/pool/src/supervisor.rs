@@ -1,0 +1,516 @@
+//! Keeps a pool alive: starts zygotes and workers, replaces the dead, backs off when PHP does not boot, enforces
+//! deadlines, grows and shrinks, reloads, stops.
+//!
+//! One task per pool, on the main thread's runtime (a zygote dies with the thread that started it, and that one lives as
+//! long as the server). It owns the generations; lanes belong to the scheduler.
+
+use crate::config::PoolConfig;
+use crate::deadline;
+use crate::lane::{KillReason, Lane, NewWorker, Phase};
+use crate::lane_reader::LaneReader;
+use crate::pool::Pool;
+use crate::shard::Shards;
+use crate::zygote::Zygote;
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::zygote_protocol::FromZygote;
+use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// How often deadlines, the queue and the number of workers are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// A pool grows when a call has waited this long.
+const GROW_AFTER: Duration = Duration::from_millis(20);
+/// A pool shrinks when a worker has been idle this long.
+const SHRINK_AFTER: Duration = Duration::from_secs(30);
+/// Longest pause between two attempts to start PHP.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// Failed starts in a row after which callers are told at once instead of waiting in the queue.
+const FAILURES_UNTIL_DOWN: u32 = 3;
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum Event {
+    WorkerReady { worker: u32, generation: u64 },
+    WorkerGone { worker: u32, pid: u32, generation: u64, was_ready: bool, lived: Duration, reason: Option<KillReason> },
+    Zygote { generation: u64, message: FromZygote, fds: Vec<OwnedFd> },
+    ZygoteGone { generation: u64, status: String },
+    Reload(oneshot::Sender<Result<(), String>>),
+    Stop { grace: Duration, done: oneshot::Sender<()> },
+}
+
+/// A worker that was ordered from the zygote.
+struct Ordered {
+    sender: CallSender,
+    frames: FrameReceiver,
+    eventfd: OwnedFd,
+    control: ControlSocket,
+}
+
+/// One zygote and the workers forked from it.
+struct Generation {
+    number: u64,
+    zygote: Zygote,
+    started: Instant,
+    booted: bool,
+    ordered: HashMap<u32, Ordered>,
+}
+
+/// Who asked for a reload.
+type ReloadReply = oneshot::Sender<Result<(), String>>;
+
+pub(crate) struct Supervisor {
+    pool: Arc<Pool>,
+    events: mpsc::UnboundedReceiver<Event>,
+    sender: mpsc::UnboundedSender<Event>,
+    current: Option<Generation>,
+    /// The generation a reload is preparing.
+    next: Option<(Generation, Vec<ReloadReply>)>,
+    /// Generations whose workers finish their calls.
+    old: Vec<Generation>,
+    last_generation: u64,
+    /// Workers wanted now, between the pool's limits.
+    target: usize,
+    failures: u32,
+    not_before: Option<Instant>,
+    next_home: usize,
+    stop: Option<(Instant, oneshot::Sender<()>)>,
+}
+
+/// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
+#[must_use]
+pub fn start_pool(config: PoolConfig, shards: Shards) -> Arc<Pool> {
+    let (sender, events) = mpsc::unbounded_channel();
+    let target = config.min_workers;
+    let pool = Pool::new(config, shards, sender.clone());
+    let supervisor = Supervisor {
+        pool: pool.clone(),
+        events,
+        sender,
+        current: None,
+        next: None,
+        old: Vec::new(),
+        last_generation: 0,
+        target,
+        failures: 0,
+        not_before: None,
+        next_home: 0,
+        stop: None,
+    };
+    tokio::spawn(supervisor.run());
+    pool
+}
+
+impl Supervisor {
+    async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(event) => self.handle(event),
+                    None => return,
+                },
+                _ = tick.tick() => self.tick(),
+            }
+            if self.stop.is_some() && self.all_gone() {
+                if let Some((_, done)) = self.stop.take() {
+                    let _ = done.send(());
+                }
+                return;
+            }
+            self.keep_workers();
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::WorkerReady { worker, generation } => {
+                tracing::debug!(pool = self.pool.name(), worker, generation, "worker ready");
+                if self.current.as_ref().is_some_and(|g| g.number == generation) {
+                    self.failures = 0;
+                    self.not_before = None;
+                }
+                self.finish_reload_if_ready();
+            }
+            Event::WorkerGone { worker, pid, generation, was_ready, lived, reason } => {
+                self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
+                if !was_ready && self.stop.is_none() {
+                    let why = match reason {
+                        Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
+                        _ => format!("worker {pid} ended before it was ready"),
+                    };
+                    self.failed(generation, why);
+                }
+                tracing::debug!(pool = self.pool.name(), worker, pid, generation, ?lived, ?reason, "worker gone");
+                self.drop_finished_generations();
+            }
+            Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),
+            Event::ZygoteGone { generation, status } => self.zygote_gone(generation, &status),
+            Event::Reload(reply) => self.reload(reply),
+            Event::Stop { grace, done } => self.begin_stop(grace, done),
+        }
+    }
+
+    fn generation_mut(&mut self, number: u64) -> Option<&mut Generation> {
+        self.current
+            .iter_mut()
+            .chain(self.next.iter_mut().map(|(g, _)| g))
+            .chain(self.old.iter_mut())
+            .find(|g| g.number == number)
+    }
+
+    fn zygote_says(&mut self, number: u64, message: FromZygote, fds: Vec<OwnedFd>) {
+        match message {
+            FromZygote::Booted { php_version } => {
+                tracing::debug!(pool = self.pool.name(), generation = number, php_version, "PHP has started");
+                self.pool.update_about(|about| about.php_version = Some(php_version));
+                if let Some(generation) = self.generation_mut(number) {
+                    generation.booted = true;
+                }
+            }
+            FromZygote::BootFailed { error } => {
+                let said = self.generation_mut(number).map(|g| g.zygote.last_output()).unwrap_or_default();
+                let text = [error, said].iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(": ");
+                self.failed(number, text);
+            }
+            FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
+            FromZygote::ForkFailed { worker, error } => {
+                if let Some(generation) = self.generation_mut(number) {
+                    generation.ordered.remove(&worker);
+                }
+                self.failed(number, format!("cannot fork a worker: {error}"));
+            }
+            FromZygote::Exited { pid, status, signal } => {
+                let pool = self.pool.name();
+                match (status, signal) {
+                    (_, Some(signal)) if self.stop.is_none() => tracing::warn!(pool, pid, signal, "worker killed by a signal"),
+                    (Some(status), _) if status != 0 => tracing::warn!(pool, pid, status, "worker ended with an error"),
+                    _ => tracing::debug!(pool, pid, "worker ended"),
+                }
+            }
+        }
+    }
+
+    /// A worker runs: gives it a lane in the scheduler and a reader on its home shard.
+    fn forked(&mut self, number: u64, worker: u32, pid: u32, mut fds: Vec<OwnedFd>) {
+        let home = self.next_home;
+        self.next_home += 1;
+        let stopping = self.stop.is_some();
+        let Some(generation) = self.generation_mut(number) else { return };
+        let Some(ordered) = generation.ordered.remove(&worker) else { return };
+        let Some(pidfd) = fds.pop() else {
+            self.failed(number, format!("the zygote forked worker {pid} without a pidfd (Linux 5.3 is needed)"));
+            return;
+        };
+        let pidfd = Arc::new(pidfd);
+        let shards = self.pool.shards();
+        let new =
+            NewWorker { worker, generation: number, pid, pidfd: pidfd.clone(), home: home % shards.len().max(1) };
+        let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
+        if stopping {
+            lane.kill(KillReason::Stopping);
+        }
+        self.pool.lock().add_lane(lane);
+        let reader = LaneReader {
+            pool: self.pool.clone(),
+            index: worker as usize,
+            pid,
+            frames: ordered.frames,
+            eventfd: Arc::new(ordered.eventfd),
+            pidfd,
+            current: None,
+        };
+        shards.runtime(home).spawn(reader.run());
+    }
+
+    fn zygote_gone(&mut self, number: u64, status: &str) {
+        if self.current.as_ref().is_some_and(|g| g.number == number) {
+            let Some(generation) = self.current.take() else { return };
+            if self.stop.is_none() {
+                let said = generation.zygote.last_output();
+                let booted = generation.booted;
+                self.old.push(generation); // until its workers, which die with it, are gone
+                if booted {
+                    tracing::error!(pool = self.pool.name(), "zygote ended unexpectedly ({status}); starting another");
+                } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
+                    self.note_failure(format!("PHP did not start ({status}): {said}"));
+                }
+            }
+        } else if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
+            let said = self.next.as_ref().map(|(g, _)| g.zygote.last_output()).unwrap_or_default();
+            self.fail_reload(format!("PHP did not start ({status}): {said}"));
+        }
+        self.old.retain(|g| g.number != number);
+    }
+
+    /// Something of a generation did not start.
+    fn failed(&mut self, number: u64, why: String) {
+        if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
+            self.fail_reload(why);
+        } else if self.current.as_ref().is_some_and(|g| g.number == number) {
+            self.note_failure(why);
+        }
+    }
+
+    fn note_failure(&mut self, why: String) {
+        self.failures += 1;
+        let pause = Duration::from_millis(100 * u64::from(self.failures).pow(2)).min(MAX_BACKOFF);
+        self.not_before = Some(Instant::now() + pause);
+        tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}; next attempt in {pause:?}");
+        let mut scheduler = self.pool.lock();
+        let serving = scheduler.lanes.iter().flatten().any(|l| l.phase == Phase::Serving);
+        if !serving && self.failures >= FAILURES_UNTIL_DOWN {
+            let fault = crate::fault::Fault::with(crate::fault::FaultKind::PoolDown, why.as_str());
+            scheduler.fail_queue(&fault);
+            scheduler.down = Some(why.clone());
+        }
+        drop(scheduler);
+        // Shown by `status` from the first failure on, while calls still wait for the next attempt.
+        self.pool.update_about(|about| about.last_error = Some(why));
+    }
+
+    fn start_generation(&mut self) -> io::Result<Generation> {
+        self.last_generation += 1;
+        let number = self.last_generation;
+        let zygote = Zygote::start(self.pool.config(), number, &self.sender)?;
+        Ok(Generation { number, zygote, started: Instant::now(), booted: false, ordered: HashMap::new() })
+    }
+
+    /// Starts what is missing: the zygote, workers up to the target, workers of the generation a reload prepares.
+    fn keep_workers(&mut self) {
+        if self.stop.is_some() || self.not_before.is_some_and(|t| t > Instant::now()) {
+            return;
+        }
+        if self.current.is_none() {
+            self.not_before = None;
+            match self.start_generation() {
+                Ok(generation) => {
+                    self.pool.update_about(|about| about.generation = generation.number);
+                    self.current = Some(generation);
+                }
+                Err(error) => self.note_failure(error.to_string()),
+            }
+            return;
+        }
+        let target = self.target;
+        let pool = self.pool.clone();
+        let mut taken: Vec<u32> = Vec::new();
+        for generation in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).chain(self.old.iter()) {
+            taken.extend(generation.ordered.keys());
+        }
+        let mut error = None;
+        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
+            if let Err(e) = generation.order_workers(&pool, target, &mut taken) {
+                error = Some((generation.number, format!("cannot order a worker: {e}")));
+            }
+        }
+        if let Some((number, why)) = error {
+            self.failed(number, why);
+        }
+    }
+
+    fn tick(&mut self) {
+        let config = self.pool.config();
+        self.pool.lock().expire(config.queue_timeout);
+        if let Some(limit) = config.deadline {
+            deadline::enforce(&self.pool, limit);
+        }
+        self.kill_slow_starters();
+        self.scale();
+        if let Some((deadline, _)) = &self.stop
+            && Instant::now() > *deadline
+        {
+            for lane in self.pool.lock().lanes.iter_mut().flatten() {
+                lane.kill(KillReason::Stopping);
+            }
+            for generation in self.current.iter().chain(&self.old) {
+                generation.zygote.kill();
+            }
+        }
+    }
+
+    fn kill_slow_starters(&mut self) {
+        let limit = self.pool.config().boot_timeout;
+        for lane in self.pool.lock().lanes.iter_mut().flatten() {
+            if lane.phase == Phase::Starting && lane.started.elapsed() > limit {
+                lane.kill(KillReason::BootTimeout);
+            }
+        }
+        for generation in self.current.iter().chain(self.next.iter().map(|(g, _)| g)) {
+            if !generation.booted && generation.started.elapsed() > limit {
+                tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
+                generation.zygote.kill();
+            }
+        }
+    }
+
+    fn scale(&mut self) {
+        let (min, max) = (self.pool.config().min_workers, self.pool.config().max_workers);
+        let Some(generation) = self.current.as_ref().map(|g| g.number) else { return };
+        let mut scheduler = self.pool.lock();
+        if self.target < max
+            && scheduler.oldest_wait().is_some_and(|w| w > GROW_AFTER)
+            && scheduler.count(generation, Phase::Starting) == 0
+        {
+            self.target += 1;
+            tracing::info!(pool = self.pool.name(), workers = self.target, "calls wait: one more worker");
+        } else if self.target > min
+            && let Some((index, idle)) = scheduler.idle_longest()
+            && idle > SHRINK_AFTER
+        {
+            self.target -= 1;
+            scheduler.drain_lane(index);
+            tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
+        }
+    }
+
+    fn reload(&mut self, reply: ReloadReply) {
+        if self.stop.is_some() {
+            let _ = reply.send(Err("the server is stopping".into()));
+            return;
+        }
+        if let Some((_, replies)) = self.next.as_mut() {
+            replies.push(reply);
+            return;
+        }
+        match self.start_generation() {
+            Ok(generation) => {
+                tracing::info!(pool = self.pool.name(), generation = generation.number, "reload: starting new workers");
+                self.next = Some((generation, vec![reply]));
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error.to_string()));
+            }
+        }
+    }
+
+    fn fail_reload(&mut self, why: String) {
+        let Some((generation, replies)) = self.next.take() else { return };
+        tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
+            lane.kill(KillReason::Stopping);
+        }
+        self.old.push(generation);
+        for reply in replies {
+            let _ = reply.send(Err(why.clone()));
+        }
+        self.drop_finished_generations();
+    }
+
+    /// Switches over once all workers of the next generation serve: the old ones finish what they have.
+    fn finish_reload_if_ready(&mut self) {
+        let Some((next, _)) = &self.next else { return };
+        let number = next.number;
+        if self.pool.lock().count(number, Phase::Serving) < self.target {
+            return;
+        }
+        let Some((next, replies)) = self.next.take() else { return };
+        self.pool.update_about(|about| about.generation = number);
+        self.old.extend(self.current.replace(next));
+        let mut scheduler = self.pool.lock();
+        for index in 0..scheduler.lanes.len() {
+            if scheduler.lanes[index].as_ref().is_some_and(|l| l.generation != number) {
+                scheduler.drain_lane(index);
+            }
+        }
+        drop(scheduler);
+        self.failures = 0;
+        self.pool.counters.reloads.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(pool = self.pool.name(), generation = number, "reload: new workers serve");
+        for reply in replies {
+            let _ = reply.send(Ok(()));
+        }
+        self.drop_finished_generations();
+    }
+
+    /// Lets go of zygotes that have no workers left.
+    fn drop_finished_generations(&mut self) {
+        let scheduler = self.pool.lock();
+        let alive = |number: u64| scheduler.lanes.iter().flatten().any(|l| l.generation == number);
+        self.old.retain(|g| alive(g.number));
+    }
+
+    fn begin_stop(&mut self, grace: Duration, done: oneshot::Sender<()>) {
+        if let Some((generation, replies)) = self.next.take() {
+            self.old.push(generation);
+            for reply in replies {
+                let _ = reply.send(Err("the server is stopping".into()));
+            }
+        }
+        let mut scheduler = self.pool.lock();
+        scheduler.stopping = true;
+        scheduler.fail_queue(&crate::fault::Fault::new(crate::fault::FaultKind::Stopping));
+        for index in 0..scheduler.lanes.len() {
+            scheduler.drain_lane(index);
+        }
+        self.stop = Some((Instant::now() + grace, done));
+    }
+
+    /// While stopping: lets go of zygotes once no worker is left; true when the last has ended.
+    fn all_gone(&mut self) -> bool {
+        if self.pool.lock().lanes.iter().flatten().next().is_some() {
+            return false;
+        }
+        self.old.clear();
+        if let Some(generation) = self.current.as_mut() {
+            // Its end is awaited as `ZygoteGone`, so that no process is left when the pool has stopped.
+            generation.zygote.close();
+            return false;
+        }
+        true
+    }
+}
+
+impl Generation {
+    /// Orders workers from the zygote until there are `target`.
+    fn order_workers(&mut self, pool: &Pool, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
+        if !self.booted {
+            return Ok(());
+        }
+        loop {
+            let number = {
+                let scheduler = pool.lock();
+                let alive = scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
+                if alive + self.ordered.len() >= target {
+                    return Ok(());
+                }
+                let mut number = 0;
+                while taken.contains(&number) || scheduler.lanes.get(number as usize).is_some_and(Option::is_some) {
+                    number += 1;
+                }
+                number
+            };
+            let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
+            let eventfd = new_eventfd()?;
+            let (ours, theirs) = control_socket::pair()?;
+            self.zygote.fork(number, &[lane.as_fd(), eventfd.as_fd(), theirs.as_fd()])?;
+            self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });
+            taken.push(number);
+        }
+    }
+}
+
+impl Pool {
+    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
+    ///
+    /// # Errors
+    /// Why the new ones did not start; the old ones stay then.
+    pub async fn reload(&self) -> Result<(), String> {
+        let (reply, answer) = oneshot::channel();
+        self.tell_supervisor(Event::Reload(reply));
+        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+    }
+
+    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
+    pub async fn stop(&self, grace: Duration) {
+        let (done, stopped) = oneshot::channel();
+        self.tell_supervisor(Event::Stop { grace, done });
+        let _ = stopped.await;
+    }
+}

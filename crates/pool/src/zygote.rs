@@ -1,0 +1,175 @@
+//! The server's side of a zygote: starts the process, sends orders, forwards what it says and what it prints.
+
+use crate::config::PoolConfig;
+use crate::descriptor::{self, SharedFd};
+use crate::supervisor::Event;
+use howdah_transport::control_socket;
+use howdah_transport::wire::WIRE_VERSION;
+use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{BorrowedFd};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::Command;
+use tokio::sync::mpsc;
+
+/// Lines of output kept to explain a failure.
+const KEPT_LINES: usize = 12;
+
+/// A running zygote. Dropping it closes its socket, which makes it end together with its workers.
+#[derive(Debug)]
+pub(crate) struct Zygote {
+    socket: Arc<AsyncFd<SharedFd>>,
+    output: Arc<Mutex<VecDeque<String>>>,
+    pub(crate) pid: Option<u32>,
+    reader: tokio::task::JoinHandle<()>,
+}
+
+impl Zygote {
+    /// Starts the process and orders it to boot. What it says arrives as `Event::Zygote*` of this generation.
+    pub(crate) fn start(
+        config: &PoolConfig,
+        generation: u64,
+        events: &mpsc::UnboundedSender<Event>,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = control_socket::pair()?;
+        let mut command = Command::new(&config.binary);
+        if config.clear_env {
+            command.env_clear();
+        }
+        command
+            .arg(format!("--pool={}", config.name))
+            .envs(config.env.iter().map(|(k, v)| (k, v)))
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| {
+            io::Error::new(e.kind(), format!("cannot start {}: {e} (see `--php`)", config.binary.display()))
+        })?;
+        // The command keeps its copy of the zygote's end; while it lives, end-of-file could not be seen.
+        drop(command);
+        let pid = child.id();
+        let output = Arc::new(Mutex::new(VecDeque::new()));
+        if let Some(pipe) = child.stdout.take() {
+            tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
+        }
+        let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
+        let zygote = Self {
+            reader: tokio::spawn(read_messages(socket.clone(), generation, events.clone())),
+            socket,
+            output,
+            pid,
+        };
+        let gone = events.clone();
+        tokio::spawn(async move {
+            let status = child.wait().await.map_or_else(|e| e.to_string(), |s| s.to_string());
+            let _ = gone.send(Event::ZygoteGone { generation, status });
+        });
+        zygote.send(&ToZygote::Boot(boot_spec(config)), &[])?;
+        Ok(zygote)
+    }
+
+    /// Orders a fork; the answer is an event.
+    pub(crate) fn fork(&self, worker: u32, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.send(&ToZygote::Fork { worker }, fds)
+    }
+
+    fn send(&self, message: &ToZygote, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = serde_json::to_vec(message)?;
+        control_socket::send(self.socket.get_ref().get(), &bytes, fds, true)
+    }
+
+    /// The last lines the zygote printed.
+    pub(crate) fn last_output(&self) -> String {
+        let lines = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Orders the zygote to end by closing the socket in both directions.
+    pub(crate) fn close(&self) {
+        let _ = rustix::net::shutdown(self.socket.get_ref().get(), rustix::net::Shutdown::Both);
+    }
+
+    /// Ends the zygote and its workers at once.
+    pub(crate) fn kill(&self) {
+        if let Some(pid) = self.pid.and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
+            // The process is not reaped before `ZygoteGone`, so the number still names it.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        self.close();
+        self.reader.abort();
+    }
+}
+
+fn boot_spec(config: &PoolConfig) -> BootSpec {
+    let mut ini_entries = String::new();
+    for (key, value) in &config.ini {
+        // A value is one line; quotes keep ini syntax characters in it literal.
+        let value = value.replace(['\n', '\r'], " ").replace('"', "\\\"");
+        ini_entries.push_str(&format!("{key}=\"{value}\"\n"));
+    }
+    BootSpec {
+        wire_version: WIRE_VERSION,
+        pool: config.name.clone(),
+        mode: config.mode.clone(),
+        script: config.script.clone(),
+        boot_script: config.boot_script.clone(),
+        ini_path: config.ini_path.clone(),
+        ini_entries,
+        software: config.software.clone(),
+        max_requests: config.max_requests,
+    }
+}
+
+async fn read_messages(
+    socket: Arc<AsyncFd<SharedFd>>,
+    generation: u64,
+    events: mpsc::UnboundedSender<Event>,
+) {
+    loop {
+        let Ok(mut ready) = socket.readable().await else { return };
+        loop {
+            match control_socket::receive(socket.get_ref().get(), true) {
+                Ok(Some((bytes, fds))) => match serde_json::from_slice::<FromZygote>(&bytes) {
+                    Ok(message) => {
+                        let _ = events.send(Event::Zygote { generation, message, fds });
+                    }
+                    Err(error) => tracing::error!("a zygote sent something that is no message: {error}"),
+                },
+                Ok(None) => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready.clear_ready();
+                    break;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<VecDeque<String>>>) {
+    let mut lines = BufReader::new(pipe).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        tracing::warn!(target: "php", pool, "{line}");
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the server and a pool's zygote say to each other: JSON messages on a control socket, descriptors beside them.
+//!
+//! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers and
+//! exits, so nothing outlives the server, however it dies.
+
+use serde::{Deserialize, Serialize};
+
+/// Server → zygote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum ToZygote {
+    /// First message: start PHP.
+    Boot(BootSpec),
+    /// Fork a worker. Descriptors: the lane, the eventfd, the worker's end of its control socket.
+    Fork {
+        /// The worker's number within the pool.
+        worker: u32,
+    },
+}
+
+/// Zygote → server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum FromZygote {
+    /// PHP has started.
+    Booted {
+        /// PHP's version, e.g. `8.2.35`.
+        php_version: String,
+    },
+    /// PHP did not start; the zygote ends after this.
+    BootFailed {
+        /// What is known, for the operator.
+        error: String,
+    },
+    /// A worker runs. Descriptor: its pidfd.
+    Forked {
+        /// The number from the order.
+        worker: u32,
+        /// Its process id.
+        pid: u32,
+    },
+    /// A worker could not be forked.
+    ForkFailed {
+        /// The number from the order.
+        worker: u32,
+        /// The system's error.
+        error: String,
+    },
+    /// A worker has ended and was reaped.
+    Exited {
+        /// Its process id.
+        pid: u32,
+        /// Its exit status, if it ended by itself.
+        status: Option<i32>,
+        /// The signal that killed it.
+        signal: Option<i32>,
+    },
+}
+
+/// How a pool's PHP starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootSpec {
+    /// `wire::WIRE_VERSION` of the server; the zygote refuses another.
+    pub wire_version: u32,
+    /// The pool's name, shown as the process title and in logs.
+    pub pool: String,
+    /// `classic`, `worker`, …
+    pub mode: String,
+    /// The worker script, or empty.
+    pub script: String,
+    /// The boot file of snapshot mode, or empty.
+    pub boot_script: String,
+    /// php.ini file or directory instead of PHP's own search, or empty.
+    pub ini_path: String,
+    /// `key=value` lines that php.ini cannot override.
+    pub ini_entries: String,
+    /// `SERVER_SOFTWARE`.
+    pub software: String,
+    /// Calls after which a worker retires; 0 = never.
+    pub max_requests: u64,
+}
