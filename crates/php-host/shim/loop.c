@@ -20,6 +20,7 @@ bool shim_call_take(void) {
 
 void shim_call_finish(bool retire) {
     shim_response_end();
+    shim_server_array_reset();
     shim.call = NULL;
     shim.calls_done++;
     howdah_rs_done(shim.peak_memory, retire);

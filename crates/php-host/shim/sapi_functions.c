@@ -157,10 +157,20 @@ static const zend_function_entry functions[] = {
 };
 /* clang-format on */
 
+zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler) {
+    zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, name_len);
+    if (function == NULL || function->type != ZEND_INTERNAL_FUNCTION) {
+        return NULL;
+    }
+    zif_handler original = function->internal_function.handler;
+    function->internal_function.handler = handler;
+    return original;
+}
+
 static PHP_MINIT_FUNCTION(howdah) {
     (void)type;
     (void)module_number;
-    shim_input_startup();
+    shim_server_array_startup();
     return SUCCESS;
 }
 

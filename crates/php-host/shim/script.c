@@ -35,11 +35,7 @@ static ZEND_NAMED_FUNCTION(watched_chdir) {
 }
 
 void shim_script_startup(void) {
-    zend_function *function = zend_hash_str_find_ptr(CG(function_table), ZEND_STRL("chdir"));
-    if (function != NULL && function->type == ZEND_INTERNAL_FUNCTION) {
-        original_chdir = function->internal_function.handler;
-        function->internal_function.handler = watched_chdir;
-    }
+    original_chdir = shim_watch_function(ZEND_STRL("chdir"), watched_chdir);
 }
 
 static checked_script *slot_for(const char *path, size_t length) {

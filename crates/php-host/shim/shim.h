@@ -71,10 +71,15 @@ extern sapi_module_struct shim_sapi_module;
 
 /* --- sapi_input.c --- */
 
-/* Creates what registration of variables needs for the life of the process. */
-void shim_input_startup(void);
+/* Spelling of the variables that travel as a number. */
+typedef struct shim_known_name {
+    const char *text;
+    size_t length;
+} shim_known_name;
+extern const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1];
+
 void shim_input_shutdown(void);
-/* The value of a variable of the current call, NUL-terminated, or NULL. Valid until the call is done. */
+/* The value of a variable of the current call, NUL-terminated, or NULL and length 0. Valid until the call is done. */
 const char *shim_call_var(const char *name, size_t name_len, size_t *value_len);
 /* Name of a variable of the current call. */
 const char *shim_var_name(const WireVar *var, size_t *length);
@@ -85,14 +90,22 @@ static inline const char *shim_text(StrRef ref) {
 /* Fills SG(request_info) from the current call; takes it back. */
 void shim_input_prepare(void);
 void shim_input_release(void);
-/* Puts the call's variables where PHP looks for the environment ($_ENV, getenv()), from the first request on. */
-void shim_input_hook_environment(void);
 
 size_t shim_sapi_read_post(char *buffer, size_t size);
 char *shim_sapi_read_cookies(void);
 char *shim_sapi_getenv(const char *name, size_t name_len);
-void shim_sapi_register_variables(zval *track_vars_array);
 zend_result shim_sapi_request_time(double *time);
+
+/* --- server_array.c --- */
+
+/* Makes the interned names, while PHP's modules start. */
+void shim_server_array_startup(void);
+/* Puts the call's variables where PHP looks for the environment ($_ENV, getenv()) and watches ext/filter, after PHP's
+ * modules have started. */
+void shim_server_array_hook(void);
+/* Forgets the finished call. */
+void shim_server_array_reset(void);
+void shim_sapi_register_variables(zval *array);
 
 /* --- sapi_output.c --- */
 size_t shim_sapi_write(const char *data, size_t length);
@@ -101,6 +114,9 @@ int shim_sapi_send_headers(sapi_headers_struct *headers);
 
 /* --- sapi_functions.c --- */
 extern zend_module_entry shim_module;
+/* Puts `handler` before an internal function; returns the function's own handler, or NULL when there is no such
+ * function. */
+zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler);
 
 /* --- script.c --- */
 

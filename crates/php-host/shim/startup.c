@@ -132,7 +132,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     started = true;
     /* The shim enters the script's directory itself (script.c). */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
-    shim_input_hook_environment();
+    shim_server_array_hook();
     shim_script_startup();
     return 0;
 }
