@@ -1,5 +1,5 @@
 /* What a forked PHP must renew before it runs anything: random state that must not be the parent's, the signal handlers
- * that PHP took over while it preloaded scripts, the timer and the table of handlers PHP falls back on.
+ * that PHP took over while it preloaded scripts.
  *
  * What needs nothing here: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
  * bytes from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
@@ -7,8 +7,8 @@
 
 #include <signal.h>
 
-/* PHP handles these itself once a request has run (see Zend/zend_signal.c). A worker starts with them at their default,
- * except those that the host installed or ignores. SIGPROF ends max_execution_time and is armed by preloading. */
+/* Preloading ran a PHP request in the parent, and with it PHP's handler for the end of max_execution_time. The other
+ * signals that PHP handles are taken over at a worker's first request, with the handlers they have then (loop.c). */
 static void release_timeout_signal(void) {
     struct sigaction plain = {0};
     plain.sa_handler = SIG_DFL;

@@ -39,31 +39,29 @@ bool shim_requests_used_up(void) {
     return shim.boot->max_requests != 0 && shim.calls_done + 1 >= shim.boot->max_requests;
 }
 
-/* Runs one call to its end, whatever the script does. */
-static shim_outcome run_call(const shim_mode *mode) {
-    volatile shim_outcome outcome = SHIM_RETIRE;
+/* Runs a step of a mode; a bailout that PHP did not catch itself ends it here. */
+static shim_outcome guarded(shim_outcome (*step)(void), shim_outcome after_bailout) {
+    volatile shim_outcome outcome = after_bailout;
     zend_first_try {
-        if (mode->before != NULL) {
-            mode->before();
-        }
-        outcome = mode->run();
-    }
-    zend_catch {
-        /* A bailout that PHP did not catch itself: the script is over, its request is ended by after(). */
-        outcome = SHIM_DONE;
+        outcome = step();
     }
     zend_end_try();
-    if (mode->after != NULL) {
-        mode->after();
-    }
     return outcome;
+}
+
+/* Runs one call to its end, whatever the script does. A bailout out of the script ends that script only; one out of the
+ * clean-up leaves a state that nobody knows. */
+static shim_outcome run_call(const shim_mode *mode) {
+    shim_outcome run = guarded(mode->run, SHIM_DONE);
+    shim_outcome after = guarded(mode->after, SHIM_RETIRE);
+    return run == SHIM_RETIRE ? run : after;
 }
 
 SHIM_EXPORT int howdah_c_worker_run(void) {
     const shim_mode *mode = shim.mode;
     /* Now, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
     SHIM_SIGNALS_STARTUP();
-    if (mode->boot != NULL && mode->boot() == SHIM_RETIRE) {
+    if (mode->boot != NULL && guarded(mode->boot, SHIM_RETIRE) == SHIM_RETIRE) {
         return 1;
     }
     bool retire = false;

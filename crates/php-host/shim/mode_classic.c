@@ -8,10 +8,6 @@ static bool request_open;
 /* The value of max_input_time that PHP would have used, see run(). */
 static zend_long max_input_time;
 
-static void before(void) {
-    shim_input_prepare();
-}
-
 static void answer_instead(unsigned status) {
     SG(sapi_headers).http_response_code = (int)status;
     if (status == 403) {
@@ -28,6 +24,7 @@ static shim_outcome run(void) {
      * second timer. PHP reads the variable, scripts see the ini entry, which stays what it is. */
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
+    shim_input_prepare();
     request_open = true;
     if (php_request_startup() == FAILURE) {
         SG(sapi_headers).http_response_code = 500;
@@ -51,18 +48,18 @@ static shim_outcome run(void) {
     return SHIM_DONE;
 }
 
-static void after(void) {
+static shim_outcome after(void) {
     if (request_open) {
         request_open = false;
         PG(max_input_time) = max_input_time;
         php_request_shutdown(NULL);
     }
     shim_input_release();
+    return SHIM_DONE;
 }
 
 const shim_mode shim_mode_classic = {
     .name = "classic",
-    .before = before,
     .run = run,
     .after = after,
 };

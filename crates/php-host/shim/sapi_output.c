@@ -35,16 +35,21 @@ static bool header_is(const sapi_header_struct *header, const char *name, size_t
 }
 #define HEADER_IS(header, name) header_is(header, name ":", sizeof(name))
 
-/* Digits at the start of `text` after blanks, or 0. */
+/* An answer cannot end with 1xx: that announces another one. */
+static bool is_final_status(int status) {
+    return status >= 200 && status <= 999;
+}
+
+/* The status at the start of `text` after blanks, or 0. */
 static unsigned leading_status(const char *text, const char *end) {
     while (text < end && *text == ' ') {
         text++;
     }
-    unsigned status = 0;
+    int status = 0;
     for (int digits = 0; digits < 3 && text < end && *text >= '0' && *text <= '9'; digits++, text++) {
-        status = status * 10 + (unsigned)(*text - '0');
+        status = status * 10 + (*text - '0');
     }
-    return status >= 100 ? status : 0;
+    return is_final_status(status) ? (unsigned)status : 0;
 }
 
 /* A line header('HTTP/1.1 418 …') decides, then header('Status: 404 …'), then http_response_code(). */
@@ -69,7 +74,7 @@ static unsigned answer_status(sapi_headers_struct *headers) {
         }
     }
     int code = headers->http_response_code;
-    return code >= 100 && code <= 999 ? (unsigned)code : 200;
+    return is_final_status(code) ? (unsigned)code : 200;
 }
 
 int shim_sapi_send_headers(sapi_headers_struct *headers) {
@@ -81,7 +86,8 @@ int shim_sapi_send_headers(sapi_headers_struct *headers) {
     zend_llist_position position;
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
-        if (header->header_len == 0 || HEADER_IS(header, "Status")) {
+        /* PHP lets lines pass that are no header, like header('X'). */
+        if (memchr(header->header, ':', header->header_len) == NULL || HEADER_IS(header, "Status")) {
             continue;
         }
         if (status == 304 && HEADER_IS(header, "Content-Type")) {

@@ -20,18 +20,16 @@ typedef enum shim_outcome {
 } shim_outcome;
 
 /* One way to run calls. The loop (loop.c) holds the one zend_try and calls these in the order
- * boot, (before, run, after, reset)*. A NULL member is skipped. */
+ * boot, (run, after, reset)*. `boot` and `reset` may be NULL. */
 typedef struct shim_mode {
     const char *name;
-    /* Once per worker, before its first call. */
+    /* Once per worker, before its first call. SHIM_RETIRE ends the worker. */
     shim_outcome (*boot)(void);
-    /* Prepares PHP's request data from shim.call. */
-    void (*before)(void);
-    /* Runs the script. May be left by a PHP bailout. */
+    /* Prepares PHP for shim.call and runs the script. May be left by a PHP bailout. */
     shim_outcome (*run)(void);
-    /* Releases the script's resources; also called after a bailout. */
-    void (*after)(void);
-    /* Brings back what the next call must find, after the call was reported done. */
+    /* Releases the script's resources; called after a bailout too. */
+    shim_outcome (*after)(void);
+    /* Brings back what the next call must find, once the call was reported done. */
     void (*reset)(void);
 } shim_mode;
 
