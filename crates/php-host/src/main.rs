@@ -1,2 +1,45 @@
-//! placeholder
-fn main() {}
+//! `howdah-php`: hosts PHP for one pool. Started by `howdah`, not by hand.
+//!
+//! The process is the pool's zygote (`zygote`): it starts PHP once and forks workers (`worker`), which run calls from their
+//! lane. PHP itself is reached through the C shim in `shim/`, across the border described in `shim/bridge.h`; `bridge`
+//! holds the functions that C calls. This program never starts a thread: it forks, and a later mode snapshots it.
+
+mod bridge;
+mod php;
+mod stack_signal;
+mod worker;
+mod zygote;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "howdah-php hosts PHP for the howdah server and is started by it.
+Serve an application with:  howdah serve [ROOT]
+Options: --version";
+
+fn main() -> ExitCode {
+    let mut pool = None;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--version" | "-V" => {
+                println!("howdah-php {} (PHP {})", env!("CARGO_PKG_VERSION"), php::version());
+                return ExitCode::SUCCESS;
+            }
+            "--help" | "-h" => {
+                println!("{USAGE}");
+                return ExitCode::SUCCESS;
+            }
+            other => match other.strip_prefix("--pool=") {
+                Some(name) => pool = Some(name.to_owned()),
+                None => {
+                    eprintln!("howdah-php: unknown argument {other}\n{USAGE}");
+                    return ExitCode::from(2);
+                }
+            },
+        }
+    }
+    if pool.is_none() {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    zygote::run()
+}

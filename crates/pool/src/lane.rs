@@ -72,6 +72,18 @@ pub(crate) enum KillReason {
     BootTimeout,
 }
 
+impl KillReason {
+    /// The label in metrics.
+    pub(crate) const fn label(&self) -> &'static str {
+        match self {
+            Self::Deadline => "deadline",
+            Self::Broken(_) => "broken",
+            Self::Stopping => "stopping",
+            Self::BootTimeout => "boot_timeout",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) worker: u32,

@@ -185,6 +185,7 @@ impl LaneReader {
             stats.queue_us = micros.saturating_sub(php_us);
             stats.peak_memory = peak_memory;
         });
+        self.pool.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
         if !current.ended {
             current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a call ended without an answer"));
         } else if current.unseen {

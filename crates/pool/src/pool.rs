@@ -10,6 +10,7 @@ use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
 use crate::status::Counters;
 use crate::supervisor::Event;
+use howdah_observe::PoolMetrics;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -28,6 +29,7 @@ pub struct Pool {
     shards: Shards,
     events: mpsc::UnboundedSender<Event>,
     pub(crate) counters: Counters,
+    metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
 }
 
@@ -41,7 +43,12 @@ pub(crate) struct About {
 }
 
 impl Pool {
-    pub(crate) fn new(config: PoolConfig, shards: Shards, events: mpsc::UnboundedSender<Event>) -> Arc<Self> {
+    pub(crate) fn new(
+        config: PoolConfig,
+        shards: Shards,
+        metrics: Arc<PoolMetrics>,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Arc<Self> {
         let scheduler = Scheduler::new(config.queue);
         let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
         let name = Arc::from(config.name.as_str());
@@ -53,6 +60,7 @@ impl Pool {
             shards,
             events,
             counters: Counters::default(),
+            metrics,
             about: Mutex::default(),
         })
     }
@@ -69,6 +77,10 @@ impl Pool {
         &self.config
     }
 
+    pub(crate) fn metrics(&self) -> &PoolMetrics {
+        &self.metrics
+    }
+
     pub(crate) fn shards(&self) -> &Shards {
         &self.shards
     }
@@ -83,15 +95,21 @@ impl Pool {
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
         let job = Job { call, sink, entered: Instant::now() };
         if let Err(fault) = self.lock().submit(job, shard::current()) {
-            self.counters.fault(fault.kind);
+            self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
         }
         let mut receiver: Option<Receiver> = Some(receiver);
         let result = std::future::poll_fn(|cx| Receiver::poll_reply(&mut receiver, cx)).await;
         if let Err(fault) = &result {
-            self.counters.fault(fault.kind);
+            self.metrics.faults.inc(fault.kind.label());
         }
         result
+    }
+
+    /// True while at least one worker takes calls.
+    #[must_use]
+    pub fn can_serve(&self) -> bool {
+        self.lock().lanes.iter().flatten().any(|lane| lane.phase == Phase::Serving)
     }
 
     /// Never panics: each operation leaves the scheduler consistent.
@@ -152,7 +170,7 @@ impl Pool {
 
     pub(crate) fn call_done(&self, index: usize, number: u64, php_us: u64, retire: bool) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.counters.php_us.fetch_add(php_us, Ordering::Relaxed);
+        self.metrics.php_time_us.add(php_us);
         let mut scheduler = self.lock();
         let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if lane.in_flight.front().is_some_and(|c| c.number == number) {
@@ -218,7 +236,7 @@ impl Pool {
         let again = job.call.repeatable && !job.sink.is_delivered() && job.sink.stats().replays < MAX_REPLAYS;
         if again {
             tracing::warn!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "worker died; the call is run again");
-            self.counters.replays.fetch_add(1, Ordering::Relaxed);
+            self.metrics.replays.inc();
             job.sink.reset();
             self.lock().resubmit(job, home);
             return;

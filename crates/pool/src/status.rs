@@ -1,29 +1,16 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
-use crate::fault::FaultKind;
 use crate::pool::Pool;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the server's start.
+/// Counts since the server's start that have no metric of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) calls: AtomicU64,
-    pub(crate) php_us: AtomicU64,
-    pub(crate) replays: AtomicU64,
     pub(crate) restarts: AtomicU64,
     pub(crate) reloads: AtomicU64,
-    /// Rare, so a lock does not matter.
-    faults: Mutex<BTreeMap<&'static str, u64>>,
-}
-
-impl Counters {
-    pub(crate) fn fault(&self, kind: FaultKind) {
-        *self.faults.lock().unwrap_or_else(PoisonError::into_inner).entry(kind.label()).or_default() += 1;
-    }
 }
 
 /// A pool at one moment.
@@ -89,6 +76,16 @@ pub struct WorkerStatus {
 }
 
 impl Pool {
+    /// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
+    pub fn update_gauges(&self) {
+        let scheduler = self.lock();
+        let workers = scheduler.lanes.iter().flatten();
+        let (all, busy) = workers.fold((0, 0), |(all, busy), l| (all + 1, busy + i64::from(!l.in_flight.is_empty())));
+        self.metrics().workers.set(all);
+        self.metrics().workers_busy.set(busy);
+        self.metrics().queue_length.set(scheduler.queue.len() as i64);
+    }
+
     /// The pool at this moment.
     #[must_use]
     pub fn status(&self) -> PoolStatus {
@@ -127,11 +124,11 @@ impl Pool {
             oldest_wait_ms: scheduler.oldest_wait().map_or(0, |d| d.as_millis() as u64),
             workers,
             calls: counters.calls.load(Ordering::Relaxed),
-            php_us: counters.php_us.load(Ordering::Relaxed),
-            replays: counters.replays.load(Ordering::Relaxed),
+            php_us: self.metrics().php_time_us.get(),
+            replays: self.metrics().replays.get(),
             restarts: counters.restarts.load(Ordering::Relaxed),
             reloads: counters.reloads.load(Ordering::Relaxed),
-            faults: counters.faults.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            faults: self.metrics().faults.all().into_iter().collect(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::lane_reader::LaneReader;
 use crate::pool::Pool;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
+use howdah_observe::PoolMetrics;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::zygote_protocol::FromZygote;
 use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
@@ -84,10 +85,10 @@ pub(crate) struct Supervisor {
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
-pub fn start_pool(config: PoolConfig, shards: Shards) -> Arc<Pool> {
+pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>) -> Arc<Pool> {
     let (sender, events) = mpsc::unbounded_channel();
     let target = config.min_workers;
-    let pool = Pool::new(config, shards, sender.clone());
+    let pool = Pool::new(config, shards, metrics, sender.clone());
     let supervisor = Supervisor {
         pool: pool.clone(),
         events,
@@ -140,6 +141,7 @@ impl Supervisor {
             }
             Event::WorkerGone { worker, pid, generation, was_ready, lived, reason } => {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
+                self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
                 if !was_ready && self.stop.is_none() {
                     let why = match reason {
                         Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),

@@ -42,6 +42,8 @@ impl Zygote {
         }
         command
             .arg(format!("--pool={}", config.name))
+            // A terminal sends Ctrl-C to its whole foreground group; only the server is to hear it, or running calls die.
+            .process_group(0)
             .envs(config.env.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::piped())

@@ -1,0 +1,214 @@
+//! The admin endpoint: HTTP/1.1 on a Unix socket (or a loopback address) of its own, used by `howdah status`, `reload`
+//! and `stop`, by scrapers and by health checks.
+//!
+//! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
+//! `POST /reload`, `POST /stop`. Whoever can connect can stop the server, so the socket file is for its owner only.
+
+use crate::pools::Pools;
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::Full;
+use howdah_config::ListenAddr;
+use howdah_observe::Metrics;
+use howdah_pool::PoolStatus;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What the endpoint asks of the server.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Stop; answer when everything has ended.
+    Stop(oneshot::Sender<()>),
+}
+
+/// `GET /status`.
+#[derive(Debug, Serialize)]
+struct Status {
+    version: &'static str,
+    pid: u32,
+    uptime_s: u64,
+    pools: Vec<PoolStatus>,
+}
+
+/// The answer of `POST /reload` and of errors.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// True if it was done.
+    pub(crate) ok: bool,
+    /// What went wrong, or what was done.
+    pub(crate) message: String,
+}
+
+struct State {
+    pools: Arc<Pools>,
+    metrics: Arc<Metrics>,
+    orders: mpsc::Sender<Order>,
+    started: Instant,
+}
+
+/// The running endpoint.
+pub(crate) struct Admin {
+    end: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+    connections: watch::Receiver<bool>,
+}
+
+impl Admin {
+    /// Stops accepting and lets answers that are being written go out.
+    pub(crate) async fn end(self) {
+        let _ = self.end.send(true);
+        let _ = self.task.await;
+        drop(self.connections);
+    }
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// Binds the endpoint and answers on it until `Admin::end`.
+pub(crate) fn start(
+    addr: &ListenAddr,
+    pools: Arc<Pools>,
+    metrics: Arc<Metrics>,
+    orders: mpsc::Sender<Order>,
+) -> Result<Admin> {
+    let socket = bind(addr).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))?;
+    let state = Arc::new(State { pools, metrics, orders, started: Instant::now() });
+    let (end, ended) = watch::channel(false);
+    let connections = ended.clone();
+    let task = tokio::spawn(accept(socket, state, ended));
+    Ok(Admin { end, task, connections })
+}
+
+fn bind(addr: &ListenAddr) -> Result<Socket> {
+    match addr {
+        ListenAddr::Tcp(addr) => {
+            let listener = std::net::TcpListener::bind(addr)?;
+            listener.set_nonblocking(true)?;
+            Ok(Socket::Tcp(TcpListener::from_std(listener)?))
+        }
+        ListenAddr::Unix(path) => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                bail!("another server answers there");
+            }
+            // Left behind by a server that was killed: nobody listens on it.
+            let _ = std::fs::remove_file(path);
+            let listener = std::os::unix::net::UnixListener::bind(path)?;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+            listener.set_nonblocking(true)?;
+            Ok(Socket::Unix(UnixListener::from_std(listener)?))
+        }
+    }
+}
+
+async fn accept(socket: Socket, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            accepted = accept_one(&socket) => match accepted {
+                Ok(stream) => drop(tokio::spawn(answer_connection(stream, state.clone(), ended.clone()))),
+                Err(error) => {
+                    tracing::warn!("the admin endpoint cannot accept: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            },
+            _ = ended.wait_for(|ended| *ended) => return,
+        }
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+async fn accept_one(socket: &Socket) -> std::io::Result<Box<dyn Stream>> {
+    Ok(match socket {
+        Socket::Tcp(listener) => Box::new(listener.accept().await?.0),
+        Socket::Unix(listener) => Box::new(listener.accept().await?.0),
+    })
+}
+
+async fn answer_connection(stream: Box<dyn Stream>, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+    let service = service_fn(move |request| {
+        let state = state.clone();
+        async move { Ok::<_, Infallible>(answer(&state, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    // A client of the admin endpoint that goes away needs no log line.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = ended.wait_for(|ended| *ended) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/status") => json(StatusCode::OK, &status(state)),
+        (&Method::GET, "/metrics") => {
+            for pool in state.pools.iter() {
+                pool.update_gauges();
+            }
+            text("text/plain; version=0.0.4", state.metrics.render())
+        }
+        (&Method::GET, "/health") => {
+            let down: Vec<_> = state.pools.iter().filter(|p| !p.can_serve()).map(|p| p.name().to_owned()).collect();
+            if down.is_empty() {
+                outcome(StatusCode::OK, true, "every pool serves")
+            } else {
+                outcome(StatusCode::SERVICE_UNAVAILABLE, false, &format!("no worker serves in: {}", down.join(", ")))
+            }
+        }
+        (&Method::POST, "/reload") => match state.pools.reload().await {
+            Ok(()) => outcome(StatusCode::OK, true, "new workers serve; the old ones finish their requests"),
+            Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
+        },
+        (&Method::POST, "/stop") => {
+            let (reply, _stopped) = oneshot::channel();
+            let sent = state.orders.send(Order::Stop(reply)).await.is_ok();
+            outcome(StatusCode::OK, sent, "stopping")
+        }
+        (_, "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {
+            outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /status, /metrics, /health; POST /reload, /stop")
+        }
+        _ => outcome(StatusCode::NOT_FOUND, false, "GET /status, /metrics, /health; POST /reload, /stop"),
+    }
+}
+
+fn status(state: &State) -> Status {
+    Status {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        uptime_s: state.started.elapsed().as_secs(),
+        pools: state.pools.iter().map(|p| p.status()).collect(),
+    }
+}
+
+fn outcome(status: StatusCode, ok: bool, message: &str) -> Response<Full<Bytes>> {
+    json(status, &Outcome { ok, message: message.to_owned() })
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
+    let body = serde_json::to_vec_pretty(value).unwrap_or_default();
+    let mut response = text("application/json", body);
+    *response.status_mut() = status;
+    response
+}
+
+fn text(media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    let value = hyper::header::HeaderValue::from_static(media_type);
+    response.headers_mut().insert(hyper::header::CONTENT_TYPE, value);
+    response
+}

@@ -1,0 +1,176 @@
+//! `howdah serve`: puts the parts together, waits for signals, takes them apart again.
+//!
+//! Order of the end, which loses no accepted request: stop accepting → connections finish → pools finish and end their
+//! processes → I/O threads end → logs are written out. A second signal ends everything at once.
+
+use crate::admin::{self, Order};
+use crate::pools::Pools;
+use anyhow::{Context, Result, anyhow};
+use howdah_config::{ListenAddr, Settings};
+use howdah_http::front::{Drained, Front, runtimes};
+use howdah_http::listener::Listener;
+use howdah_http::site::Site;
+use howdah_observe::log::LogHandle;
+use howdah_observe::{AccessLog, Metrics};
+use howdah_pool::Shards;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Serves until told to stop.
+pub(crate) fn run(settings: Settings) -> Result<()> {
+    let settings = Arc::new(settings);
+    let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
+    let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    main.block_on(serve(settings, log))
+}
+
+/// What is running.
+struct Server {
+    settings: Arc<Settings>,
+    log: LogHandle,
+    access_log: Option<Arc<AccessLog>>,
+    pools: Arc<Pools>,
+}
+
+async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
+    // Listening comes first: a port in use is found before any process is started.
+    let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(Listener::bind).collect();
+    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let metrics = Metrics::new();
+    let access_log =
+        AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
+    let site = Site::new(settings.clone(), metrics.clone(), access_log.clone()).map_err(|error| anyhow!(error))?;
+    let runtimes = runtimes(settings.threads)?;
+    let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
+    let mut signals = Signals::new()?;
+    let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
+    let (orders, mut ordered) = mpsc::channel(4);
+    let admin = admin::start(&settings.admin, pools.clone(), metrics, orders)?;
+    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
+    let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
+    tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
+
+    let server = Server { settings, log, access_log, pools };
+    let reply = loop {
+        tokio::select! {
+            order = ordered.recv() => match order {
+                Some(Order::Stop(reply)) => break Some(reply),
+                None => break None,
+            },
+            event = signals.next() => match event {
+                Event::Stop => break None,
+                Event::Reload => server.reload(),
+                Event::ReopenLogs => server.reopen_logs(),
+            },
+        }
+    };
+    tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
+    let clean = tokio::select! {
+        clean = server.stop(&mut front) => clean,
+        () = signals.second_stop() => {
+            tracing::warn!("told to stop again: ending at once");
+            server.remove_socket_files();
+            std::process::exit(130);
+        }
+    };
+    front.end();
+    admin.end().await;
+    if let Some(access_log) = &server.access_log {
+        access_log.flush();
+    }
+    server.remove_socket_files();
+    if let Some(reply) = reply {
+        let _ = reply.send(());
+    }
+    tracing::info!("stopped");
+    if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
+}
+
+impl Server {
+    /// True if nothing was cut.
+    async fn stop(&self, front: &mut Front) -> bool {
+        let began = Instant::now();
+        let grace = self.settings.grace;
+        let drained = front.drain(grace).await;
+        if let Drained::Cut(connections) = drained {
+            tracing::error!("the grace time of {grace:?} ran out: {connections} connections were cut");
+        }
+        self.pools.stop(grace.saturating_sub(began.elapsed())).await;
+        drained == Drained::All
+    }
+
+    fn reload(&self) {
+        let pools = self.pools.clone();
+        tokio::spawn(async move {
+            if let Err(why) = pools.reload().await {
+                tracing::error!("reload failed: {why}");
+            }
+        });
+    }
+
+    fn reopen_logs(&self) {
+        let access = self.access_log.as_ref().map_or(Ok(()), |log| log.reopen());
+        match self.log.reopen().and(access) {
+            Ok(()) => tracing::info!("logs reopened"),
+            Err(error) => tracing::error!("cannot reopen a log: {error}"),
+        }
+    }
+
+    /// Files of Unix sockets would stay behind when the process ends without running destructors.
+    fn remove_socket_files(&self) {
+        let sockets = self.settings.listen.iter().chain([&self.settings.admin]);
+        let paths = sockets.filter_map(|addr| match addr {
+            ListenAddr::Unix(path) => Some(path.clone()),
+            ListenAddr::Tcp(_) => None,
+        });
+        for path in paths.collect::<Vec<PathBuf>>() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// What a signal asks for.
+enum Event {
+    Stop,
+    Reload,
+    ReopenLogs,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    user1: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            user1: listen(SignalKind::user_defined1())?,
+        })
+    }
+
+    async fn next(&mut self) -> Event {
+        tokio::select! {
+            _ = self.terminate.recv() => Event::Stop,
+            _ = self.interrupt.recv() => Event::Stop,
+            _ = self.hangup.recv() => Event::Reload,
+            _ = self.user1.recv() => Event::ReopenLogs,
+        }
+    }
+
+    async fn second_stop(&mut self) {
+        loop {
+            if matches!(self.next().await, Event::Stop) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The shim's C functions, each wrapped once.
+
+use howdah_transport::zygote_protocol::BootSpec;
+use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
+
+/// `howdah_boot` of bridge.h.
+#[repr(C)]
+struct Boot {
+    mode: *const c_char,
+    script: *const c_char,
+    boot_script: *const c_char,
+    ini_path: *const c_char,
+    ini_entries: *const c_char,
+    software: *const c_char,
+    max_requests: c_ulong,
+}
+
+unsafe extern "C" {
+    fn howdah_c_startup(boot: *const Boot) -> c_int;
+    fn howdah_c_after_fork();
+    fn howdah_c_worker_run() -> c_int;
+    fn howdah_c_shutdown();
+    fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
+    fn howdah_c_php_version() -> *const c_char;
+}
+
+/// PHP's version.
+pub(crate) fn version() -> String {
+    // SAFETY: returns a static NUL-terminated string, needs no started PHP.
+    unsafe { CStr::from_ptr(howdah_c_php_version()) }.to_string_lossy().into_owned()
+}
+
+/// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.
+pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
+    let text = |value: &str| {
+        CString::new(value).map(|s| s.into_raw().cast_const()).map_err(|_| format!("NUL byte in {value:?}"))
+    };
+    let boot = Boot {
+        mode: text(&spec.mode)?,
+        script: text(&spec.script)?,
+        boot_script: text(&spec.boot_script)?,
+        ini_path: text(&spec.ini_path)?,
+        ini_entries: text(&spec.ini_entries)?,
+        software: text(&spec.software)?,
+        max_requests: spec.max_requests,
+    };
+    // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
+    // called once, by the zygote, which has one thread.
+    let status = unsafe { howdah_c_startup(Box::into_raw(Box::new(boot))) };
+    if status == 0 { Ok(()) } else { Err(format!("PHP {} did not start (status {status})", version())) }
+}
+
+/// Renews what a forked PHP must renew.
+pub(crate) fn after_fork() {
+    // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
+    unsafe { howdah_c_after_fork() }
+}
+
+/// Runs calls until the worker shall end.
+pub(crate) fn run_worker() -> i32 {
+    // SAFETY: PHP is started, and the lane that the shim will use through bridge.rs is attached. PHP's bailouts are
+    // caught inside; no Rust frame is skipped.
+    unsafe { howdah_c_worker_run() }
+}
+
+/// Ends PHP in this process.
+pub(crate) fn shutdown() {
+    // SAFETY: PHP was started in this process or its parent, and no request is active.
+    unsafe { howdah_c_shutdown() }
+}
+
+/// Writes the PHP stack as text; async-signal-safe.
+pub(crate) fn dump_stack(buffer: &mut [u8]) -> usize {
+    // SAFETY: the buffer is valid for its length; the function only reads PHP's memory.
+    let n = unsafe { howdah_c_dump_stack(buffer.as_mut_ptr().cast(), buffer.len()) };
+    n.min(buffer.len())
+}

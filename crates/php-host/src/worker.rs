@@ -1,0 +1,41 @@
+//! A worker's life in Rust: from the fork to the exit.
+
+use crate::{bridge, php, stack_signal};
+use howdah_transport::WorkerEnd;
+use howdah_transport::control_socket::ControlSocket;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Exit status of a worker that could not take its lane.
+const NO_LANE: i32 = 70;
+
+/// Runs a freshly forked worker to its end. Never returns into the zygote's code.
+pub(crate) fn run(worker: u32, parent: Pid, [lane, eventfd, control]: [OwnedFd; 3]) -> ! {
+    // The order matters: a parent that died before this call would never be noticed, so it is checked afterwards.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != Some(parent) {
+        exit(0);
+    }
+    let stack_socket = control.as_raw_fd();
+    let mut end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
+        Ok(end) => end,
+        Err(error) => {
+            eprintln!("howdah-php: worker {worker}: {error}");
+            exit(NO_LANE);
+        }
+    };
+    drop(lane);
+    php::after_fork();
+    stack_signal::install(stack_socket);
+    end.ready();
+    bridge::install(end);
+    let status = php::run_worker();
+    php::shutdown();
+    exit(status)
+}
+
+/// Ends the process without running the zygote's exit handlers, which belong to the zygote.
+fn exit(status: i32) -> ! {
+    // SAFETY: _exit takes any value and does not return.
+    unsafe { libc::_exit(status) }
+}
