@@ -151,6 +151,11 @@ macro_rules! var_names {
 
         /// The names in the order of their numbers, starting with number 1.
         pub const VAR_NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        impl VarName {
+            /// The numbered names, in the order of `VAR_NAMES`.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
     };
 }
 

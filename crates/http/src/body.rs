@@ -1,0 +1,158 @@
+//! The body of an answer: nothing, bytes at hand, or a stream (PHP's output as it comes, an encoder's output).
+//!
+//! Bytes at hand cover mapped files too: static files are slices of a mapping (`Bytes::from_owner`), which the
+//! connection's writer recognises and sends without copying.
+
+use crate::exchange::Exchange;
+use bytes::Bytes;
+use howdah_pool::Chunk;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// A body that comes in parts. A part may be empty when only its `flush` matters.
+pub trait ChunkStream: Send {
+    /// The next part; `None` at the end. An error cuts the answer off.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;
+
+    /// The number of bytes that are still to come, if that is known.
+    fn remaining(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A stream of body parts.
+pub type Stream = Box<dyn ChunkStream>;
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Stream(Stream),
+}
+
+/// The body of an answer.
+pub struct Body {
+    kind: Kind,
+    sent: u64,
+    exchange: Option<Box<Exchange>>,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.kind {
+            Kind::Empty => f.write_str("Body::Empty"),
+            Kind::Full(bytes) => write!(f, "Body::Full({} bytes)", bytes.len()),
+            Kind::Stream(_) => f.write_str("Body::Stream"),
+        }
+    }
+}
+
+impl Body {
+    /// No body.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { kind: Kind::Empty, sent: 0, exchange: None }
+    }
+
+    /// A body that is at hand completely.
+    #[must_use]
+    pub fn full(bytes: Bytes) -> Self {
+        let kind = if bytes.is_empty() { Kind::Empty } else { Kind::Full(bytes) };
+        Self { kind, sent: 0, exchange: None }
+    }
+
+    /// A body that comes in parts.
+    #[must_use]
+    pub fn stream(stream: Stream) -> Self {
+        Self { kind: Kind::Stream(stream), sent: 0, exchange: None }
+    }
+
+    /// The whole body, if it is at hand (empty for an empty one).
+    #[must_use]
+    pub fn as_full(&self) -> Option<&Bytes> {
+        static NOTHING: Bytes = Bytes::new();
+        match &self.kind {
+            Kind::Empty => Some(&NOTHING),
+            Kind::Full(bytes) => Some(bytes),
+            Kind::Stream(_) => None,
+        }
+    }
+
+    /// The inner stream, if the body comes in parts; the body itself otherwise.
+    pub fn into_stream(mut self) -> Result<Stream, Self> {
+        match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Stream(stream) => Ok(stream),
+            other => {
+                self.kind = other;
+                Err(self)
+            }
+        }
+    }
+
+    /// Ties the exchange to the body: it ends when the body has been handed to the connection or is given up.
+    pub(crate) fn carry(&mut self, exchange: Box<Exchange>) {
+        self.exchange = Some(exchange);
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        // A body that still holds something here was given up; one that was drained has all been handed over.
+        let complete = self.is_end_stream();
+        // The stream goes first: at its end it tells the exchange where the call ran.
+        self.kind = Kind::Empty;
+        if let Some(exchange) = self.exchange.take() {
+            exchange.finish(self.sent, complete);
+        }
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let this = &mut *self;
+        match &mut this.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                this.sent += bytes.len() as u64;
+                this.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Kind::Stream(stream) => loop {
+                // The connection writes what it has whenever no further part is ready, so a flush needs nothing more.
+                match ready!(stream.poll_chunk(cx)) {
+                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
+                    Some(Ok(chunk)) => {
+                        this.sent += chunk.data.len() as u64;
+                        return Poll::Ready(Some(Ok(Frame::data(chunk.data))));
+                    }
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => {
+                        this.kind = Kind::Empty;
+                        return Poll::Ready(None);
+                    }
+                }
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(_) => false,
+            Kind::Stream(stream) => stream.remaining() == Some(0),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Stream(stream) => stream.remaining().map_or_else(SizeHint::default, SizeHint::with_exact),
+        }
+    }
+}

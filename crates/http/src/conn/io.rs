@@ -1,0 +1,178 @@
+//! A connection's transport: the socket with what the front adds to it (bytes read ahead, timeouts, zero-copy writes,
+//! a close that lets the client read the last answer).
+
+use super::Conn;
+use super::state::Verdict;
+use bytes::{Buf, Bytes};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// What goes over the socket when a request's header took too long; hyper has no request yet that could be answered.
+const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// A transport. TLS will be a variant that wraps one of these.
+#[derive(Debug)]
+pub enum Socket {
+    /// A TCP connection.
+    Tcp(TcpStream),
+    /// A connection over a Unix socket.
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+}
+
+/// The socket as hyper sees it.
+#[derive(Debug)]
+pub struct ConnIo {
+    socket: Socket,
+    conn: Arc<Conn>,
+    /// Bytes read while the protocol was found out; they come first.
+    ahead: Bytes,
+    write_closed: bool,
+}
+
+impl ConnIo {
+    /// Wraps a socket.
+    #[must_use]
+    pub fn new(socket: Socket, conn: Arc<Conn>) -> Self {
+        Self { socket, conn, ahead: Bytes::new(), write_closed: false }
+    }
+
+    /// Gives back bytes that were read too early.
+    pub fn unread(&mut self, bytes: Bytes) {
+        self.ahead = bytes;
+    }
+
+    /// Acts on a verdict of the shard: the end of the stream, as far as hyper can see.
+    fn is_over(&mut self) -> bool {
+        match self.conn.state.verdict() {
+            Verdict::None | Verdict::Finish => false,
+            Verdict::HeaderTimeout => {
+                if !self.write_closed {
+                    self.write_closed = true;
+                    // One try: whoever does not even take these bytes gets none.
+                    let _ = self.socket.try_write(ANSWER_408);
+                }
+                true
+            }
+            Verdict::Idle | Verdict::Drop => true,
+        }
+    }
+
+    /// Reads and forgets what the client still sends, so that closing does not reset the connection before the client
+    /// has read the answer. Ends at the client's close; the shard ends it when it takes too long.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.conn.state.set_lingering();
+        let mut scratch = [std::mem::MaybeUninit::uninit(); 8192];
+        // Bounded per turn, so that one busy sender does not hold up the others.
+        for _ in 0..32 {
+            let mut buf = ReadBuf::uninit(&mut scratch);
+            match ready!(self.socket.poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => {}
+                _ => return Poll::Ready(Ok(())),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn note_write(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if result.is_pending() {
+            self.conn.state.on_write_blocked()
+        } else {
+            self.conn.state.on_written()
+        }
+        result
+    }
+}
+
+impl AsyncRead for ConnIo {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.ahead.is_empty() {
+            let n = this.ahead.len().min(buf.remaining());
+            buf.put_slice(&this.ahead[..n]);
+            this.ahead.advance(n);
+            return Poll::Ready(Ok(()));
+        }
+        if this.is_over() {
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        let result = this.socket.poll_read(cx, buf);
+        if result.is_ready() && buf.filled().len() > before {
+            this.conn.state.on_read();
+        }
+        result
+    }
+}
+
+impl AsyncWrite for ConnIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = match &mut this.socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+        };
+        this.note_write(result)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = match crate::sendfile::try_write_vectored(&this.socket, cx, bufs) {
+            Some(result) => result,
+            None => match &mut this.socket {
+                Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+                Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            },
+        };
+        this.note_write(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.conn.state.has_unread_body() || this.conn.state.verdict() == Verdict::Drop {
+            // Nothing is unread, so the close that follows sends everything written before it.
+            return Poll::Ready(Ok(()));
+        }
+        if !this.write_closed {
+            this.write_closed = true;
+            let result = match &mut this.socket {
+                Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+                Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            };
+            ready!(result)?;
+        }
+        this.poll_linger(cx)
+    }
+}

@@ -1,0 +1,20 @@
+//! One connection: its transport (`io`), who is on the other side (`peer`), its timeouts (`state`) and the task that
+//! drives it (`drive`).
+//!
+//! TLS and HTTP/3 have their place here: TLS is another variant of `io::Socket`, and HTTP/3 another protocol in `drive`.
+
+pub mod drive;
+pub mod io;
+pub mod peer;
+pub mod state;
+
+/// A connection, as its requests see it.
+#[derive(Debug)]
+pub struct Conn {
+    /// What all requests share.
+    pub site: std::sync::Arc<crate::site::Site>,
+    /// Both ends.
+    pub peer: peer::Peer,
+    /// What it is doing.
+    pub state: state::ConnState,
+}

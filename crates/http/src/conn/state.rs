@@ -1,0 +1,288 @@
+//! What a connection is doing, as far as its timeouts and the shutdown need to know.
+//!
+//! No request arms a timer. The connection notes what it waits for and since when; its shard looks at all its
+//! connections a few times per timeout (`shard`), gives a verdict where one is due, and wakes the connection, which acts
+//! on it. The clock is the shard's: milliseconds, as fresh as its last look.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::Waker;
+use std::time::Duration;
+
+/// What the shard decided about a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verdict {
+    /// Go on.
+    None = 0,
+    /// Finish what runs, take nothing new (shutdown).
+    Finish = 1,
+    /// Waited too long without a request: close.
+    Idle = 2,
+    /// A request's header took too long: answer 408 and close.
+    HeaderTimeout = 3,
+    /// The client reads nothing (or does not go away): drop everything.
+    Drop = 4,
+}
+
+/// The timeouts of a connection, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// From a request's first byte to the end of its header.
+    pub header: u64,
+    /// Between two requests.
+    pub idle: u64,
+    /// Without progress of a write.
+    pub write: u64,
+    /// For the client to read a refusal whose request body was not read.
+    pub linger: u64,
+}
+
+impl Timeouts {
+    /// The timeouts of the settings.
+    #[must_use]
+    pub fn new(settings: &howdah_config::HttpSettings) -> Self {
+        let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            header: ms(settings.header_timeout),
+            idle: ms(settings.idle_timeout),
+            write: ms(settings.write_timeout),
+            linger: 2000,
+        }
+    }
+
+    /// How often a shard looks at its connections: fine enough for the shortest timeout, and rare enough to cost nothing.
+    #[must_use]
+    pub fn tick(&self) -> Duration {
+        let shortest = self.header.min(self.idle).min(self.write).min(self.linger);
+        Duration::from_millis((shortest / 8).clamp(5, 500))
+    }
+}
+
+/// What a connection is doing. All fields are written by the connection's own thread.
+#[derive(Debug)]
+pub struct ConnState {
+    verdict: AtomicU8,
+    /// Requests whose answer has not been handed over completely.
+    in_flight: AtomicU32,
+    /// HTTP/2, whose control frames must not look like the start of a header.
+    multiplexed: AtomicBool,
+    /// Bytes of a header have come in and the request has not started yet.
+    reading_head: AtomicBool,
+    /// Nothing has been asked yet.
+    fresh: AtomicBool,
+    /// The request's body was not read to its end: closing has to let the client read the answer first.
+    unread_body: AtomicBool,
+    /// Since when the connection idles, or reads a header.
+    since: AtomicU64,
+    /// Since when a write makes no progress; 0 if none waits.
+    write_blocked: AtomicU64,
+    /// Since when the connection waits for the client to close; 0 if it does not.
+    lingering: AtomicU64,
+    /// The shard's clock, copied here so that the connection reads only its own memory.
+    now: AtomicU64,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl ConnState {
+    /// A connection accepted at `now`.
+    #[must_use]
+    pub fn new(now: u64) -> Self {
+        Self {
+            verdict: AtomicU8::new(Verdict::None as u8),
+            in_flight: AtomicU32::new(0),
+            multiplexed: AtomicBool::new(false),
+            reading_head: AtomicBool::new(false),
+            fresh: AtomicBool::new(true),
+            unread_body: AtomicBool::new(false),
+            since: AtomicU64::new(now),
+            write_blocked: AtomicU64::new(0),
+            lingering: AtomicU64::new(0),
+            now: AtomicU64::new(now.max(1)),
+            waker: Mutex::new(None),
+        }
+    }
+
+    /// What the shard decided.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        match self.verdict.load(Relaxed) {
+            1 => Verdict::Finish,
+            2 => Verdict::Idle,
+            3 => Verdict::HeaderTimeout,
+            4 => Verdict::Drop,
+            _ => Verdict::None,
+        }
+    }
+
+    /// Notes who is to be woken when a verdict falls.
+    pub fn set_waker(&self, waker: &Waker) {
+        if let Ok(mut slot) = self.waker.lock() {
+            *slot = Some(waker.clone());
+        }
+    }
+
+    /// The connection speaks HTTP/2.
+    pub fn set_multiplexed(&self) {
+        self.multiplexed.store(true, Relaxed);
+        self.reading_head.store(false, Relaxed);
+    }
+
+    /// Bytes came in.
+    pub fn on_read(&self) {
+        if self.in_flight.load(Relaxed) == 0 && !self.reading_head.load(Relaxed) && !self.multiplexed.load(Relaxed) {
+            self.reading_head.store(true, Relaxed);
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Bytes of a request's header have come in, but not all.
+    #[must_use]
+    pub fn reads_head(&self) -> bool {
+        self.reading_head.load(Relaxed)
+    }
+
+    /// A request begins: its header is complete.
+    pub fn begin(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+        self.reading_head.store(false, Relaxed);
+        self.fresh.store(false, Relaxed);
+    }
+
+    /// A request has ended: its answer has been handed over, or given up.
+    pub fn end(&self) {
+        if self.in_flight.fetch_sub(1, Relaxed) == 1 {
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// A request was answered without reading its body.
+    pub fn set_unread_body(&self) {
+        self.unread_body.store(true, Relaxed);
+    }
+
+    /// Whether a request was answered without reading its body.
+    #[must_use]
+    pub fn has_unread_body(&self) -> bool {
+        self.unread_body.load(Relaxed)
+    }
+
+    /// A write found no room.
+    pub fn on_write_blocked(&self) {
+        if self.write_blocked.load(Relaxed) == 0 {
+            self.write_blocked.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// A write made progress.
+    pub fn on_written(&self) {
+        self.write_blocked.store(0, Relaxed);
+    }
+
+    /// The answer is out, and the connection waits for the client to close.
+    pub fn set_lingering(&self) {
+        if self.lingering.load(Relaxed) == 0 {
+            self.lingering.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// The shard's look: takes over its clock and decides. Wakes the connection if there is a new verdict.
+    pub fn look(&self, now: u64, timeouts: &Timeouts) {
+        self.now.store(now, Relaxed);
+        let verdict = self.decide(now, timeouts);
+        if verdict as u8 > self.verdict.load(Relaxed) {
+            self.give(verdict);
+        }
+    }
+
+    fn decide(&self, now: u64, timeouts: &Timeouts) -> Verdict {
+        let late = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
+        if late(self.write_blocked.load(Relaxed), timeouts.write) || late(self.lingering.load(Relaxed), timeouts.linger)
+        {
+            return Verdict::Drop;
+        }
+        if self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 {
+            return Verdict::None;
+        }
+        let since = self.since.load(Relaxed);
+        let limit = match (self.reading_head.load(Relaxed), self.fresh.load(Relaxed)) {
+            (true, _) if now.saturating_sub(since) > timeouts.header => return Verdict::HeaderTimeout,
+            (true, _) => return Verdict::None,
+            (false, true) => timeouts.header.min(timeouts.idle),
+            (false, false) => timeouts.idle,
+        };
+        match now.saturating_sub(since) {
+            // A verdict that was not acted upon in all this time will not be.
+            waited if waited > limit.saturating_mul(2).saturating_add(1000) => Verdict::Drop,
+            waited if waited > limit => Verdict::Idle,
+            _ => Verdict::None,
+        }
+    }
+
+    /// Gives a verdict and wakes the connection.
+    pub fn give(&self, verdict: Verdict) {
+        self.verdict.fetch_max(verdict as u8, Relaxed);
+        let waker = self.waker.lock().ok().and_then(|slot| slot.clone());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// For the shutdown: nothing has been asked and nothing is being asked, so nothing is lost by closing now.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.fresh.load(Relaxed) && !self.reading_head.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: Timeouts = Timeouts { header: 100, idle: 1000, write: 500, linger: 200 };
+
+    fn after(prepare: impl Fn(&ConnState), now: u64) -> Verdict {
+        let state = ConnState::new(10);
+        prepare(&state);
+        state.look(now, &TIMEOUTS);
+        state.verdict()
+    }
+
+    #[test]
+    fn a_connection_that_asks_nothing_is_closed_and_one_that_stops_in_a_header_is_answered() {
+        assert_eq!(after(|_| (), 100), Verdict::None);
+        assert_eq!(after(|_| (), 111), Verdict::Idle);
+        assert_eq!(after(ConnState::on_read, 110), Verdict::None);
+        assert_eq!(after(ConnState::on_read, 111), Verdict::HeaderTimeout);
+    }
+
+    #[test]
+    fn a_running_request_has_no_connection_timeout_and_keep_alive_has_its_own() {
+        let asked = |s: &ConnState| {
+            s.on_read();
+            s.begin();
+        };
+        assert_eq!(after(asked, 100_000), Verdict::None);
+        let answered = |s: &ConnState| {
+            asked(s);
+            s.end();
+        };
+        assert_eq!(after(answered, 1000), Verdict::None);
+        assert_eq!(after(answered, 1011), Verdict::Idle);
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_dropped_unless_it_goes_on() {
+        let blocked = |s: &ConnState| {
+            s.begin();
+            s.on_write_blocked();
+        };
+        assert_eq!(after(blocked, 510), Verdict::None);
+        assert_eq!(after(blocked, 511), Verdict::Drop);
+        let goes_on = |s: &ConnState| {
+            blocked(s);
+            s.on_written();
+        };
+        assert_eq!(after(goes_on, 100_000), Verdict::None);
+    }
+}

@@ -1,0 +1,262 @@
+//! Listening sockets: bound with plain errors, accepted without detours, removed at the end.
+
+use howdah_config::ListenAddr;
+use rustix::net::SocketFlags;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+
+/// Connections that may wait to be accepted. The kernel cuts it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// A connection that was accepted and has no owner yet.
+#[derive(Debug)]
+pub enum Accepted {
+    /// Over TCP, with both ends' addresses.
+    Tcp {
+        /// The connection.
+        stream: TcpStream,
+        /// The client's address.
+        remote: SocketAddr,
+        /// The address it connected to.
+        local: SocketAddr,
+    },
+    /// Over the Unix socket at `path`.
+    Unix {
+        /// The connection.
+        stream: UnixStream,
+        /// The listener's path.
+        path: Arc<Path>,
+    },
+}
+
+/// Why an address could not be listened on.
+#[derive(Debug, thiserror::Error)]
+pub struct BindError {
+    addr: ListenAddr,
+    source: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {}: {}", self.addr, self.source)?;
+        match (self.source.kind(), &self.addr) {
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) => {
+                write!(
+                    f,
+                    "; another program uses port {} (`ss -ltnp` shows which), or choose another with `listen`",
+                    addr.port()
+                )
+            }
+            (io::ErrorKind::AddrInUse, ListenAddr::Unix(_)) => write!(f, "; another server answers there"),
+            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr)) if addr.port() < 1024 => write!(
+                f,
+                "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
+            ),
+            (io::ErrorKind::PermissionDenied, ListenAddr::Unix(path)) => {
+                write!(f, "; this user needs write permission in {}", path.parent().unwrap_or(Path::new("/")).display())
+            }
+            (io::ErrorKind::AddrNotAvailable, _) => {
+                write!(f, "; this machine has no such address (`ip addr` shows which it has)")
+            }
+            (io::ErrorKind::NotFound, ListenAddr::Unix(_)) => write!(f, "; its directory does not exist"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Inner {
+    Tcp(TcpListener, SocketAddr),
+    Unix(UnixListener, UnixPath),
+}
+
+/// The file of a Unix socket; removed when the listener goes, if it is still the same file.
+#[derive(Debug)]
+struct UnixPath {
+    path: Arc<Path>,
+    identity: Option<(u64, u64)>,
+}
+
+impl Drop for UnixPath {
+    fn drop(&mut self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub struct Listener {
+    inner: Inner,
+}
+
+impl Listener {
+    /// Binds an address. A Unix socket's file that nobody answers at (left by a killed server) is replaced.
+    pub fn bind(addr: &ListenAddr) -> Result<Self, BindError> {
+        let bound = match addr {
+            ListenAddr::Tcp(tcp) => bind_tcp(*tcp),
+            ListenAddr::Unix(path) => bind_unix(path),
+        };
+        bound.map(|inner| Self { inner }).map_err(|source| BindError { addr: addr.clone(), source })
+    }
+
+    /// The address, with the port that the system chose where 0 was asked for.
+    #[must_use]
+    pub fn local_addr(&self) -> ListenAddr {
+        match &self.inner {
+            Inner::Tcp(_, addr) => ListenAddr::Tcp(*addr),
+            Inner::Unix(_, path) => ListenAddr::Unix(PathBuf::from(&*path.path)),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Accepted> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        match &self.inner {
+            Inner::Tcp(listener, addr) => {
+                let (fd, remote) = rustix::net::acceptfrom_with(listener, flags)?;
+                let stream = TcpStream::from(fd);
+                let remote = match remote.map(SocketAddr::try_from) {
+                    Some(Ok(remote)) => remote,
+                    _ => stream.peer_addr()?,
+                };
+                // Only a listener on every address has to ask which one the client used.
+                let local = if addr.ip().is_unspecified() { stream.local_addr()? } else { *addr };
+                Ok(Accepted::Tcp { stream, remote, local })
+            }
+            Inner::Unix(listener, path) => {
+                let fd = rustix::net::accept_with(listener, flags)?;
+                Ok(Accepted::Unix { stream: UnixStream::from(fd), path: path.path.clone() })
+            }
+        }
+    }
+
+    /// Accepts connections for ever and gives each to `take`, which may hold further ones back by waiting.
+    pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Accepted) -> F) -> io::Result<()> {
+        let fd = match &self.inner {
+            Inner::Tcp(listener, _) => std::os::fd::AsFd::as_fd(listener),
+            Inner::Unix(listener, _) => std::os::fd::AsFd::as_fd(listener),
+        };
+        // The replacement is an unsafe function whose contract (the descriptor stays open) the borrow of `self` keeps.
+        #[allow(deprecated)]
+        let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
+        loop {
+            let mut guard = ready.readable().await?;
+            match guard.try_io(|_| self.accept()) {
+                Ok(Ok(accepted)) => take(accepted).await,
+                // Not yet: the guard has cleared the readiness.
+                Err(_would_block) => {}
+                Ok(Err(error)) if is_about_one_connection(&error) => {}
+                Ok(Err(error)) => {
+                    tracing::error!(target: "howdah::listener", %error, "cannot accept connections; trying again");
+                    // Out of descriptors or memory: only time (other connections ending) helps.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Errors of `accept` that concern the connection that was waiting, not the listener (see accept(2)).
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let Some(code) = error.raw_os_error() else { return false };
+    [Errno::CONNABORTED, Errno::INTR, Errno::PROTO, Errno::NETDOWN, Errno::HOSTUNREACH, Errno::NETUNREACH, Errno::PERM]
+        .iter()
+        .any(|errno| errno.raw_os_error() == code)
+}
+
+fn bind_tcp(addr: SocketAddr) -> io::Result<Inner> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if addr.is_ipv6() {
+        // `[::]` is documented as "every address", IPv4 included.
+        socket.set_only_v6(false)?;
+    }
+    // Accepted sockets inherit it from the listener, which saves a system call per connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&SockAddr::from(addr))?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    let listener = TcpListener::from(socket);
+    let local = listener.local_addr()?;
+    Ok(Inner::Tcp(listener, local))
+}
+
+fn bind_unix(path: &Path) -> io::Result<Inner> {
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        if !meta.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is in the way"));
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(io::Error::from(io::ErrorKind::AddrInUse)),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+            Err(error) => return Err(error),
+        }
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let path = UnixPath { path: Arc::from(path), identity: identity(path) };
+    // Who may connect is decided by the directory; a web server in front usually runs as another user.
+    std::fs::set_permissions(&path.path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    let listener = UnixListener::from(std::os::fd::OwnedFd::from(socket));
+    Ok(Inner::Unix(listener, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_used_port_is_named_in_the_error() {
+        let first = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
+        let addr = first.local_addr();
+        let ListenAddr::Tcp(tcp) = &addr else { unreachable!() };
+        let error = Listener::bind(&addr).unwrap_err().to_string();
+        assert!(error.contains(&format!("another program uses port {}", tcp.port())), "{error}");
+    }
+
+    #[test]
+    fn a_stale_unix_socket_is_replaced_a_live_one_is_not_and_none_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "the standard library leaves the file");
+        let addr = ListenAddr::Unix(path.clone());
+        let listener = Listener::bind(&addr).unwrap();
+        let error = Listener::bind(&addr).unwrap_err().to_string();
+        assert!(error.contains("another server answers there"), "{error}");
+        drop(listener);
+        assert!(!path.exists());
+        std::fs::write(&path, "x").unwrap();
+        assert!(Listener::bind(&addr).unwrap_err().to_string().contains("no socket"));
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_socket_file_that_replaced_ours_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let old = Listener::bind(&ListenAddr::Unix(path.clone())).unwrap();
+        std::fs::rename(&path, dir.path().join("old")).unwrap();
+        let new = UnixListener::bind(&path).unwrap();
+        drop(old);
+        assert!(path.exists());
+        drop(new);
+    }
+}

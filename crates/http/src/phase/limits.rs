@@ -1,0 +1,148 @@
+//! Phase "limits": refuses what is too long, too large or not a proper request, before anything is looked up.
+//!
+//! hyper has parsed the head by then and has refused what is no HTTP (400), a header larger than its buffer (431) and a
+//! target it cannot hold (414). What the settings say is narrower and is checked here. The body's size is checked twice:
+//! by `Content-Length` here and while it is read (`php::spool`).
+
+use crate::refusal::Refusal;
+use howdah_config::HttpSettings;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Version, header};
+
+/// No method that anyone uses is longer.
+const MAX_METHOD: usize = 32;
+/// Room for a head in hyper's buffer even where the settings allow less, so that the refusal can be the right one.
+const MIN_HEAD_BUFFER: usize = 256 * 1024;
+
+/// Limits on requests, from the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    max_uri: usize,
+    max_header: usize,
+    /// The largest body.
+    pub max_body: u64,
+}
+
+impl Limits {
+    /// The limits of the settings.
+    #[must_use]
+    pub fn new(settings: &HttpSettings) -> Self {
+        Self {
+            max_uri: settings.max_uri.as_usize(),
+            max_header: settings.max_header_bytes.as_usize(),
+            max_body: settings.max_body.bytes(),
+        }
+    }
+
+    /// The size of the buffer that a request's head must fit into.
+    #[must_use]
+    pub fn head_buffer(&self) -> usize {
+        self.max_header.saturating_add(self.max_uri).saturating_add(4096).max(MIN_HEAD_BUFFER)
+    }
+}
+
+/// Checks a request's head.
+pub(crate) fn check(limits: &Limits, parts: &Parts) -> Result<(), Refusal> {
+    if parts.uri.path_and_query().map_or(0, |target| target.as_str().len()) > limits.max_uri {
+        return Err(Refusal::new(StatusCode::URI_TOO_LONG));
+    }
+    // Four bytes per line for the colon, the space and the line's end, as they came over the wire.
+    let header: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if header > limits.max_header {
+        return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    }
+    if parts.method.as_str().len() > MAX_METHOD {
+        return Err(Refusal::bad_request("the method is too long"));
+    }
+    if parts.method == Method::CONNECT || parts.method == Method::TRACE {
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    }
+    check_host(parts)?;
+    if content_length(&parts.headers).is_some_and(|length| length > limits.max_body) {
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+    Ok(())
+}
+
+/// The request's `Content-Length`; hyper has refused those that are no number or contradict each other.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// RFC 9112 3.2: exactly one valid `Host` in HTTP/1.1. Older requests may have none, newer ones have `:authority`.
+fn check_host(parts: &Parts) -> Result<(), Refusal> {
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let Some(first) = hosts.next() else {
+        return if parts.version == Version::HTTP_11 { Err(Refusal::bad_request("no Host header")) } else { Ok(()) };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::bad_request("more than one Host header"));
+    }
+    if first.is_empty() || is_host(first.as_bytes()) {
+        return Ok(());
+    }
+    Err(Refusal::bad_request("an invalid Host header"))
+}
+
+/// Whether this is a host with an optional port: letters, digits and `-._~%!$&'()*+,;=`, or an IPv6 address in brackets.
+pub(crate) fn is_host(text: &[u8]) -> bool {
+    let (name, rest) = match text.first() {
+        Some(b'[') => match text.iter().position(|&b| b == b']') {
+            Some(end) if end > 2 && text[1..end].iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.')) => {
+                text.split_at(end + 1)
+            }
+            _ => return false,
+        },
+        _ => text.split_at(text.iter().position(|&b| b == b':').unwrap_or(text.len())),
+    };
+    let in_name = |b: &u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(b);
+    let port_ok = rest.is_empty() || (rest[0] == b':' && rest[1..].iter().all(u8::is_ascii_digit));
+    !name.is_empty() && (name[0] == b'[' || name.iter().all(in_name)) && port_ok
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn limits() -> Limits {
+        Limits { max_uri: 20, max_header: 100, max_body: 1000 }
+    }
+
+    fn status(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> u16 {
+        let (parts, ()) = build(Request::builder()).body(()).unwrap().into_parts();
+        check(&limits(), &parts).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn lengths_are_limited_and_the_limit_itself_is_allowed() {
+        let uri = |n: usize| status(|b| b.uri(format!("/{}", "a".repeat(n - 1))).header("host", "h"));
+        assert_eq!((uri(20), uri(21)), (200, 414));
+        let header = |n: usize| status(|b| b.uri("/").header("host", "h").header("x", "v".repeat(n - 4 - 5 - 5)));
+        assert_eq!((header(100), header(101)), (200, 431));
+        let body = |n: u64| status(|b| b.uri("/").header("host", "h").header("content-length", n));
+        assert_eq!((body(1000), body(1001)), (200, 413));
+        let method = |n: usize| status(|b| b.uri("/").header("host", "h").method("M".repeat(n).as_str()));
+        assert_eq!((method(32), method(33)), (200, 400));
+    }
+
+    #[test]
+    fn host_rules() {
+        assert_eq!(status(|b| b.uri("/")), 400);
+        assert_eq!(status(|b| b.uri("/").version(Version::HTTP_10)), 200);
+        assert_eq!(status(|b| b.uri("/").version(Version::HTTP_2)), 200);
+        assert_eq!(status(|b| b.uri("/").header("host", "a").header("host", "a")), 400);
+        for good in ["", "a", "a.b:80", "127.0.0.1:8080", "[::1]", "[::1]:80", "xn--e1a.example", "a:"] {
+            assert_eq!(status(|b| b.uri("/").header("host", good)), 200, "{good}");
+        }
+        for bad in ["a/b", "a b", "a@b", "a:80x", "[::1", "[]", "[a]b", ":80", "a:80:90", "a\"", "a#b", "a?b", "a\\b"] {
+            assert_eq!(status(|b| b.uri("/").header("host", bad)), 400, "{bad}");
+        }
+    }
+
+    #[test]
+    fn connect_and_trace_are_not_for_us() {
+        assert_eq!(status(|b| b.uri("/").header("host", "h").method("TRACE")), 405);
+        assert_eq!(status(|b| b.uri("h:80").header("host", "h").method("CONNECT")), 405);
+    }
+}

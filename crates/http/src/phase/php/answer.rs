@@ -1,0 +1,130 @@
+//! Makes an HTTP response of PHP's answer: what HTTP forbids is dropped, a complete body goes out with its length in one
+//! piece, any other as it comes.
+
+use crate::body::{Body, ChunkStream};
+use crate::exchange::Ran;
+use crate::service::Response;
+use crate::upstream::{Answer, AnswerBody};
+use bytes::Bytes;
+use howdah_pool::{CallStats, Chunk, RequestId};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+/// The response for an answer, and where the call ran.
+pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id: RequestId) -> (Response, Ran) {
+    let status = match StatusCode::from_u16(answer.status) {
+        Ok(status) if answer.status >= 200 => status,
+        _ => {
+            tracing::warn!(target: "howdah::php", %id, status = answer.status, "PHP set a status that HTTP does not have");
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    let announced = copy_headers(std::mem::take(&mut answer.headers), response.headers_mut(), id);
+    if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
+        return (response, Ran::Known(answer.body.stats()));
+    }
+    if method == Method::HEAD {
+        // There is no body to compare with; the script's word about the length of GET's answer stands.
+        if let Some(length) = announced {
+            response.headers_mut().insert(header::CONTENT_LENGTH, length);
+        }
+        return (response, Ran::Known(answer.body.stats()));
+    }
+    if let Some(whole) = answer.body.take_complete() {
+        // hyper writes the length that the body has, whatever the script said.
+        *response.body_mut() = Body::full(whole);
+        return (response, Ran::Known(answer.body.stats()));
+    }
+    let stats = Arc::new(OnceLock::new());
+    let remaining = answer.body.complete_len();
+    let stream = PhpStream { body: answer.body, remaining, stats: stats.clone(), id };
+    *response.body_mut() = Body::stream(Box::new(stream));
+    (response, Ran::Later(stats))
+}
+
+/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: the body itself has the last word.
+fn copy_headers(lines: Vec<(Bytes, Bytes)>, into: &mut HeaderMap, id: RequestId) -> Option<HeaderValue> {
+    let mut length = None;
+    into.reserve(lines.len() + 2);
+    for (name, value) in lines {
+        let Ok(header) = HeaderName::from_bytes(&name) else {
+            log_dropped(id, &name, "its name is not a valid one");
+            continue;
+        };
+        let Ok(value) = HeaderValue::from_maybe_shared(value) else {
+            log_dropped(id, &name, "its value has characters that HTTP forbids");
+            continue;
+        };
+        if header == header::CONTENT_LENGTH {
+            length = value.to_str().is_ok_and(is_number).then_some(value);
+        } else if !is_hop_by_hop(&header) {
+            into.append(header, value);
+        }
+    }
+    length
+}
+
+fn log_dropped(id: RequestId, name: &[u8], why: &str) {
+    tracing::warn!(target: "howdah::php", %id, header = %name.escape_ascii(), "a header was dropped: {why}");
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Headers about the connection are the server's business (RFC 9110 7.6.1), and `Status` is CGI's, not HTTP's.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "status"
+    )
+}
+
+/// PHP's output as it comes. Dropping it before its end tells the worker that the client has gone.
+struct PhpStream<B: AnswerBody> {
+    body: B,
+    remaining: Option<u64>,
+    stats: Arc<OnceLock<CallStats>>,
+    id: RequestId,
+}
+
+impl<B: AnswerBody> ChunkStream for PhpStream<B> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        Pin::new(&mut self.body).poll_chunk(cx).map(|chunk| match chunk? {
+            Ok(chunk) => {
+                if let Some(remaining) = &mut self.remaining {
+                    *remaining = remaining.saturating_sub(chunk.data.len() as u64);
+                }
+                Some(Ok(chunk))
+            }
+            Err(fault) => {
+                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "the answer broke off");
+                Some(Err(io::Error::other(fault)))
+            }
+        })
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.remaining
+    }
+}
+
+impl<B: AnswerBody> Drop for PhpStream<B> {
+    fn drop(&mut self) {
+        // Set once, here.
+        let _ = self.stats.set(self.body.stats());
+    }
+}

@@ -1,0 +1,74 @@
+//! Phase "php": reads the request's body (`spool`), writes the call's variables (`variables`), has it run, and makes an
+//! HTTP response of the answer (`answer`).
+
+mod answer;
+mod spool;
+mod variables;
+
+use crate::exchange::Exchange;
+use crate::phase::access_log::target;
+use crate::phase::route::Script;
+use crate::refusal::Refusal;
+use crate::service::Response;
+use crate::shard::Shard;
+use crate::upstream::Upstream;
+use howdah_observe::Front;
+use howdah_pool::{Call, FaultKind};
+use http::Method;
+use hyper::body::{Body as _, Incoming};
+
+/// Runs a script for a request.
+pub(crate) async fn run<U: Upstream>(
+    shard: &Shard<U>,
+    exchange: &mut Exchange,
+    script: &Script,
+    body: Incoming,
+) -> Result<Response, Refusal> {
+    let site = &*shard.site;
+    // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
+    let body = if body.is_end_stream() {
+        howdah_pool::RequestBody::Empty
+    } else {
+        spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?
+    };
+    let head = variables::encode(site, exchange, script, &body);
+    let parts = &exchange.parts;
+    let call = Call {
+        head,
+        body,
+        repeatable: matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
+        label: label(parts),
+        id: exchange.id,
+        received: exchange.started,
+    };
+    exchange.front = Front::Php;
+    match shard.upstream.call(script.pool, call).await {
+        Ok(reply) => {
+            let (response, ran) = answer::respond(reply, &exchange.parts.method, exchange.id);
+            exchange.ran = ran;
+            Ok(response)
+        }
+        Err(fault) => {
+            log_fault(&fault, exchange);
+            Err(Refusal::from(&fault))
+        }
+    }
+}
+
+fn label(parts: &http::request::Parts) -> Box<str> {
+    let (method, target) = (parts.method.as_str(), target(parts));
+    let mut label = String::with_capacity(method.len() + 1 + target.len());
+    label.push_str(method);
+    label.push(' ');
+    label.push_str(target);
+    label.into_boxed_str()
+}
+
+fn log_fault(fault: &howdah_pool::Fault, exchange: &Exchange) {
+    let (id, target) = (exchange.id, target(&exchange.parts));
+    if fault.kind == FaultKind::ClientGone {
+        tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
+    } else {
+        tracing::warn!(target: "howdah::request", %id, target, %fault, "not answered");
+    }
+}

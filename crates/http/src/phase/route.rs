@@ -1,0 +1,362 @@
+//! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
+//!
+//! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
+//! no encoding can make a path mean two things. What answers is decided by what exists, in this order:
+//!
+//! 1. a regular file: run if its name ends in `.php`, else sent;
+//! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
+//! 3. a script in the middle of the path: run with the rest as `PATH_INFO`;
+//! 4. the front controller;
+//! 5. nothing: 404.
+//!
+//! **A script is never sent as source.** A file is sent only if neither the name that was asked for nor the name it
+//! resolves to (through all symbolic links) looks like PHP source; and what is sent is opened by the resolved path.
+//!
+//! Outcomes are kept for `FRESH` per path and thread, so the usual request costs no system call here. An outcome that
+//! rests on a file's absence is checked again each time: a file that PHP has just written is found at once.
+
+use crate::site::Site;
+use howdah_config::Symlinks;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an outcome is taken without looking at the file system again.
+const FRESH: Duration = Duration::from_secs(1);
+/// Outcomes kept; with one more, all are forgotten.
+const MOST_KEPT: usize = 4096;
+/// Paths longer than this are not kept.
+const LONGEST_KEPT: usize = 512;
+
+/// What answers a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A PHP script.
+    Script(Script),
+    /// A file to be sent.
+    File(ResolvedFile),
+    /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
+    AddSlash(String),
+    /// Nothing.
+    NotFound,
+    /// Something that is there and is not given out: PHP source under another name.
+    Forbidden,
+    /// A path that cannot name anything, with what is wrong with it.
+    Invalid(&'static str),
+}
+
+/// A script and its place in the request's path.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Script {
+    /// `SCRIPT_NAME`: the part of the path that names the script.
+    pub name: Vec<u8>,
+    /// `SCRIPT_FILENAME`: the document root and the name.
+    pub filename: Vec<u8>,
+    /// `PATH_INFO`: the rest of the path; empty if there is none.
+    pub path_info: Vec<u8>,
+    /// The pool's position in the settings.
+    pub pool: usize,
+}
+
+/// A regular file that may be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ResolvedFile {
+    /// Where it is, with all symbolic links resolved. Open it with `O_NOFOLLOW`: a link that took its place since then
+    /// must not lead to a script's source.
+    pub path: PathBuf,
+    /// The path it was asked for by, decoded and normalised (`/a/b.css`); its ending tells the media type.
+    pub name: Vec<u8>,
+}
+
+/// Outcomes that were found a moment ago.
+#[derive(Debug, Default)]
+pub struct RouteCache {
+    kept: HashMap<Box<str>, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    found: Instant,
+    route: Arc<Route>,
+    /// A path whose absence led to the outcome.
+    absent: Option<PathBuf>,
+}
+
+impl RouteCache {
+    /// What answers a request for `path` (as it was sent, without the query).
+    pub fn resolve(&mut self, site: &Site, path: &str, now: Instant) -> Arc<Route> {
+        if let Some(kept) = self.kept.get(path) {
+            let fresh = now.saturating_duration_since(kept.found) < FRESH;
+            if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
+                return kept.route.clone();
+            }
+        }
+        let (route, absent) = resolve(site, path);
+        let route = Arc::new(route);
+        if path.len() <= LONGEST_KEPT {
+            if self.kept.len() >= MOST_KEPT {
+                self.kept.clear();
+            }
+            self.kept.insert(path.into(), Kept { found: now, route: route.clone(), absent });
+        }
+        route
+    }
+}
+
+/// Looks at the file system. The second value is a path whose absence led to the outcome.
+fn resolve(site: &Site, raw: &str) -> (Route, Option<PathBuf>) {
+    let path = match decode(raw.as_bytes()).and_then(|decoded| normalise(&decoded)) {
+        Ok(path) => path,
+        Err(reason) => return (Route::Invalid(reason), None),
+    };
+    let finder = Finder::new(site, &path);
+    let mut absent = None;
+    if !finder.is_hidden(&path) {
+        match finder.kind(&path) {
+            Some(Kind::File) => {
+                if let Some(route) = finder.file(&path) {
+                    return (route, None);
+                }
+            }
+            Some(Kind::Directory) => {
+                if let Some(route) = finder.directory(&path) {
+                    return (route, None);
+                }
+            }
+            Some(Kind::Other) => return (Route::NotFound, None),
+            None => absent = Some(finder.full(&path)),
+        }
+        if let Some(script) = finder.script_with_path_info(&path) {
+            return (Route::Script(script), absent);
+        }
+    }
+    (finder.front_controller().map_or(Route::NotFound, Route::Script), absent)
+}
+
+enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+impl From<&Metadata> for Kind {
+    fn from(meta: &Metadata) -> Self {
+        if meta.is_file() {
+            Self::File
+        } else if meta.is_dir() {
+            Self::Directory
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Looks for one request's answer below the root.
+struct Finder<'a> {
+    site: &'a Site,
+    pool: usize,
+}
+
+impl<'a> Finder<'a> {
+    fn new(site: &'a Site, path: &[u8]) -> Self {
+        Self { site, pool: site.settings.pool_for(path) }
+    }
+
+    /// The place in the file system of a normalised path.
+    fn full(&self, path: &[u8]) -> PathBuf {
+        let mut full = self.site.root.as_os_str().as_bytes().to_vec();
+        full.extend_from_slice(path);
+        PathBuf::from(std::ffi::OsString::from_vec(full))
+    }
+
+    /// Files and directories whose name starts with a dot are treated as if they were not there.
+    fn is_hidden(&self, path: &[u8]) -> bool {
+        if self.site.settings.static_files.dotfiles {
+            return false;
+        }
+        let mut segments = path.split(|&b| b == b'/').filter(|segment| !segment.is_empty());
+        let first_hidden = segments.next().is_some_and(|s| s.starts_with(b".") && s != b".well-known");
+        first_hidden || segments.any(|segment| segment.starts_with(b"."))
+    }
+
+    fn kind(&self, path: &[u8]) -> Option<Kind> {
+        std::fs::metadata(self.full(path)).ok().as_ref().map(Kind::from)
+    }
+
+    /// The path with all links resolved, if the policy on links allows that it be reached.
+    fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
+        let resolved = std::fs::canonicalize(self.full(path)).ok()?;
+        let allowed = match self.site.settings.static_files.follow_symlinks {
+            Symlinks::Always => true,
+            // The root is resolved each time: a deployment may have moved it.
+            Symlinks::Inside => resolved.starts_with(std::fs::canonicalize(&self.site.root).ok()?),
+            Symlinks::Never => {
+                let relative = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
+                resolved == std::fs::canonicalize(&self.site.root).ok()?.join(relative)
+            }
+        };
+        allowed.then_some(resolved)
+    }
+
+    /// What answers with a regular file: `None` if it may not be reached.
+    fn file(&self, path: &[u8]) -> Option<Route> {
+        if is_script_name(path) {
+            return self.script(path, b"").map(Route::Script);
+        }
+        let resolved = self.resolved(path)?;
+        if is_source_name(path) || is_source_name(resolved.as_os_str().as_bytes()) {
+            return Some(Route::Forbidden);
+        }
+        self.site
+            .settings
+            .static_files
+            .enabled
+            .then(|| Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
+    }
+
+    fn directory(&self, path: &[u8]) -> Option<Route> {
+        let slash = path.ends_with(b"/");
+        let mut candidate = path.to_vec();
+        if !slash {
+            candidate.push(b'/');
+        }
+        let start = candidate.len();
+        for index in &self.site.settings.index {
+            candidate.truncate(start);
+            candidate.extend_from_slice(index.as_bytes());
+            if let Some(Kind::File) = self.kind(&candidate)
+                && let Some(route) = self.file(&candidate)
+            {
+                candidate.truncate(start);
+                return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
+            }
+        }
+        None
+    }
+
+    /// A script that exists, is a regular file and may be reached.
+    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
+        self.resolved(name)?;
+        let filename = self.full(name).into_os_string().into_vec();
+        Some(Script { name: name.to_vec(), filename, path_info: path_info.to_vec(), pool: self.pool })
+    }
+
+    /// The first part of the path that ends in `.php` before a slash and is a script.
+    fn script_with_path_info(&self, path: &[u8]) -> Option<Script> {
+        for end in 5..path.len() {
+            if path[end] == b'/'
+                && is_script_name(&path[..end])
+                && let Some(Kind::File) = self.kind(&path[..end])
+            {
+                return self.script(&path[..end], &path[end..]);
+            }
+        }
+        None
+    }
+
+    fn front_controller(&self) -> Option<Script> {
+        let name = self.site.settings.front_controller.as_deref().filter(|name| !name.is_empty())?;
+        let path = format!("/{}", name.trim_start_matches('/'));
+        match self.kind(path.as_bytes()) {
+            Some(Kind::File) => self.script(path.as_bytes(), b""),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file of this name is run: it ends in `.php`, in whatever case.
+fn is_script_name(name: &[u8]) -> bool {
+    name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".php") && name[name.len() - 5] != b'/'
+}
+
+/// Whether a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in whatever
+/// case, also behind the dots, spaces and tildes that other systems and editors put there.
+fn is_source_name(path: &[u8]) -> bool {
+    const ENDINGS: [&[u8]; 11] =
+        [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];
+    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+    let end =
+        name.iter().rposition(|b| !matches!(b, b'.' | b' ' | b'~' | b'\t' | b'\r' | b'\n')).map_or(0, |at| at + 1);
+    let ending = name[..end].rsplit(|&b| b == b'.').next().unwrap_or_default();
+    ending.len() < end && ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+/// Undoes percent-encoding, once.
+fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    let mut plain = Vec::with_capacity(raw.len());
+    let mut at = 0;
+    while at < raw.len() {
+        let byte = match raw[at] {
+            b'%' => match (hex(raw.get(at + 1)), hex(raw.get(at + 2))) {
+                (Some(high), Some(low)) => {
+                    at += 2;
+                    high << 4 | low
+                }
+                _ => return Err("an invalid percent-encoding in its path"),
+            },
+            byte => byte,
+        };
+        if byte == 0 {
+            return Err("a NUL byte in its path");
+        }
+        plain.push(byte);
+        at += 1;
+    }
+    Ok(plain)
+}
+
+/// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
+fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+    if path.first() != Some(&b'/') {
+        return Err("a path that does not start with a slash");
+    }
+    let mut plain = Vec::with_capacity(path.len());
+    let mut segments = path[1..].split(|&b| b == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            b"" | b"." => {}
+            b".." => match plain.iter().rposition(|&b| b == b'/') {
+                Some(parent) => plain.truncate(parent),
+                None => return Err("a path that leads above the root"),
+            },
+            name => {
+                plain.push(b'/');
+                plain.extend_from_slice(name);
+                if last {
+                    return Ok(plain);
+                }
+            }
+        }
+    }
+    plain.push(b'/');
+    Ok(plain)
+}
+
+/// Percent-encodes a normalised path for a `Location`.
+fn encode(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len() + 8);
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// The document root as bytes, for `DOCUMENT_ROOT`.
+pub(crate) fn root_bytes(root: &Path) -> &[u8] {
+    root.as_os_str().as_bytes()
+}
+
+#[cfg(test)]
+#[path = "route_tests.rs"]
+mod tests;

@@ -1,0 +1,230 @@
+//! One I/O thread: its connections, its clock, and the look at them that replaces timers.
+
+use crate::conn::Conn;
+use crate::conn::drive::drive;
+use crate::conn::io::Socket;
+use crate::conn::peer::Peer;
+use crate::conn::state::{ConnState, Timeouts, Verdict};
+use crate::listener::Accepted;
+use crate::phase::route::RouteCache;
+use crate::site::Site;
+use crate::upstream::Upstream;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What other threads ask of a shard.
+#[derive(Debug)]
+pub(crate) enum ShardMessage {
+    /// Take over a connection.
+    Accept(Accepted),
+    /// Finish what runs, take nothing new, end.
+    Drain,
+    /// End now.
+    Abort,
+}
+
+/// The way to a shard from other threads.
+#[derive(Debug, Clone)]
+pub struct ShardHandle {
+    sender: UnboundedSender<ShardMessage>,
+    open: Arc<AtomicUsize>,
+}
+
+impl ShardHandle {
+    /// Connections that are open or on their way to the shard.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// Hands a connection over.
+    pub(crate) fn accept(&self, accepted: Accepted) {
+        self.open.fetch_add(1, Relaxed);
+        if self.sender.send(ShardMessage::Accept(accepted)).is_err() {
+            self.open.fetch_sub(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn drain(&self) {
+        let _ = self.sender.send(ShardMessage::Drain);
+    }
+
+    pub(crate) fn abort(&self) {
+        let _ = self.sender.send(ShardMessage::Abort);
+    }
+}
+
+/// What the connections of one I/O thread share.
+#[derive(Debug)]
+pub struct Shard<U: Upstream> {
+    /// What all requests share.
+    pub site: Arc<Site>,
+    /// The way to PHP.
+    pub upstream: Arc<U>,
+    /// Outcomes of the route phase.
+    pub routes: Mutex<RouteCache>,
+    timeouts: Timeouts,
+    started: Instant,
+    connections: Mutex<Connections>,
+    open: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    next: u64,
+    draining: bool,
+    open: HashMap<u64, Arc<Conn>>,
+}
+
+/// Removes a connection from its shard's list when its task ends, however it ends.
+struct Registration<U: Upstream> {
+    shard: Arc<Shard<U>>,
+    number: u64,
+}
+
+impl<U: Upstream> Drop for Registration<U> {
+    fn drop(&mut self) {
+        self.shard.lock().open.remove(&self.number);
+        self.shard.open.fetch_sub(1, Relaxed);
+        self.shard.site.metrics.connections_open.dec();
+    }
+}
+
+impl<U: Upstream> Shard<U> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds since the shard started, at least 1 (0 means "not waiting" in `ConnState`).
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn take(self: &Arc<Self>, accepted: Accepted) {
+        let trusted = &self.site.settings.http.trusted_proxies;
+        let (socket, peer) = match accepted {
+            Accepted::Tcp { stream, remote, local } => {
+                (TcpStream::from_std(stream).map(Socket::Tcp), Peer::tcp(remote, local, trusted))
+            }
+            Accepted::Unix { stream, path } => {
+                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusted))
+            }
+        };
+        let conn = Arc::new(Conn { site: self.site.clone(), peer, state: ConnState::new(self.now()) });
+        let registration = self.register(&conn);
+        let socket = match socket {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(target: "howdah::conn", %error, "cannot take a connection over");
+                return;
+            }
+        };
+        let shard = self.clone();
+        tokio::spawn(async move {
+            let _registration = registration;
+            drive(shard, conn, socket).await;
+        });
+    }
+
+    fn register(self: &Arc<Self>, conn: &Arc<Conn>) -> Registration<U> {
+        self.site.metrics.connections_accepted.inc();
+        self.site.metrics.connections_open.inc();
+        let mut connections = self.lock();
+        connections.next += 1;
+        let number = connections.next;
+        if connections.draining {
+            conn.state.give(Verdict::Finish);
+        }
+        connections.open.insert(number, conn.clone());
+        Registration { shard: self.clone(), number }
+    }
+
+    /// Looks at every connection; true if there is none.
+    fn look(&self) -> bool {
+        let now = self.now();
+        let connections = self.lock();
+        for conn in connections.open.values() {
+            conn.state.look(now, &self.timeouts);
+        }
+        connections.open.is_empty()
+    }
+
+    fn drain(&self) {
+        let mut connections = self.lock();
+        connections.draining = true;
+        for conn in connections.open.values() {
+            conn.state.give(if conn.state.is_unused() { Verdict::Idle } else { Verdict::Finish });
+        }
+    }
+}
+
+/// A shard that has not started: the handle goes to those who accept, `run` to its thread.
+#[derive(Debug)]
+pub struct Unstarted<U: Upstream> {
+    shard: Arc<Shard<U>>,
+    receiver: UnboundedReceiver<ShardMessage>,
+    handle: ShardHandle,
+}
+
+impl<U: Upstream> Unstarted<U> {
+    /// A shard for a site.
+    pub fn new(site: Arc<Site>, upstream: Arc<U>) -> Self {
+        let (sender, receiver) = unbounded_channel();
+        let open = Arc::new(AtomicUsize::new(0));
+        let timeouts = Timeouts::new(&site.settings.http);
+        let shard = Shard {
+            site,
+            upstream,
+            routes: Mutex::default(),
+            timeouts,
+            started: Instant::now(),
+            connections: Mutex::default(),
+            open: open.clone(),
+        };
+        Self { shard: Arc::new(shard), receiver, handle: ShardHandle { sender, open } }
+    }
+
+    /// The way to the shard.
+    #[must_use]
+    pub fn handle(&self) -> ShardHandle {
+        self.handle.clone()
+    }
+
+    /// Runs the shard on the current thread's runtime until it is drained or aborted.
+    pub async fn run(self) {
+        let Self { shard, mut receiver, handle } = self;
+        drop(handle);
+        let mut tick = tokio::time::interval(shard.timeouts.tick());
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut draining, mut closed) = (false, false);
+        loop {
+            let message = tokio::select! {
+                message = receiver.recv(), if !closed => message,
+                _ = tick.tick() => {
+                    if shard.look() && draining && receiver.is_empty() {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            closed = message.is_none();
+            match message {
+                Some(ShardMessage::Accept(accepted)) => shard.take(accepted),
+                // Without anyone who could send more, a shard ends as if it had been asked to.
+                Some(ShardMessage::Drain) | None => {
+                    if !draining {
+                        draining = true;
+                        shard.drain();
+                        // From here on the ticks also find out when the last connection has gone.
+                        tick = tokio::time::interval(Duration::from_millis(10));
+                    }
+                }
+                Some(ShardMessage::Abort) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What all requests share: the settings in the form in which the phases use them. Built once, read by all threads.
+
+use crate::phase::compress::CompressContext;
+use crate::phase::limits::Limits;
+use crate::phase::static_files::StaticContext;
+use howdah_config::Settings;
+use howdah_observe::{AccessLog, Metrics};
+use http::{HeaderName, HeaderValue};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Everything the phases need that does not change between requests.
+#[derive(Debug)]
+pub struct Site {
+    /// The settings as they were loaded.
+    pub settings: Arc<Settings>,
+    /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
+    pub root: PathBuf,
+    /// Limits on requests.
+    pub limits: Limits,
+    /// What the static phase needs.
+    pub static_files: StaticContext,
+    /// What the compress phase needs.
+    pub compress: CompressContext,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// The access log, if one is kept.
+    pub access_log: Option<Arc<AccessLog>>,
+    /// The value of `Server`.
+    pub server_header: Option<HeaderValue>,
+    /// The header that tells clients the request's id.
+    pub request_id_header: Option<HeaderName>,
+    /// Where request bodies are spooled.
+    pub temp_dir: PathBuf,
+    /// `SERVER_SOFTWARE`.
+    pub software: String,
+}
+
+impl Site {
+    /// Derives a site from settings. An error names the setting and what is wrong with it.
+    pub fn new(
+        settings: Arc<Settings>,
+        metrics: Arc<Metrics>,
+        access_log: Option<Arc<AccessLog>>,
+    ) -> Result<Self, String> {
+        let root = std::path::absolute(&settings.root)
+            .map_err(|error| format!("root: cannot make {} absolute: {error}", settings.root.display()))?;
+        match std::fs::metadata(&root) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(format!("root: {} is not a directory", root.display())),
+            Err(error) => return Err(format!("root: cannot open {}: {error}", root.display())),
+        }
+        let server_header = settings.http.server_header.as_deref().filter(|name| !name.is_empty());
+        let server_header = server_header
+            .map(|value| HeaderValue::from_str(value).map_err(|_| "http.server_header: not a header value".to_owned()))
+            .transpose()?;
+        let request_id_header = settings.http.request_id_header.as_deref().filter(|name| !name.is_empty());
+        let request_id_header = request_id_header
+            .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
+            .transpose()?;
+        Ok(Self {
+            // Collecting the components drops a slash at the end and `.` components.
+            root: root.components().collect(),
+            limits: Limits::new(&settings.http),
+            static_files: StaticContext::new(&settings),
+            compress: CompressContext::new(&settings),
+            metrics,
+            access_log,
+            server_header,
+            request_id_header,
+            temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+            software: concat!("Howdah/", env!("CARGO_PKG_VERSION")).to_owned(),
+            settings,
+        })
+    }
+}
