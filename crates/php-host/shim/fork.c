@@ -1,10 +1,12 @@
-/* What a forked PHP must renew before it runs anything: random state that must not be the parent's, the signal handlers
- * that PHP took over while it preloaded scripts.
+/* Forks of a process with PHP in it. A worker forked from the zygote renews what must not be the parent's: random
+ * state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
+ * (pcntl_fork) is no worker: it must leave the lane alone, which belongs to its parent, and ends with its script.
  *
  * What needs nothing here: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
  * bytes from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
 #include "shim.h"
 
+#include <pthread.h>
 #include <signal.h>
 
 /* Preloading ran a PHP request in the parent, and with it PHP's handler for the end of max_execution_time. The other
@@ -20,4 +22,17 @@ SHIM_EXPORT void howdah_c_after_fork(void) {
     shim_compat_forget_random_state();
     release_timeout_signal();
     signal(SIGPIPE, SIG_IGN);
+}
+
+/* Runs in every child, also in one that calls exec() next, as proc_open() does. */
+static void become_script_child(void) {
+    shim.script_child = true;
+    shim.response_ended = true;
+}
+
+void shim_fork_watch(void) {
+    static bool watching;
+    if (!watching) {
+        watching = pthread_atfork(NULL, NULL, become_script_child) == 0;
+    }
 }

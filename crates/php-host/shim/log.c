@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
+
+void shim_log_line(int level, const char *line, size_t length) {
+    if (shim.script_child) {
+        dprintf(STDERR_FILENO, "%.*s\n", (int)length, line);
+    } else {
+        howdah_rs_log(level, line, length);
+    }
+}
 
 void shim_sapi_log(const char *message, int level) {
     size_t length = strlen(message);
@@ -15,7 +24,7 @@ void shim_sapi_log(const char *message, int level) {
     if (level < LOG_EMERG || level > LOG_DEBUG) {
         level = LOG_NOTICE;
     }
-    howdah_rs_log(level, message, length);
+    shim_log_line(level, message, length);
 }
 
 void shim_log(int level, const char *format, ...) {
@@ -26,6 +35,6 @@ void shim_log(int level, const char *format, ...) {
     int length = (vsnprintf)(line, sizeof line, format, arguments);
     va_end(arguments);
     if (length > 0) {
-        howdah_rs_log(level, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+        shim_log_line(level, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
     }
 }

@@ -2,6 +2,8 @@
  * the lane and reporting it done are here, so that a mode which loops inside a script uses the same two functions. */
 #include "shim.h"
 
+#include <unistd.h>
+
 shim_state shim;
 
 bool shim_call_take(void) {
@@ -19,6 +21,9 @@ bool shim_call_take(void) {
 }
 
 void shim_call_finish(bool retire) {
+    if (shim.script_child) {
+        _exit(EG(exit_status));
+    }
     shim_response_end();
     shim_server_array_reset();
     shim.call = NULL;
@@ -61,6 +66,7 @@ SHIM_EXPORT int howdah_c_worker_run(void) {
     const shim_mode *mode = shim.mode;
     /* Now, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
     SHIM_SIGNALS_STARTUP();
+    shim_fork_watch();
     if (mode->boot != NULL && guarded(mode->boot, SHIM_RETIRE) == SHIM_RETIRE) {
         return 1;
     }

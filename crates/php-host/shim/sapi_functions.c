@@ -110,7 +110,7 @@ PHP_FUNCTION(howdah_log) {
         RETURN_THROWS();
     }
     if (context == NULL || zend_hash_num_elements(context) == 0) {
-        howdah_rs_log((int)level, ZSTR_VAL(message), ZSTR_LEN(message));
+        shim_log_line((int)level, ZSTR_VAL(message), ZSTR_LEN(message));
         return;
     }
     smart_str line = {0};
@@ -123,7 +123,7 @@ PHP_FUNCTION(howdah_log) {
                         PHP_JSON_PARTIAL_OUTPUT_ON_ERROR);
     smart_str_0(&line);
     if (EG(exception) == NULL) {
-        howdah_rs_log((int)level, ZSTR_VAL(line.s), ZSTR_LEN(line.s));
+        shim_log_line((int)level, ZSTR_VAL(line.s), ZSTR_LEN(line.s));
     }
     smart_str_free(&line);
 }

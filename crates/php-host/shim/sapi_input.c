@@ -91,7 +91,7 @@ void shim_input_release(void) {
 
 size_t shim_sapi_read_post(char *buffer, size_t size) {
     size_t total = 0;
-    while (total < size) {
+    while (total < size && !shim.script_child) {
         size_t length = howdah_rs_read_body(buffer + total, size - total);
         if (length == 0) {
             break;

@@ -49,6 +49,7 @@ typedef struct shim_state {
     uint64_t peak_memory;  /* of the current call, read before PHP resets it */
 
     uint64_t calls_done;
+    bool script_child; /* this process was forked by a script; the lane is not its own */
 } shim_state;
 
 extern shim_state shim;
@@ -63,6 +64,11 @@ void shim_call_finish(bool retire);
 bool shim_response_end(void);
 /* Whether max_requests is reached with the current call. */
 bool shim_requests_used_up(void);
+
+/* --- fork.c --- */
+
+/* Marks the processes that scripts fork from now on. */
+void shim_fork_watch(void);
 
 /* --- startup.c --- */
 extern sapi_module_struct shim_sapi_module;
@@ -129,6 +135,7 @@ int shim_sapi_activate(void);
 void shim_user_ini_shutdown(void);
 
 /* --- log.c --- */
+void shim_log_line(int level, const char *line, size_t length);
 void shim_sapi_log(const char *message, int level);
 void shim_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
