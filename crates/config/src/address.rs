@@ -103,3 +103,47 @@ impl fmt::Display for TrustedProxy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, shown) in [
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            (":80", "0.0.0.0:80"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("unix:/a", "unix:/a"),
+        ] {
+            assert_eq!(text.parse::<ListenAddr>().unwrap().to_string(), shown);
+        }
+        for text in ["", "80", "example.org:80", ":99999", "unix:", "127.0.0.1", "::1:80:"] {
+            assert!(text.parse::<ListenAddr>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_contain() {
+        for (net, peer, inside) in [
+            ("10.0.0.0/8", "10.255.0.1", true),
+            ("10.0.0.0/8", "11.0.0.1", false),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.0.0.1", "127.0.0.2", false),
+            ("127.0.0.1", "::ffff:127.0.0.1", true),
+            ("0.0.0.0/0", "1.2.3.4", true),
+            ("0.0.0.0/0", "::1", false),
+            ("::/0", "2001:db8::1", true),
+            ("2001:db8::/32", "2001:db8:1::1", true),
+            ("2001:db8::/32", "2001:db9::1", false),
+            ("unix", "127.0.0.1", false),
+        ] {
+            let net: TrustedProxy = net.parse().unwrap();
+            assert_eq!(net.contains(peer.parse().unwrap()), inside, "{net} {peer}");
+        }
+        for text in ["", "10.0.0.0/33", "::/129", "10/8", "10.0.0.0/", "host"] {
+            assert!(text.parse::<TrustedProxy>().is_err(), "{text}");
+        }
+    }
+}

@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// Parses a document; on failure gives the lines and messages of every syntax error found.
+/// Parses a document; on failure gives line and message of each line with a syntax error.
 pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
@@ -78,8 +78,14 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
         return Ok(Node { tree: lines.table(table.get_ref()), line: 1 });
     }
     let lines = Lines::new(text);
-    let line_of = |error: &toml::de::Error| lines.line(error.span().map_or(0, |span| span.start));
-    Err(errors.iter().map(|error| (line_of(error), error.message().to_owned())).collect())
+    let mut found: Vec<(usize, String)> = errors
+        .iter()
+        .map(|error| (lines.line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))
+        .collect();
+    found.sort_by_key(|(line, _)| *line);
+    // What follows on the same line is mostly the same mistake once more.
+    found.dedup_by_key(|(line, _)| *line);
+    Err(found)
 }
 
 /// Where each line of a text begins.

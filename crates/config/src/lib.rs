@@ -1,19 +1,34 @@
 //! Howdah's settings: what the program uses ([`Settings`]), and the way there from flags, environment and
-//! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example),
-//! `value` (how one value is written), `choice` and `address` (types of values).
+//! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what
+//! is made of that), `value`, `choice` and `address` (how values are written), `document`, `source` and `load` (how
+//! settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and `reference` (what is printed).
 #![forbid(unsafe_code)]
 
 mod address;
+mod check;
 mod choice;
+pub mod cli;
 mod document;
+mod load;
+mod origin;
+mod pattern;
+pub mod reference;
 mod settings;
 mod settings_http;
+mod show;
+mod source;
+mod strict;
 mod table;
 mod value;
 
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
-pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, Settings};
+pub use cli::{Cli, Command, ControlFlags, ServeFlags};
+pub use load::{Loaded, find_admin, load, load_in};
+pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
+pub use pattern::PathPattern;
+pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+pub use source::Surroundings;
 pub use table::Row;
-pub use value::{ByteSize, Kind, PathPattern, WorkerRange};
+pub use value::{ByteSize, Kind, WorkerRange};

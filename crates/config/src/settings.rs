@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::choice::Mode;
+use crate::pattern::PathPattern;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::table::settings;
-use crate::value::{ByteSize, PathPattern, WorkerRange};
+use crate::value::{ByteSize, WorkerRange};
 
 settings! {
     /// All settings of a server.
@@ -98,11 +99,22 @@ settings! {
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
-        ini: BTreeMap<String, String> = "{}" example(r#"{ memory_limit = "256M", display_errors = false }"#);
+        ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
         /// Environment variables for PHP.
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
         /// Start PHP without the variables of the server's own environment.
         clear_env: bool = "false" example("true");
+    }
+    plus {}
+}
+
+settings! {
+    /// The keys of a `[[route]]`, before they are checked.
+    pub struct RouteKeys at "route" {
+        /// The request paths meant; `*` stands for any text, slashes included. Required.
+        pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
+        /// The pool that takes them. Required.
+        pool: Option<String> = r#""""# example(r#""api""#);
     }
     plus {}
 }

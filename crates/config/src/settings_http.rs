@@ -21,9 +21,9 @@ settings! {
         /// How long a connection is kept open without a request.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
         /// The largest request header, all fields together; above it 431.
-        max_header_bytes: ByteSize = r#""64K""# example(r#""16K""#);
+        max_header_bytes: ByteSize = r#""64K""# in(4096, 1048576) example(r#""16K""#);
         /// The longest request target; above it 414.
-        max_uri: ByteSize = r#""16K""# example(r#""8K""#);
+        max_uri: ByteSize = r#""16K""# in(64, 65534) example(r#""8K""#);
         /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well.
         max_body: ByteSize = r#""128M""# flag("max-body") example(r#""1G""#);
         /// A request body up to this size is kept in memory; a larger one goes to a temporary file.

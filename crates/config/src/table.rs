@@ -28,6 +28,22 @@ pub struct Row {
 }
 
 impl Row {
+    /// What it means, as plain text: paragraphs of one line each.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let paragraphs = self.doc.split("\n\n").map(|paragraph| {
+            paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+        });
+        paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The environment variable that sets it, where its value can be written as one text.
+    #[must_use]
+    pub fn variable(&self) -> Option<String> {
+        let name = self.name().replace('.', "_").to_ascii_uppercase();
+        (!matches!(self.kind, Kind::Map) && self.section != "route").then(|| format!("HOWDAH_{name}"))
+    }
+
     /// The setting's full name: section and key.
     #[must_use]
     pub fn name(&self) -> String {
@@ -70,6 +86,23 @@ macro_rules! settings {
                     example: $example,
                 }
             ),*];
+        }
+
+        impl $name {
+            /// Reads this section from the sources of settings.
+            pub(crate) fn read(source: &mut $crate::source::Source<'_>) -> Self {
+                // Fields are evaluated in the order in which they are written, which is that of the rows.
+                let mut rows = Self::ROWS.iter();
+                Self {
+                    $( $field: source.take(rows.next(), || settings!(@default $ty, $default $(, $auto)?)), )*
+                    $( $pfield: $pdefault, )*
+                }
+            }
+
+            /// Every row with its value as it would be written.
+            pub(crate) fn shown(&self) -> Vec<(&'static $crate::table::Row, String)> {
+                Self::ROWS.iter().zip([$( $crate::value::Value::show(&self.$field) ),*]).collect()
+            }
         }
 
         impl Default for $name {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
 use crate::document::{Node, Tree};
+use crate::pattern::PathPattern;
 
 /// How a value is written; decides the words in errors, the reference and the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,31 @@ pub(crate) trait Value: Sized {
     fn magnitude(&self) -> Option<u64> {
         None
     }
+
+    /// Takes the value of a stronger source (a flag over `howdah.toml`).
+    fn over(&mut self, stronger: Self) {
+        *self = stronger;
+    }
+
+    /// Takes a further value of the same source (a flag that is given twice).
+    fn more(&mut self, further: Self) {
+        *self = further;
+    }
+
+    /// The part of a value that `from_node` does not understand, for the error.
+    fn culprit(node: &Node) -> &Node {
+        node
+    }
+
+    /// What has an origin of its own within the value: the names of a table.
+    fn parts(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// The paths in the value, which are to be made absolute.
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        Vec::new()
+    }
 }
 
 /// The value of a literal in the table of settings, which a test has checked.
@@ -127,49 +153,6 @@ pub struct WorkerRange {
     pub min: u32,
     /// The largest number.
     pub max: u32,
-}
-
-/// A pattern of request paths: `*` stands for any text, slashes included; everything else for itself.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct PathPattern(String);
-
-impl PathPattern {
-    /// A pattern; `None` if it does not start with a slash.
-    #[must_use]
-    pub fn new(pattern: &str) -> Option<Self> {
-        pattern.starts_with('/').then(|| Self(pattern.to_owned()))
-    }
-
-    /// The pattern's text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether a request path fits.
-    #[must_use]
-    pub fn matches(&self, path: &[u8]) -> bool {
-        let pattern = self.0.as_bytes();
-        let (mut at, mut from) = (0, 0);
-        let mut star: Option<(usize, usize)> = None;
-        while from < path.len() {
-            if pattern.get(at) == Some(&b'*') {
-                star = Some((at + 1, from));
-                at += 1;
-            } else if pattern.get(at) == path.get(from) {
-                at += 1;
-                from += 1;
-            } else if let Some((after, begun)) = star {
-                // The last star takes one byte more; earlier stars never need to be tried again.
-                star = Some((after, begun + 1));
-                at = after;
-                from = begun + 1;
-            } else {
-                return false;
-            }
-        }
-        pattern[at..].iter().all(|&byte| byte == b'*')
-    }
 }
 
 impl Value for bool {
@@ -249,10 +232,10 @@ impl Value for Duration {
         let micros = self.as_micros();
         let (number, unit) = match micros {
             0 => (0, "s"),
-            _ if micros % 3_600_000_000 == 0 => (micros / 3_600_000_000, "h"),
-            _ if micros % 60_000_000 == 0 && micros >= 300_000_000 => (micros / 60_000_000, "m"),
-            _ if micros % 1_000_000 == 0 => (micros / 1_000_000, "s"),
-            _ if micros % 1_000 == 0 => (micros / 1_000, "ms"),
+            _ if micros.is_multiple_of(3_600_000_000) => (micros / 3_600_000_000, "h"),
+            _ if micros.is_multiple_of(60_000_000) && micros >= 300_000_000 => (micros / 60_000_000, "m"),
+            _ if micros.is_multiple_of(1_000_000) => (micros / 1_000_000, "s"),
+            _ if micros.is_multiple_of(1_000) => (micros / 1_000, "ms"),
             _ => (micros, "us"),
         };
         format!("\"{number}{unit}\"")
@@ -286,10 +269,14 @@ impl Value for ByteSize {
 
     fn show(&self) -> String {
         let units = [(30, "G"), (20, "M"), (10, "K")];
-        match units.iter().find(|(shift, _)| self.0 != 0 && self.0 % (1 << shift) == 0) {
+        match units.iter().find(|(shift, _)| self.0 != 0 && self.0.is_multiple_of(1 << shift)) {
             Some((shift, unit)) => format!("\"{}{unit}\"", self.0 >> shift),
             None => self.0.to_string(),
         }
+    }
+
+    fn magnitude(&self) -> Option<u64> {
+        Some(self.0)
     }
 }
 
@@ -315,6 +302,10 @@ impl Value for PathBuf {
     fn show(&self) -> String {
         quoted(&self.to_string_lossy())
     }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        vec![self]
+    }
 }
 
 /// Types that have a "none": what is written for it.
@@ -325,7 +316,7 @@ macro_rules! optional {
 
             fn from_node(node: &Node) -> Option<Self> {
                 if matches!(&node.tree, Tree::Text(text) if text.is_empty()) {
-                    return (Self::KIND == Kind::Text || Self::KIND == Kind::Path).then_some(None);
+                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern).then_some(None);
                 }
                 let value = <$ty as Value>::from_node(node)?;
                 Some(if $is_none(&value) { None } else { Some(value) })
@@ -338,12 +329,21 @@ macro_rules! optional {
             fn show(&self) -> String {
                 self.as_ref().map_or_else(|| $none.to_owned(), Value::show)
             }
+
+            fn magnitude(&self) -> Option<u64> {
+                self.as_ref().and_then(Value::magnitude)
+            }
+
+            fn paths(&mut self) -> Vec<&mut PathBuf> {
+                self.as_mut().map_or_else(Vec::new, Value::paths)
+            }
         }
     )+ };
 }
 optional! {
     String: "\"\"", String::is_empty;
     PathBuf: "\"\"", |_: &PathBuf| false;
+    PathPattern: "\"\"", |_: &PathPattern| false;
     Duration: "0", Duration::is_zero;
     ByteSize: "0", |size: &ByteSize| size.0 == 0;
 }
@@ -383,6 +383,10 @@ impl Value for LogTarget {
             Self::File(path) => path.show(),
         }
     }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        if let Self::File(path) = self { vec![path] } else { Vec::new() }
+    }
 }
 
 impl Value for AccessTarget {
@@ -404,27 +408,38 @@ impl Value for AccessTarget {
             Self::File(path) => path.show(),
         }
     }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        if let Self::File(path) = self { vec![path] } else { Vec::new() }
+    }
 }
 
-/// Types that are read with `FromStr` and written with `Display`.
-macro_rules! plain {
-    ($($ty:ty: $kind:expr;)+) => { $(
-        impl Value for $ty {
-            const KIND: Kind = $kind;
+impl Value for ListenAddr {
+    const KIND: Kind = Kind::Address;
 
-            fn from_text(text: &str) -> Option<Self> {
-                text.parse().ok()
-            }
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
 
-            fn show(&self) -> String {
-                quoted(&self.to_string())
-            }
-        }
-    )+ };
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        if let Self::Unix(path) = self { vec![path] } else { Vec::new() }
+    }
 }
-plain! {
-    ListenAddr: Kind::Address;
-    TrustedProxy: Kind::Network;
+
+impl Value for TrustedProxy {
+    const KIND: Kind = Kind::Network;
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
 }
 
 impl Value for PathPattern {
@@ -435,7 +450,7 @@ impl Value for PathPattern {
     }
 
     fn show(&self) -> String {
-        quoted(&self.0)
+        quoted(self.as_str())
     }
 }
 
@@ -482,6 +497,21 @@ impl<T: Value + 'static> Value for Vec<T> {
     fn show(&self) -> String {
         format!("[{}]", self.iter().map(Value::show).collect::<Vec<_>>().join(", "))
     }
+
+    fn more(&mut self, further: Self) {
+        self.extend(further);
+    }
+
+    fn culprit(node: &Node) -> &Node {
+        match &node.tree {
+            Tree::List(items) => items.iter().find(|item| T::from_node(item).is_none()).unwrap_or(node),
+            _ => node,
+        }
+    }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        self.iter_mut().flat_map(Value::paths).collect()
+    }
 }
 
 impl Value for BTreeMap<String, String> {
@@ -505,6 +535,27 @@ impl Value for BTreeMap<String, String> {
         let entries = self.iter().map(|(k, v)| format!("{} = {}", key(k), quoted(v))).collect::<Vec<_>>();
         if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
     }
+
+    fn over(&mut self, stronger: Self) {
+        self.extend(stronger);
+    }
+
+    fn more(&mut self, further: Self) {
+        self.extend(further);
+    }
+
+    fn culprit(node: &Node) -> &Node {
+        match &node.tree {
+            Tree::Table(entries) => {
+                entries.iter().map(|entry| &entry.node).find(|node| scalar(node).is_none()).unwrap_or(node)
+            }
+            _ => node,
+        }
+    }
+
+    fn parts(&self) -> Vec<&str> {
+        self.keys().map(String::as_str).collect()
+    }
 }
 
 /// The text of a value in a table of names and values.
@@ -515,5 +566,51 @@ fn scalar(node: &Node) -> Option<String> {
         Tree::Float(number) => Some(number.to_string()),
         Tree::Bool(flag) => Some(flag.to_string()),
         Tree::Date | Tree::List(_) | Tree::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, millis) in
+            [("30s", 30_000), ("500ms", 500), ("2m", 120_000), ("1.5h", 5_400_000), ("7", 7000), ("1 d", 86_400_000)]
+        {
+            assert_eq!(Duration::from_text(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "-1", "1x", "1e9", "1..2s", "99999999999999999999999d"] {
+            assert_eq!(Duration::from_text(text), None, "{text}");
+        }
+        for (millis, shown) in
+            [(0, "0s"), (500, "500ms"), (30_000, "30s"), (90_000, "90s"), (600_000, "10m"), (7_200_000, "2h")]
+        {
+            assert_eq!(Duration::from_millis(millis).show(), format!("\"{shown}\""));
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("64K", 65536), ("8m", 8 << 20), ("1G", 1 << 30), ("12", 12), ("1 KiB", 1024), ("5B", 5)]
+        {
+            assert_eq!(ByteSize::from_text(text), Some(ByteSize(bytes)), "{text}");
+        }
+        for text in ["", "K", "1.5M", "-1", "1X", "99999999999999T"] {
+            assert_eq!(ByteSize::from_text(text), None, "{text}");
+        }
+        assert_eq!(
+            (ByteSize(1536).show(), ByteSize(65536).show(), ByteSize(0).show()),
+            ("1536".into(), "\"64K\"".into(), "0".into())
+        );
+    }
+
+    #[test]
+    fn worker_ranges() {
+        assert_eq!(WorkerRange::from_text("4"), Some(WorkerRange { min: 4, max: 4 }));
+        assert_eq!(WorkerRange::from_text("2 - 8"), Some(WorkerRange { min: 2, max: 8 }));
+        for text in ["0", "0-4", "8-2", "2-", "-2", "a", "1-9999"] {
+            assert_eq!(WorkerRange::from_text(text), None, "{text}");
+        }
     }
 }

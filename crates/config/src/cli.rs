@@ -1,0 +1,271 @@
+//! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
+use crate::source::plain_example;
+use crate::table::Row;
+use crate::value::Kind;
+
+/// What was asked for on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cli {
+    /// The command.
+    pub command: Command,
+}
+
+/// A command of `howdah`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Serve until stopped.
+    Serve(ServeFlags),
+    /// Print the settings that `serve` would use, and what is wrong with them.
+    Check(ServeFlags),
+    /// Show what a running server does.
+    Status {
+        /// Which server.
+        server: ControlFlags,
+        /// As JSON.
+        json: bool,
+    },
+    /// Replace the workers of a running server.
+    Reload(ControlFlags),
+    /// Stop a running server.
+    Stop(ControlFlags),
+    /// Print the version.
+    Version,
+}
+
+/// The flags of `serve` and `check`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServeFlags {
+    /// The `howdah.toml` to read; none for the one in the current directory, if there is one.
+    pub config: Option<PathBuf>,
+    /// The settings given, by their names in the table; a repeated flag has several values.
+    pub values: BTreeMap<String, Vec<String>>,
+}
+
+impl ServeFlags {
+    /// Gives a setting a value, as its flag would; again for a further value.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.values.entry(name.to_owned()).or_default().push(value.to_owned());
+    }
+}
+
+/// The flags that say which running server is meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ControlFlags {
+    /// `--config`, `--admin` and `--listen`.
+    pub serve: ServeFlags,
+}
+
+/// The name of the positional argument of `serve`.
+const ROOT: &str = "root";
+
+impl Cli {
+    /// The command line of this process. Prints help or what is wrong and exits where that is all there is to do.
+    #[must_use]
+    pub fn parse() -> Self {
+        match Self::try_parse_from(std::env::args_os()) {
+            Ok(cli) => cli,
+            Err(error) => error.exit(),
+        }
+    }
+
+    /// A command line, the program's name first.
+    ///
+    /// # Errors
+    /// The help that was asked for, or what is wrong.
+    pub fn try_parse_from<I>(args: I) -> Result<Self, clap::Error>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString> + Clone,
+    {
+        let matches = definition().try_get_matches_from(args)?;
+        let command = match matches.subcommand() {
+            Some(("serve", matches)) => Command::Serve(serve_flags(matches)),
+            Some(("check", matches)) => Command::Check(serve_flags(matches)),
+            Some(("status", matches)) => {
+                Command::Status { server: control_flags(matches), json: matches.get_flag("json") }
+            }
+            Some(("reload", matches)) => Command::Reload(control_flags(matches)),
+            Some(("stop", matches)) => Command::Stop(control_flags(matches)),
+            _ => Command::Version,
+        };
+        Ok(Self { command })
+    }
+}
+
+/// The rows that have a flag, with the heading their help stands under.
+pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    let sections: [(&str, &'static [Row]); 6] = [
+        ("Server", Settings::ROWS),
+        ("Workers", PoolSettings::ROWS),
+        ("PHP", PhpSettings::ROWS),
+        ("HTTP", HttpSettings::ROWS),
+        ("HTTP", CompressionSettings::ROWS),
+        ("Logs", LogSettings::ROWS),
+    ];
+    sections
+        .into_iter()
+        .flat_map(|(heading, rows)| rows.iter().map(move |row| (heading, row)))
+        .filter(|(_, row)| row.flag.is_some())
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  howdah serve                                       ./public (or .) on 127.0.0.1:8080
+  howdah serve /srv/app/public --listen :80          on every IPv4 address
+  howdah serve --workers 2-16 -d memory_limit=256M   more workers while there is work
+  howdah serve --mode worker --script worker.php     the script stays loaded
+  howdah serve --listen unix:/run/howdah.sock        behind another server
+
+Settings that have no flag stand in howdah.toml. `howdah check` shows all of them.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  howdah check                              the settings of `howdah serve` here, with the origin of each
+  howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
+
+/// Every command with its help, for the reference: name and text.
+pub(crate) fn help_texts() -> Vec<(String, String)> {
+    let mut definition = definition().term_width(100);
+    definition.build();
+    let commands = definition.get_subcommands_mut();
+    commands.map(|command| (command.get_name().to_owned(), command.render_long_help().to_string())).collect()
+}
+
+/// The whole command line's definition.
+#[must_use]
+pub fn definition() -> clap::Command {
+    clap::Command::new("howdah")
+        .about("A PHP application server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(serve_args(clap::Command::new("serve").about("Serve a PHP application").after_help(SERVE_EXAMPLES)))
+        .subcommand(serve_args(
+            clap::Command::new("check")
+                .about("Show the settings that serve would use, and what is wrong with them")
+                .after_help(CHECK_EXAMPLES),
+        ))
+        .subcommand(
+            control_args(clap::Command::new("status").about("Show what a running server does"))
+                .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
+                .after_help("Examples:\n  howdah status\n  howdah status --json --admin unix:/run/howdah/admin.sock"),
+        )
+        .subcommand(
+            control_args(
+                clap::Command::new("reload").about("Replace the workers of a running server; no request is lost"),
+            )
+            .after_help("Example:\n  howdah reload --config /etc/howdah.toml"),
+        )
+        .subcommand(
+            control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
+                .after_help("Example:\n  howdah stop --listen 127.0.0.1:8080"),
+        )
+        .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+fn config_arg() -> Arg {
+    Arg::new("config")
+        .long("config")
+        .short('c')
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The howdah.toml to read [default: ./howdah.toml, if there is one]")
+}
+
+fn serve_args(command: clap::Command) -> clap::Command {
+    let root = Arg::new(ROOT)
+        .value_name("ROOT")
+        .value_parser(NonEmptyStringValueParser::new())
+        .help("The directory to serve [default: ./public if there is one, else .]");
+    flag_rows()
+        .map(|(heading, row)| flag(row).help_heading(heading))
+        .fold(command.arg(root).arg(config_arg()), clap::Command::arg)
+}
+
+fn control_args(command: clap::Command) -> clap::Command {
+    let wanted = |row: &Row| row.section.is_empty() && matches!(row.key, "admin" | "listen");
+    let rows = flag_rows().map(|(_, row)| row).filter(|row| wanted(row));
+    let command = rows.map(flag).fold(command.arg(config_arg()), clap::Command::arg);
+    command.mut_arg("listen", |arg| {
+        arg.help("The first address of the server that is meant; names its socket where --admin is not given")
+            .long_help(None)
+    })
+}
+
+/// The flag of a setting.
+fn flag(row: &'static Row) -> Arg {
+    let flag = row.flag.unwrap_or(row.key);
+    let many = matches!(row.kind, Kind::List(_) | Kind::Map);
+    let text = row.text();
+    let first = text.split("\n\n").next().unwrap_or_default().to_owned();
+    let default = if row.computed { row.default.replace('`', "") } else { plain_default(row) };
+    let default = if default.is_empty() { String::new() } else { format!(" [default: {default}]") };
+    let again = if many { "; may be repeated" } else { "" };
+    let mut arg = Arg::new(flag)
+        .long(flag)
+        .value_name(value_name(row.kind))
+        .action(if many { ArgAction::Append } else { ArgAction::Set })
+        .allow_hyphen_values(matches!(row.kind, Kind::Map))
+        .help(format!("{first}{default}"))
+        .long_help(format!("{text}{default}\n\nExample: --{flag} {}{again}", plain_example(row)));
+    if let Some(short) = short(flag) {
+        arg = arg.short(short);
+    }
+    arg
+}
+
+const fn short(flag: &str) -> Option<char> {
+    match flag.as_bytes() {
+        b"listen" => Some('l'),
+        b"define" => Some('d'),
+        b"workers" => Some('w'),
+        _ => None,
+    }
+}
+
+/// A row's default as it is written outside of `howdah.toml`.
+fn plain_default(row: &'static Row) -> String {
+    let default = plain_example(&Row { example: row.default, ..*row });
+    if default == "a table" { String::new() } else { default }
+}
+
+const fn value_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "BOOL",
+        Kind::Number => "N",
+        Kind::Duration => "DURATION",
+        Kind::Size => "SIZE",
+        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::Network => "NAME",
+        Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
+        Kind::Address => "ADDR",
+        Kind::Workers => "N|MIN-MAX",
+        Kind::List(of) => value_name(*of),
+        Kind::Map => "KEY=VALUE",
+    }
+}
+
+fn serve_flags(matches: &ArgMatches) -> ServeFlags {
+    let mut flags = ServeFlags { config: matches.get_one::<PathBuf>("config").cloned(), ..ServeFlags::default() };
+    let named = flag_rows().filter_map(|(_, row)| Some((row.flag?, row.name())));
+    for (id, name) in named.chain([(ROOT, ROOT.to_owned())]) {
+        if let Ok(Some(values)) = matches.try_get_many::<String>(id) {
+            flags.values.insert(name, values.cloned().collect());
+        }
+    }
+    flags
+}
+
+fn control_flags(matches: &ArgMatches) -> ControlFlags {
+    ControlFlags { serve: serve_flags(matches) }
+}

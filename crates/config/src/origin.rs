@@ -1,0 +1,101 @@
+//! Where values come from, and errors that say so.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The default.
+    Default,
+    /// A line of `howdah.toml`.
+    File(Arc<PathBuf>, usize),
+    /// A flag, or `ROOT`.
+    Flag(String),
+    /// An environment variable.
+    Env(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Flag(flag) => f.write_str(flag),
+            Self::Env(name) => write!(f, "environment {name}"),
+        }
+    }
+}
+
+/// The origin of each setting by its name (`http.max_body`, `pool.api.workers`, `php.ini.memory_limit`).
+#[derive(Debug, Clone, Default)]
+pub struct Origins(BTreeMap<String, Origin>);
+
+impl Origins {
+    /// The origin of a setting.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Origin {
+        self.0.get(name).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// The names that begin with a prefix, without it, and their origins.
+    pub(crate) fn under(&self, prefix: &str) -> Vec<(String, &Origin)> {
+        let names = self.0.iter().filter_map(|(name, origin)| Some((name.strip_prefix(prefix)?.to_owned(), origin)));
+        names.collect()
+    }
+
+    pub(crate) fn set(&mut self, name: String, origin: Origin) {
+        self.0.insert(name, origin);
+    }
+}
+
+/// One thing that is wrong with the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where it was written; none for what is wrong with the whole.
+    pub origin: Option<Origin>,
+    /// The setting, with its section in brackets; may be empty.
+    pub setting: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+        }
+        if !self.setting.is_empty() {
+            write!(f, "{}: ", self.setting)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Everything that is wrong with the settings; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, error) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// A setting's name as errors show it: `http.max_body` is `[http] max_body`.
+pub(crate) fn bracketed(name: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((section, key)) => format!("[{section}] {key}"),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,186 @@
+//! The reference of all settings and the JSON schema of `howdah.toml`, made from the table of settings.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::document::{Node, Tree};
+use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::strict::SECTIONS;
+use crate::table::Row;
+use crate::value::Kind;
+
+/// Every generated file of this crate: its name in `docs/reference` and its content.
+#[must_use]
+pub fn files() -> Vec<(&'static str, String)> {
+    vec![("settings.md", settings_page()), ("commands.md", commands_page()), ("howdah.schema.json", schema())]
+}
+
+/// `docs/reference/settings.md`.
+#[must_use]
+pub fn settings_page() -> String {
+    let mut page = String::from(
+        "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run \
+         `make docs` to write it anew. -->\n\n",
+    );
+    page.push_str(
+        "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` \
+         (`--config FILE`, else the one in the current directory), its default. `howdah check` prints every setting with \
+         the place it comes from.\n\n\
+         Durations are written `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or as a number of seconds; sizes `\"64K\"`, `\"8M\"`, \
+         `\"1G\"` or as a number of bytes. Relative paths start from the directory of `howdah.toml`, those of flags and \
+         environment variables from the current directory. Unknown keys are errors.\n\n",
+    );
+    page.push_str("## Top level\n\nThe server as a whole.\n\n");
+    rows(&mut page, Settings::ROWS);
+    page.push_str(
+        "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` makes another \
+         pool; there they may all stand too, together with those of `[php]`, and what does not stand there is taken from \
+         the top level and from `[php]` (`ini` and `env` are joined).\n\n",
+    );
+    rows(&mut page, PoolSettings::ROWS);
+    page.push_str(
+        "## `[[route]]`\n\nWhich request paths go to which pool; the first match wins, and what matches none goes to the \
+         pool `default`.\n\n```toml\n[pool.api]\nmode = \"worker\"\nscript = \"api.php\"\n\n[[route]]\nmatch = \"/api/*\"\n\
+         pool = \"api\"\n```\n\n",
+    );
+    rows(&mut page, RouteKeys::ROWS);
+    for (name, list) in SECTIONS {
+        let _ = writeln!(page, "## `[{name}]`\n");
+        rows(&mut page, list);
+    }
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+fn rows(page: &mut String, rows: &[Row]) {
+    for row in rows {
+        let _ = writeln!(page, "### `{}`\n\n{}\n", row.key, row.text());
+        if row.section == "route" {
+            let _ = writeln!(page, "- Example: `{} = {}`\n", row.key, row.example);
+            continue;
+        }
+        let default = if row.computed { row.default.to_owned() } else { format!("`{}`", row.default) };
+        let _ = writeln!(page, "- Default: {default}");
+        if let Some((least, most)) = row.range {
+            let _ = writeln!(page, "- From {least} to {most}");
+        }
+        if let Kind::Choice(words) = row.kind {
+            let words = words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>();
+            let _ = writeln!(page, "- One of: {}", words.join(", "));
+        }
+        let _ = writeln!(page, "- Example: `{} = {}`", row.key, row.example);
+        let flag = row.flag.map(|flag| format!("`--{flag}`")).filter(|flag| flag != "`--define`");
+        let flag = flag.or_else(|| row.flag.map(|_| "`-d KEY=VALUE`, `--define KEY=VALUE`".to_owned()));
+        let flag = flag.or_else(|| (row.key == "root").then(|| "the argument `ROOT`".to_owned()));
+        let variable = row.variable().map(|variable| format!("`{variable}`"));
+        let ways: Vec<String> = flag.into_iter().chain(variable).collect();
+        if !ways.is_empty() {
+            let _ = writeln!(page, "- Also: {}", ways.join(", "));
+        }
+        page.push('\n');
+    }
+}
+
+/// `docs/reference/commands.md`.
+#[must_use]
+pub fn commands_page() -> String {
+    let mut page = String::from(
+        "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make docs` to write it \
+         anew. -->\n",
+    );
+    for (name, help) in crate::cli::help_texts() {
+        let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let _ = write!(page, "\n## `howdah {name}`\n\n```text\n{}\n```\n", lines.trim());
+    }
+    page
+}
+
+/// `docs/reference/howdah.schema.json`.
+#[must_use]
+pub fn schema() -> String {
+    let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS]);
+    for (name, rows) in SECTIONS {
+        top.insert((*name).to_owned(), object(properties(&[rows])));
+    }
+    let pool = object(properties(&[PoolSettings::ROWS, PhpSettings::ROWS]));
+    let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
+    top.insert(
+        "pool".to_owned(),
+        json!({ "type": "object", "propertyNames": names, "additionalProperties": pool, "description": "Further pools, by name." }),
+    );
+    let mut route = object(properties(&[RouteKeys::ROWS]));
+    route["required"] = json!(["match", "pool"]);
+    top.insert(
+        "route".to_owned(),
+        json!({ "type": "array", "items": route, "description": "Which paths go to which pool." }),
+    );
+    let mut schema = object(top);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("howdah.toml");
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn object(properties: Map<String, Json>) -> Json {
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn properties(lists: &[&[Row]]) -> Map<String, Json> {
+    lists.iter().flat_map(|rows| rows.iter()).map(|row| (row.key.to_owned(), property(row))).collect()
+}
+
+fn property(row: &Row) -> Json {
+    let mut property = kind(row.kind);
+    property["description"] = json!(row.text());
+    if row.section != "route" && !row.computed {
+        property["default"] = literal(row.default);
+    }
+    property["examples"] = json!([literal(row.example)]);
+    if let (Kind::Number, Some((least, most))) = (row.kind, row.range) {
+        property["minimum"] = json!(least);
+        property["maximum"] = json!(most);
+    }
+    property
+}
+
+fn kind(kind: Kind) -> Json {
+    match kind {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Duration => {
+            json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
+        }
+        Kind::Size => {
+            json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })
+        }
+        Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network => json!({ "type": "string" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
+        Kind::Pattern => json!({ "type": "string", "pattern": "^/" }),
+        Kind::List(of) => {
+            let item = self::kind(*of);
+            json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
+        }
+        Kind::Map => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
+    }
+}
+
+/// A literal of the table as JSON.
+fn literal(text: &str) -> Json {
+    Node::from_literal(text).map_or(Json::Null, |node| json_of(&node))
+}
+
+fn json_of(node: &Node) -> Json {
+    match &node.tree {
+        Tree::Text(text) => json!(text),
+        Tree::Integer(number) => json!(number),
+        Tree::Float(number) => json!(number),
+        Tree::Bool(flag) => json!(flag),
+        Tree::Date => Json::Null,
+        Tree::List(items) => items.iter().map(json_of).collect(),
+        Tree::Table(entries) => entries.iter().map(|entry| (entry.key.clone(), json_of(&entry.node))).collect(),
+    }
+}

@@ -1,0 +1,249 @@
+//! The sources of settings, weakest first: defaults, `howdah.toml`, the environment, flags. A pool's own section is
+//! stronger than all of them for that pool. Reading a setting through them yields its value, its origin and its errors.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::document::{Entry, Node, Tree};
+use crate::origin::{ConfigError, Origin, Origins, bracketed};
+use crate::table::Row;
+use crate::value::Value;
+
+/// What the program is surrounded by when settings are loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The current directory.
+    pub current_dir: PathBuf,
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// The directory that the running program is in.
+    pub program_dir: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let env =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let program = std::env::current_exe().ok();
+        Self {
+            current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            env: env.collect(),
+            program_dir: program.and_then(|program| program.parent().map(PathBuf::from)),
+        }
+    }
+}
+
+/// A `howdah.toml` that was read.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Its path, as it is shown.
+    pub(crate) path: Arc<PathBuf>,
+    /// The directory that its relative paths start from.
+    pub(crate) dir: PathBuf,
+    /// Its content.
+    pub(crate) root: Node,
+}
+
+/// Settings being read: where from, and what came of it so far.
+pub(crate) struct Source<'a> {
+    pub(crate) file: Option<&'a File>,
+    pub(crate) flags: &'a BTreeMap<String, Vec<String>>,
+    pub(crate) around: &'a Surroundings,
+    pub(crate) origins: Origins,
+    pub(crate) errors: Vec<ConfigError>,
+    /// The section that is read, where it is stronger than the rest: its name and entries.
+    own: Option<(String, &'a [Entry])>,
+    /// Whether only that section counts.
+    alone: bool,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(
+        file: Option<&'a File>,
+        flags: &'a BTreeMap<String, Vec<String>>,
+        around: &'a Surroundings,
+        errors: Vec<ConfigError>,
+    ) -> Self {
+        Self { file, flags, around, origins: Origins::default(), errors, own: None, alone: false }
+    }
+
+    /// Reads with a section of the file over all other sources, as `[pool.NAME]` is.
+    pub(crate) fn with_own<T>(&mut self, name: String, entries: &'a [Entry], read: impl FnOnce(&mut Self) -> T) -> T {
+        self.own = Some((name, entries));
+        let result = read(self);
+        self.own = None;
+        result
+    }
+
+    /// Reads a section of the file that has no other sources, as a `[[route]]`.
+    pub(crate) fn alone<T>(&mut self, name: String, entries: &'a [Entry], read: impl FnOnce(&mut Self) -> T) -> T {
+        self.alone = true;
+        let result = self.with_own(name, entries, read);
+        self.alone = false;
+        result
+    }
+
+    /// The entries of the table that stands under a key of the file's top level; none for the empty key.
+    pub(crate) fn section(&self, section: &str) -> &'a [Entry] {
+        let Some(file) = self.file else { return &[] };
+        let top = entries(&file.root);
+        if section.is_empty() { top } else { find(top, section).map_or(&[], |entry| entries(&entry.node)) }
+    }
+
+    /// The value of a setting, out of all sources.
+    pub(crate) fn take<T: Value>(&mut self, row: Option<&'static Row>, default: impl FnOnce() -> T) -> T {
+        let mut value = default();
+        let Some(row) = row else { return value };
+        let name = match &self.own {
+            Some((section, _)) => format!("{section}.{}", row.key),
+            None => row.name(),
+        };
+        let mut origin = Origin::Default;
+        if !self.alone {
+            if let Some(entry) = find(self.section(row.section), row.key) {
+                origin = self.take_entry(row, &name, entry, &mut value).unwrap_or(origin);
+            }
+            origin = self.take_env(row, &name, &mut value).unwrap_or(origin);
+            origin = self.take_flags(row, &name, &mut value).unwrap_or(origin);
+        }
+        if let Some((_, own)) = self.own
+            && let Some(entry) = find(own, row.key)
+        {
+            origin = self.take_entry(row, &name, entry, &mut value).unwrap_or(origin);
+        }
+        self.origins.set(name, origin);
+        value
+    }
+
+    fn take_entry<T: Value>(&mut self, row: &Row, name: &str, entry: &'a Entry, value: &mut T) -> Option<Origin> {
+        let file = self.file?;
+        let origin = Origin::File(Arc::clone(&file.path), entry.line);
+        let Some(found) = T::from_node(&entry.node) else {
+            let culprit = T::culprit(&entry.node);
+            let origin = Origin::File(Arc::clone(&file.path), culprit.line.max(entry.line));
+            self.wrong(row, name, origin, &culprit.describe());
+            return None;
+        };
+        for part in found.parts() {
+            let line = find(entries(&entry.node), part).map_or(entry.line, |entry| entry.line);
+            self.origins.set(format!("{name}.{part}"), Origin::File(Arc::clone(&file.path), line));
+        }
+        let dir = file.dir.clone();
+        self.accept(row, name, origin, &dir, found, value)
+    }
+
+    fn take_env<T: Value>(&mut self, row: &Row, name: &str, value: &mut T) -> Option<Origin> {
+        let variable = row.variable()?;
+        let text = self.around.env.get(&variable)?.clone();
+        let origin = Origin::Env(variable);
+        let Some(found) = T::from_text(&text) else {
+            self.wrong(row, name, origin, &crate::value::quoted(&text));
+            return None;
+        };
+        let dir = self.around.current_dir.clone();
+        self.accept(row, name, origin, &dir, found, value)
+    }
+
+    fn take_flags<T: Value>(&mut self, row: &Row, name: &str, value: &mut T) -> Option<Origin> {
+        let texts = self.flags.get(&row.name())?;
+        let origin = Origin::Flag(row.flag.map_or_else(|| row.key.to_uppercase(), |flag| format!("--{flag}")));
+        let mut all: Option<T> = None;
+        for text in texts {
+            match (T::from_text(text), &mut all) {
+                (Some(found), None) => all = Some(found),
+                (Some(found), Some(all)) => all.more(found),
+                (None, _) => self.wrong(row, name, origin.clone(), &crate::value::quoted(text)),
+            }
+        }
+        let found = all?;
+        for part in found.parts() {
+            self.origins.set(format!("{name}.{part}"), origin.clone());
+        }
+        let dir = self.around.current_dir.clone();
+        self.accept(row, name, origin, &dir, found, value)
+    }
+
+    /// Checks a value's range, makes its paths absolute and puts it over the weaker one.
+    fn accept<T: Value>(
+        &mut self,
+        row: &Row,
+        name: &str,
+        origin: Origin,
+        dir: &std::path::Path,
+        mut found: T,
+        value: &mut T,
+    ) -> Option<Origin> {
+        if let (Some((least, most)), Some(size)) = (row.range, found.magnitude())
+            && !(least..=most).contains(&size)
+        {
+            self.error(Some(origin), name, format!("must be from {least} to {most}, not {size}"));
+            return None;
+        }
+        for path in found.paths() {
+            *path = absolute(dir, path);
+        }
+        value.over(found);
+        Some(origin)
+    }
+
+    /// Reports a value that is not what its setting expects.
+    fn wrong(&mut self, row: &Row, name: &str, origin: Origin, found: &str) {
+        let example = match &origin {
+            Origin::File(..) => format!("{} = {}", row.key, row.example),
+            Origin::Flag(flag) if flag.starts_with("--") => format!("{flag} {}", plain_example(row)),
+            Origin::Env(variable) => format!("{variable}={}", plain_example(row)),
+            Origin::Flag(_) | Origin::Default => row.example.to_owned(),
+        };
+        self.error(
+            Some(origin),
+            name,
+            format!("expected {}, found {found}; for example: {example}", row.kind.expected()),
+        );
+    }
+
+    /// Reports what is wrong with a setting.
+    pub(crate) fn error(&mut self, origin: Option<Origin>, name: &str, message: String) {
+        self.errors.push(ConfigError { origin, setting: bracketed(name), message });
+    }
+
+    /// Reports what is wrong with a setting, at the place its value comes from.
+    pub(crate) fn object(&mut self, name: &str, message: String) {
+        let origin = Some(self.origins.of(name)).filter(|origin| *origin != Origin::Default);
+        self.error(origin, name, message);
+    }
+}
+
+/// A row's example as it is written outside of `howdah.toml`.
+pub(crate) fn plain_example(row: &Row) -> String {
+    let plain = |node: &Node| match &node.tree {
+        Tree::Text(text) => text.clone(),
+        _ => node.describe(),
+    };
+    match Node::from_literal(row.example) {
+        Some(Node { tree: Tree::List(items), .. }) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        Some(Node { tree: Tree::Table(entries), .. }) => {
+            entries.first().map_or_else(String::new, |entry| format!("{}={}", entry.key, plain(&entry.node)))
+        }
+        Some(node) => plain(&node),
+        None => row.example.to_owned(),
+    }
+}
+
+/// A path from a directory on, without `.` parts; `..` and symbolic links stay as they are.
+pub(crate) fn absolute(dir: &std::path::Path, path: &std::path::Path) -> PathBuf {
+    let joined = dir.join(path);
+    std::path::absolute(&joined).unwrap_or(joined)
+}
+
+/// The entries of a table; none if it is something else.
+pub(crate) fn entries(node: &Node) -> &[Entry] {
+    if let Tree::Table(entries) = &node.tree { entries } else { &[] }
+}
+
+/// The entry with this key.
+pub(crate) fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
+    entries.iter().find(|entry| entry.key == key)
+}

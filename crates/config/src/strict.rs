@@ -1,0 +1,139 @@
+//! Refuses what no setting is: unknown keys, with the key that was probably meant.
+
+use std::sync::Arc;
+
+use crate::document::{Entry, Node, Tree};
+use crate::origin::{ConfigError, Origin, bracketed};
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::source::{File, entries};
+use crate::table::Row;
+
+/// The rows of every section that is a plain table.
+pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
+    ("php", PhpSettings::ROWS),
+    ("http", HttpSettings::ROWS),
+    ("static", StaticSettings::ROWS),
+    ("compression", CompressionSettings::ROWS),
+    ("log", LogSettings::ROWS),
+];
+
+/// The keys of these lists of rows.
+fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
+    lists.iter().flat_map(|rows| rows.iter().map(|row| row.key)).collect()
+}
+
+/// The errors of a file's keys.
+pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
+    let mut found = Finder { file, errors: Vec::new() };
+    let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
+    top.extend(SECTIONS.iter().map(|(name, _)| *name));
+    top.extend(["pool", "route"]);
+    found.keys("", entries(&file.root), &top);
+    for entry in entries(&file.root) {
+        match entry.key.as_str() {
+            "pool" => found.pools(entry),
+            "route" => found.routes(entry),
+            key => {
+                if let Some((name, rows)) = SECTIONS.iter().find(|(name, _)| *name == key) {
+                    found.section(name, entry, &keys(&[rows]));
+                }
+            }
+        }
+    }
+    found.errors
+}
+
+struct Finder<'a> {
+    file: &'a File,
+    errors: Vec<ConfigError>,
+}
+
+impl Finder<'_> {
+    fn error(&mut self, line: usize, setting: String, message: String) {
+        let origin = Some(Origin::File(Arc::clone(&self.file.path), line));
+        self.errors.push(ConfigError { origin, setting, message });
+    }
+
+    fn keys(&mut self, section: &str, entries: &[Entry], known: &[&'static str]) {
+        for entry in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let name = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
+            let message = format!("unknown key{}", self.advice(section, &entry.key, known));
+            self.error(entry.line, bracketed(&name), message);
+        }
+    }
+
+    /// What was probably meant: the same key in another section, or a similar key in this one.
+    fn advice(&self, section: &str, key: &str, known: &[&'static str]) -> String {
+        let top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
+        if !section.is_empty() && top.contains(&key) {
+            return "; it belongs to the top level, before the first section".to_owned();
+        }
+        let home = SECTIONS.iter().find(|(name, rows)| *name != section && rows.iter().any(|row| row.key == key));
+        if let Some((name, _)) = home {
+            return format!("; it belongs to [{name}]");
+        }
+        nearest(key, known).map_or_else(String::new, |near| format!("; did you mean {near}?"))
+    }
+
+    fn section(&mut self, name: &str, entry: &Entry, known: &[&'static str]) {
+        match &entry.node.tree {
+            Tree::Table(entries) => self.keys(name, entries, known),
+            _ => {
+                let message = format!("expected a section [{name}], found {}", entry.node.describe());
+                self.error(entry.line, name.to_owned(), message);
+            }
+        }
+    }
+
+    fn pools(&mut self, entry: &Entry) {
+        let Tree::Table(pools) = &entry.node.tree else {
+            let found = entry.node.describe();
+            return self.error(entry.line, "pool".to_owned(), format!("expected sections [pool.NAME], found {found}"));
+        };
+        let known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+        for pool in pools {
+            let name = format!("pool.{}", pool.key);
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            if pool.key == DEFAULT_POOL {
+                let message = "the default pool is set at the top level and in [php], not in a section of its own";
+                self.error(pool.line, format!("[{name}]"), message.to_owned());
+            } else if !matches!(pool.node.tree, Tree::Table(_)) {
+                let hint =
+                    if known.contains(&pool.key.as_str()) { "; a pool's settings stand in [pool.NAME]" } else { "" };
+                let message = format!("expected a section [{name}], found {}{hint}", pool.node.describe());
+                self.error(pool.line, bracketed(&name), message);
+                continue;
+            } else if pool.key.is_empty() || !pool.key.bytes().all(fits) {
+                let message = "a pool's name is made of letters, digits, - and _";
+                self.error(pool.line, format!("[{name}]"), message.to_owned());
+            }
+            self.section(&name, pool, &known);
+        }
+    }
+
+    fn routes(&mut self, entry: &Entry) {
+        let known = keys(&[RouteKeys::ROWS]);
+        let items: &[Node] = if let Tree::List(items) = &entry.node.tree { items } else { &[] };
+        if !matches!(entry.node.tree, Tree::List(_)) {
+            let message = "expected sections [[route]], each with match and pool (two brackets)";
+            self.error(entry.line, "route".to_owned(), message.to_owned());
+        }
+        for item in items {
+            match &item.tree {
+                Tree::Table(entries) => self.keys("[route]", entries, &known),
+                _ => {
+                    self.error(item.line, "route".to_owned(), format!("expected [[route]], found {}", item.describe()))
+                }
+            }
+        }
+    }
+}
+
+/// The word that is most like another, if one is.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let rated = known.iter().map(|known| (strsim::jaro_winkler(word, known), *known));
+    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let typo = strsim::damerau_levenshtein(word, best.1) <= 1 + word.len() / 4;
+    (typo || best.0 > 0.85).then_some(best.1)
+}

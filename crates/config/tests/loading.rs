@@ -1,0 +1,369 @@
+//! Settings from `howdah.toml`, environment and flags together: values, origins, and every error at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use howdah_config::{
+    AccessTarget, Algorithm, ByteSize, ConfigErrors, ListenAddr, Loaded, Mode, Origin, ServeFlags, Surroundings,
+    Symlinks, TrustedProxy, WorkerRange, load_in,
+};
+
+/// A directory with these files, to load settings in.
+struct Site {
+    dir: tempfile::TempDir,
+    env: BTreeMap<String, String>,
+    flags: ServeFlags,
+}
+
+impl Site {
+    fn new(toml: &str) -> Self {
+        let site = Self { dir: tempfile::tempdir().unwrap(), env: BTreeMap::new(), flags: ServeFlags::default() };
+        site.write("howdah.toml", toml);
+        site
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn load(&self) -> Result<Loaded, ConfigErrors> {
+        let mut env = self.env.clone();
+        env.insert("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned());
+        load_in(&self.flags, &Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None })
+    }
+
+    fn errors(&self) -> Vec<String> {
+        self.load().map(|loaded| loaded.settings).unwrap_err().to_string().lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn nothing_given_is_the_documented_default() {
+    let site = Site::new("");
+    std::fs::remove_file(site.path().join("howdah.toml")).unwrap();
+    let Loaded { settings, origins, file } = site.load().unwrap();
+    assert_eq!(file, None);
+    assert_eq!(settings.root, site.path());
+    assert_eq!(settings.listen, [ListenAddr::Tcp("127.0.0.1:8080".parse().unwrap())]);
+    assert_eq!(settings.admin, ListenAddr::Unix(site.path().join("howdah-127.0.0.1-8080.sock")));
+    assert_eq!(settings.pools.len(), 1);
+    let pool = &settings.pools[0];
+    assert_eq!((pool.name.as_str(), pool.mode), ("default", Mode::Classic));
+    assert_eq!(pool.deadline, Some(Duration::from_secs(60)));
+    assert_eq!(pool.workers.min, pool.workers.max);
+    assert_eq!(settings.front_controller.as_deref(), Some("index.php"));
+    assert_eq!(settings.http.max_body, ByteSize(128 << 20));
+    assert_eq!(settings.http.server_header.as_deref(), Some("Howdah"));
+    assert_eq!(settings.compression.algorithms, [Algorithm::Zstd, Algorithm::Brotli, Algorithm::Gzip]);
+    assert_eq!(settings.static_files.follow_symlinks, Symlinks::Inside);
+    assert_eq!(settings.log.access, AccessTarget::Off);
+    assert_eq!(origins.of("listen"), Origin::Default);
+
+    std::fs::create_dir(site.path().join("public")).unwrap();
+    assert_eq!(site.load().unwrap().settings.root, site.path().join("public"));
+}
+
+#[test]
+fn every_kind_of_value_is_understood() {
+    let site = Site::new(
+        r#"
+root = "web"
+listen = [":80", "[::1]:81", "unix:run/h.sock"]
+admin = "127.0.0.1:9"
+threads = 3
+grace = 5
+index = "app.php"
+front_controller = ""
+workers = "2-8"
+deadline = 0
+max_memory = "256M"
+
+[php]
+ini = { memory_limit = "64M", display_errors = true, precision = 14 }
+
+[http]
+header_timeout = "500ms"
+body_timeout = 1.5
+max_header_bytes = 8192
+trusted_proxies = ["10.0.0.0/8", "unix", "::1"]
+h2 = false
+server_header = ""
+
+[log]
+access = "logs/access"
+"#,
+    );
+    std::fs::create_dir(site.path().join("web")).unwrap();
+    let settings = site.load().unwrap().settings;
+    assert_eq!(settings.root, site.path().join("web"));
+    assert_eq!(
+        settings.listen,
+        [
+            ListenAddr::Tcp("0.0.0.0:80".parse().unwrap()),
+            ListenAddr::Tcp("[::1]:81".parse().unwrap()),
+            ListenAddr::Unix(site.path().join("run/h.sock")),
+        ]
+    );
+    assert_eq!(settings.admin, ListenAddr::Tcp("127.0.0.1:9".parse().unwrap()));
+    assert_eq!((settings.threads, settings.grace), (3, Duration::from_secs(5)));
+    assert_eq!((settings.index, settings.front_controller), (vec!["app.php".to_owned()], None));
+    let pool = &settings.pools[0];
+    assert_eq!(pool.workers, WorkerRange { min: 2, max: 8 });
+    assert_eq!((pool.deadline, pool.max_memory), (None, Some(ByteSize(256 << 20))));
+    let ini: Vec<_> = pool.php.ini.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(ini, [("display_errors", "true"), ("memory_limit", "64M"), ("precision", "14")]);
+    let http = &settings.http;
+    assert_eq!((http.header_timeout, http.body_timeout), (Duration::from_millis(500), Duration::from_millis(1500)));
+    assert_eq!((http.max_header_bytes, http.h2, http.server_header.as_deref()), (ByteSize(8192), false, None));
+    assert!(http.trusted_proxies.contains(&TrustedProxy::Unix));
+    assert!(http.trusted_proxies[0].contains("10.9.8.7".parse().unwrap()));
+    assert_eq!(settings.log.access, AccessTarget::File(site.path().join("logs/access")));
+}
+
+#[test]
+fn all_errors_come_at_once_with_line_and_advice() {
+    let site = Site::new(
+        r#"thread = 2
+workers = "8-2"
+root = "nowhere"
+header_timeout = "5s"
+
+[http]
+heder_timeout = "5s"
+max_uri = "1M"
+h2 = "yes"
+idle_timeout = 0
+trusted_proxies = ["10.0.0.0/8",
+  "10.0.0.0/99"]
+queue = 3
+
+[logs]
+level = "info"
+
+[pool.api]
+mode = "worker"
+scrpt = "a.php"
+
+[[route]]
+match = "/api/*"
+pool = "apo"
+
+[[route]]
+match = "x"
+"#,
+    );
+    let expected = [
+        "howdah.toml:1: thread: unknown key; did you mean threads?",
+        "howdah.toml:2: workers: expected a number of workers (4) or a range (\"2-8\"), found \"8-2\"; for example: workers = \"2-16\"",
+        &format!("howdah.toml:3: root: {} does not exist", site.path().join("nowhere").display()),
+        "howdah.toml:4: header_timeout: unknown key; it belongs to [http]",
+        "howdah.toml:7: [http] heder_timeout: unknown key; did you mean header_timeout?",
+        "howdah.toml:8: [http] max_uri: must be from 64 to 65534, not 1048576",
+        "howdah.toml:9: [http] h2: expected true or false, found \"yes\"; for example: h2 = false",
+        "howdah.toml:10: [http] idle_timeout: must be more than 0",
+        "howdah.toml:12: [http] trusted_proxies: expected a list, each item an address, a network such as \"10.0.0.0/8\", or \"unix\", \
+         found \"10.0.0.0/99\"; for example: trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\", \"unix\"]",
+        "howdah.toml:13: [http] queue: unknown key; it belongs to the top level, before the first section",
+        "howdah.toml:15: logs: unknown key; did you mean log?",
+        "howdah.toml:19: [pool.api] mode: mode \"worker\" needs a script; for example: script = \"worker.php\"",
+        "howdah.toml:20: [pool.api] scrpt: unknown key; did you mean script?",
+        "howdah.toml:24: [route[0]] pool: there is no pool \"apo\"; did you mean \"api\"?",
+        "howdah.toml:26: [route[1]] pool: is required in each [[route]]; for example: pool = \"api\"",
+        "howdah.toml:27: [route[1]] match: expected a path pattern that starts with \"/\", found \"x\"; for example: match = \"/api/*\"",
+    ];
+    assert_eq!(site.errors(), expected);
+}
+
+#[test]
+fn broken_toml_is_reported_with_every_line() {
+    let site = Site::new("root = \nqueue = 1\n[http\nh2 = true\n");
+    let errors = site.errors();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("howdah.toml:1: ") && errors[1].starts_with("howdah.toml:3: "), "{errors:?}");
+}
+
+#[test]
+fn flags_are_over_environment_over_file_over_default() {
+    let mut site = Site::new("queue = 1\nthreads = 1\ngrace = \"1s\"\n[php.ini]\na = 1\nb = 1\n");
+    site.env.insert("HOWDAH_QUEUE".to_owned(), "2".to_owned());
+    site.env.insert("HOWDAH_GRACE".to_owned(), "2m".to_owned());
+    site.env.insert("HOWDAH_HTTP_H2".to_owned(), "off".to_owned());
+    site.env.insert("HOWDAH_SERVICE_HOST".to_owned(), "ignored".to_owned());
+    site.flags.set("queue", "3");
+    site.flags.set("php.ini", "b=3");
+    site.flags.set("php.ini", "c = x=y");
+    site.flags.set("php.ini", "d");
+    site.flags.set("listen", "127.0.0.1:1,127.0.0.1:2");
+    site.flags.set("listen", "unix:s");
+    let Loaded { settings, origins, .. } = site.load().unwrap();
+    let pool = &settings.pools[0];
+    assert_eq!(
+        (pool.queue, settings.threads, settings.grace, settings.http.h2),
+        (3, 1, Duration::from_secs(120), false)
+    );
+    assert_eq!(settings.listen.len(), 3);
+    assert_eq!(settings.listen[2], ListenAddr::Unix(site.path().join("s")));
+    let ini: Vec<_> = pool.php.ini.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(ini, [("a", "1"), ("b", "3"), ("c", "x=y"), ("d", "1")]);
+    for (name, origin) in [
+        ("queue", "--queue"),
+        ("grace", "environment HOWDAH_GRACE"),
+        ("threads", "howdah.toml:2"),
+        ("deadline", "default"),
+        ("http.h2", "environment HOWDAH_HTTP_H2"),
+        ("php.ini.a", "howdah.toml:5"),
+        ("php.ini.b", "--define"),
+    ] {
+        assert_eq!(origins.of(name).to_string(), origin, "{name}");
+    }
+}
+
+#[test]
+fn bad_flags_and_variables_are_named() {
+    let mut site = Site::new("");
+    site.flags.set("threads", "100");
+    site.flags.set("php.ini", "=1");
+    site.env.insert("HOWDAH_GRACE".to_owned(), "soon".to_owned());
+    let errors = site.errors();
+    assert!(errors.contains(&"--threads: threads: must be from 1 to 64, not 100".to_owned()), "{errors:?}");
+    assert!(errors.iter().any(|error| error.starts_with("--define: [php] ini: expected ")), "{errors:?}");
+    let grace = errors.iter().find(|error| error.contains("HOWDAH_GRACE")).unwrap();
+    assert!(grace.ends_with("found \"soon\"; for example: HOWDAH_GRACE=10s"), "{grace}");
+    assert_eq!(errors.len(), 3, "{errors:?}");
+}
+
+#[test]
+fn pools_inherit_and_routes_choose() {
+    let site = Site::new(
+        r#"
+workers = 3
+queue = 7
+[php]
+ini = { memory_limit = "64M", precision = 14 }
+env = { APP_ENV = "prod" }
+[pool.api]
+mode = "worker"
+script = "api.php"
+workers = 5
+ini = { memory_limit = "256M" }
+[pool.slow-jobs]
+deadline = "10m"
+[[route]]
+match = "/api/*"
+pool = "api"
+[[route]]
+match = "/*/jobs"
+pool = "slow-jobs"
+"#,
+    );
+    site.write("api.php", "");
+    let Loaded { settings, origins, .. } = site.load().unwrap();
+    let api = settings.pool("api").unwrap();
+    assert_eq!((api.mode, api.workers.max, api.queue), (Mode::Worker, 5, 7));
+    assert_eq!(api.script.as_deref(), Some(site.path().join("api.php").as_path()));
+    assert_eq!((api.php.ini["memory_limit"].as_str(), api.php.ini["precision"].as_str()), ("256M", "14"));
+    assert_eq!(api.php.env["APP_ENV"], "prod");
+    let slow = settings.pool("slow-jobs").unwrap();
+    assert_eq!((slow.mode, slow.workers.max, slow.deadline), (Mode::Classic, 3, Some(Duration::from_secs(600))));
+    assert_eq!(settings.pools[0].php.ini["memory_limit"], "64M");
+    let pool_for = |path: &str| settings.pools[settings.pool_for(path.as_bytes())].name.as_str();
+    assert_eq!((pool_for("/api/x"), pool_for("/a/jobs"), pool_for("/api")), ("api", "slow-jobs", "default"));
+    assert_eq!(origins.of("pool.api.workers").to_string(), "howdah.toml:10");
+    assert_eq!(origins.of("pool.slow-jobs.workers").to_string(), "howdah.toml:2");
+    assert_eq!(origins.of("pool.slow-jobs.mode"), Origin::Default);
+}
+
+#[test]
+fn pools_that_cannot_be_are_refused() {
+    let site = Site::new("[pool]\nworkers = 3\n[pool.default]\nqueue = 1\n[pool.\"a b\"]\n");
+    let errors = site.errors();
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors[0].contains("a pool's settings stand in [pool.NAME]"), "{errors:?}");
+    assert!(
+        errors[1].starts_with("howdah.toml:3: [pool.default]: the default pool is set at the top level"),
+        "{errors:?}"
+    );
+    assert!(errors[2].contains("letters, digits"), "{errors:?}");
+}
+
+#[test]
+fn an_inherited_mistake_is_reported_once() {
+    let site = Site::new("queue = \"many\"\nmode = \"worker\"\n[pool.a]\n[pool.b]\n");
+    assert_eq!(site.errors().len(), 2, "{:?}", site.errors());
+}
+
+#[test]
+fn a_script_may_lie_under_the_root() {
+    let mut site = Site::new("mode = \"worker\"\nscript = \"worker.php\"\n");
+    assert_eq!(
+        site.errors(),
+        [format!("howdah.toml:2: script: there is no file {}", site.path().join("worker.php").display())]
+    );
+    site.write("public/worker.php", "");
+    assert_eq!(site.load().unwrap().settings.pools[0].script, Some(site.path().join("public/worker.php")));
+    site.flags.set("script", "other.php");
+    site.write("other.php", "");
+    assert_eq!(site.load().unwrap().settings.pools[0].script, Some(site.path().join("other.php")));
+}
+
+#[test]
+fn paths_start_from_the_file_they_stand_in() {
+    let mut site = Site::new("this file is not read");
+    site.write("etc/h.toml", "root = \"../web\"\n[log]\nerror = \"e.log\"\n");
+    site.write("web/x", "");
+    site.write("public/x", "");
+    site.flags.config = Some("etc/h.toml".into());
+    let Loaded { settings, origins, .. } = site.load().unwrap();
+    assert_eq!(settings.root, site.path().join("etc/../web"));
+    assert_eq!(settings.log.error, howdah_config::LogTarget::File(site.path().join("etc/e.log")));
+    assert_eq!(origins.of("root").to_string(), "etc/h.toml:1");
+    site.flags.set("root", "public");
+    let Loaded { settings, origins, .. } = site.load().unwrap();
+    assert_eq!((settings.root, origins.of("root").to_string()), (site.path().join("public"), "ROOT".to_owned()));
+    site.flags.config = Some("etc/none.toml".into());
+    assert!(site.errors()[0].starts_with("cannot read etc/none.toml: "), "{:?}", site.errors());
+}
+
+#[test]
+fn the_binary_is_found_in_path_and_a_named_one_must_exist() {
+    let mut site = Site::new("");
+    site.write("bin/howdah-php", "");
+    site.env.insert("PATH".to_owned(), format!("/nonexistent:{}", site.path().join("bin").display()));
+    assert_eq!(site.load().unwrap().settings.pools[0].php.binary, site.path().join("bin/howdah-php"));
+    site.flags.set("php.binary", "bin/howdah-php8.9");
+    assert!(site.errors()[0].starts_with("--php: [php] binary: there is no file "), "{:?}", site.errors());
+}
+
+#[test]
+fn what_check_prints_says_the_same_again() {
+    let mut site = Site::new(
+        "queue = 9\n[php.ini]\na = \"x\\\"y\"\n[pool.api]\nworkers = 5\nini = { \"b.c\" = 2 }\n[[route]]\nmatch = \"/api/*\"\npool = \"api\"\n",
+    );
+    site.flags.set("grace", "90");
+    let loaded = site.load().unwrap();
+    let shown = loaded.show();
+    for line in [
+        "queue = 9  # howdah.toml:1",
+        "grace = \"90s\"  # --grace",
+        "workers = 5  # howdah.toml:5",
+        "h2 = true  # default",
+    ] {
+        let (setting, origin) = line.split_once("  # ").unwrap();
+        let found = shown.lines().any(|have| have.starts_with(setting) && have.ends_with(&format!("# {origin}")));
+        assert!(found, "missing {line} in\n{shown}");
+    }
+    assert!(shown.contains("# a: howdah.toml:3, b.c: howdah.toml:6"), "{shown}");
+    std::fs::write(site.path().join("howdah.toml"), &shown).unwrap();
+    // The binary is not there; what is printed names it all the same.
+    let again = shown.lines().filter(|line| !line.starts_with("binary = ")).collect::<Vec<_>>().join("\n");
+    std::fs::write(site.path().join("howdah.toml"), again).unwrap();
+    site.flags = ServeFlags::default();
+    assert_eq!(site.load().unwrap().settings, loaded.settings);
+}

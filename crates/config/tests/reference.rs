@@ -1,0 +1,68 @@
+//! The committed reference says what the table of settings says, and its examples work.
+
+use std::path::Path;
+
+use howdah_config::{
+    Cli, CompressionSettings, HttpSettings, LogSettings, PhpSettings, PoolSettings, Row, ServeFlags, Settings,
+    StaticSettings, Surroundings, load_in, reference,
+};
+
+fn all_rows() -> impl Iterator<Item = &'static Row> {
+    let lists = [
+        Settings::ROWS,
+        PoolSettings::ROWS,
+        PhpSettings::ROWS,
+        HttpSettings::ROWS,
+        StaticSettings::ROWS,
+        CompressionSettings::ROWS,
+        LogSettings::ROWS,
+    ];
+    lists.into_iter().flatten()
+}
+
+#[test]
+fn the_committed_pages_are_up_to_date() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    for (name, fresh) in reference::files() {
+        let committed = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
+        assert!(committed == fresh, "docs/reference/{name} is out of date: run `make docs` and commit it");
+    }
+}
+
+#[test]
+fn examples_and_defaults_are_valid() {
+    for row in all_rows() {
+        let texts = [Some(row.example), (!row.computed).then_some(row.default)];
+        for text in texts.into_iter().flatten() {
+            let dir = tempfile::tempdir().unwrap();
+            let section = if row.section.is_empty() { String::new() } else { format!("[{}]\n", row.section) };
+            std::fs::write(dir.path().join("howdah.toml"), format!("{section}{} = {text}\n", row.key)).unwrap();
+            let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
+            if let Err(errors) = load_in(&ServeFlags::default(), &around) {
+                // Files that an example names are not there; everything else must be right.
+                let bad = errors.0.iter().find(|error| {
+                    !["does not exist", "there is no ", "needs a script"]
+                        .iter()
+                        .any(|known| error.message.contains(known))
+                });
+                assert!(bad.is_none(), "{}: {}", row.name(), bad.unwrap());
+            }
+        }
+        assert!(row.example != row.default, "{}: the example is the default", row.name());
+        assert!(!row.text().is_empty() && row.text().ends_with('.'), "{}: {}", row.name(), row.text());
+    }
+}
+
+#[test]
+fn names_and_flags_are_unique() {
+    let names: Vec<_> = all_rows().map(Row::name).collect();
+    let flags: Vec<_> = all_rows().filter_map(|row| row.flag).collect();
+    for (at, name) in names.iter().enumerate() {
+        assert!(!names[..at].contains(name), "{name}");
+    }
+    for (at, flag) in flags.iter().enumerate() {
+        assert!(!flags[..at].contains(flag), "{flag}");
+    }
+    howdah_config::cli::definition().debug_assert();
+    assert!(Cli::try_parse_from(["howdah", "serve"]).is_ok());
+}
