@@ -130,7 +130,7 @@ Settings that have no flag stand in howdah.toml. `howdah check` shows all of the
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
-  howdah check                              the settings of `howdah serve` here, with the origin of each
+  howdah check                              the settings of `howdah serve` here, with their origins
   howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
 
 /// Every command with its help, for the reference: name and text.
@@ -211,14 +211,18 @@ fn flag(row: &'static Row) -> Arg {
     let first = text.split("\n\n").next().unwrap_or_default().to_owned();
     let default = if row.computed { row.default.replace('`', "") } else { plain_default(row) };
     let default = if default.is_empty() { String::new() } else { format!(" [default: {default}]") };
+    let words = match row.kind {
+        Kind::Choice(words) => format!(" [one of: {}]", words.join(", ")),
+        _ => String::new(),
+    };
     let again = if many { "; may be repeated" } else { "" };
     let mut arg = Arg::new(flag)
         .long(flag)
         .value_name(value_name(row.kind))
         .action(if many { ArgAction::Append } else { ArgAction::Set })
         .allow_hyphen_values(matches!(row.kind, Kind::Map))
-        .help(format!("{first}{default}"))
-        .long_help(format!("{text}{default}\n\nExample: --{flag} {}{again}", plain_example(row)));
+        .help(format!("{first}{words}{default}"))
+        .long_help(format!("{text}{words}{default}\n\nExample: --{flag} {}{again}", plain_example(row)));
     if let Some(short) = short(flag) {
         arg = arg.short(short);
     }

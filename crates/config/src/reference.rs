@@ -13,7 +13,12 @@ use crate::value::Kind;
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
 pub fn files() -> Vec<(&'static str, String)> {
-    vec![("settings.md", settings_page()), ("commands.md", commands_page()), ("howdah.schema.json", schema())]
+    vec![
+        ("settings.md", settings_page()),
+        ("commands.md", commands_page()),
+        ("howdah.toml", example_file()),
+        ("howdah.schema.json", schema()),
+    ]
 }
 
 /// `docs/reference/settings.md`.
@@ -91,10 +96,69 @@ pub fn commands_page() -> String {
          anew. -->\n",
     );
     for (name, help) in crate::cli::help_texts() {
+        if name == "check" {
+            page.push_str(
+                "\n## `howdah check`\n\nTakes what `howdah serve` takes; prints the settings that it would use, each with its \
+                 origin, as a `howdah.toml` that says the same. If something is wrong, it prints every error and exits with \
+                 status 1.\n",
+            );
+            continue;
+        }
         let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         let _ = write!(page, "\n## `howdah {name}`\n\n```text\n{}\n```\n", lines.trim());
     }
     page
+}
+
+/// `docs/reference/howdah.toml`: every setting as a comment, with its default or, where that is computed, an example.
+#[must_use]
+pub fn example_file() -> String {
+    let mut page = String::from(
+        "# Every setting of howdah.toml, switched off by `#` before its key. Without `#` each line says what holds anyway,\n\
+         # except where an example is marked as such. Generated from the table of settings; run `make docs` to write it anew.\n",
+    );
+    page.push_str("\n# ---- The server as a whole\n");
+    comments(&mut page, Settings::ROWS);
+    page.push_str("\n# ---- The default pool of workers\n");
+    comments(&mut page, PoolSettings::ROWS);
+    for (name, list) in SECTIONS {
+        let _ = writeln!(page, "\n[{name}]");
+        comments(&mut page, list);
+    }
+    page.push_str(
+        "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
+         #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there; the first match wins\n\
+         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n",
+    );
+    page
+}
+
+fn comments(page: &mut String, rows: &[Row]) {
+    for row in rows {
+        page.push('\n');
+        for paragraph in row.text().split("\n\n") {
+            wrap(page, paragraph);
+        }
+        if row.computed {
+            wrap(page, &format!("Default: {}. Example:", row.default));
+        }
+        let value = if row.computed { row.example } else { row.default };
+        let _ = writeln!(page, "#{} = {value}", row.key);
+    }
+}
+
+/// Appends a paragraph as comments of at most a hundred characters.
+fn wrap(page: &mut String, paragraph: &str) {
+    let mut line = String::from("#");
+    for word in paragraph.split(' ') {
+        if line.len() + 1 + word.len() > 100 {
+            let _ = writeln!(page, "{line}");
+            line.truncate(1);
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(page, "{line}");
 }
 
 /// `docs/reference/howdah.schema.json`.

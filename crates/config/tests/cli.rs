@@ -1,4 +1,5 @@
 //! Command lines, and the help that is made from the table of settings.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use howdah_config::{Cli, Command, ServeFlags};
 

@@ -1,4 +1,5 @@
 //! Settings from `howdah.toml`, environment and flags together: values, origins, and every error at once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

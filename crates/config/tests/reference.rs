@@ -1,4 +1,5 @@
 //! The committed reference says what the table of settings says, and its examples work.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
 
@@ -51,6 +52,34 @@ fn examples_and_defaults_are_valid() {
         assert!(row.example != row.default, "{}: the example is the default", row.name());
         assert!(!row.text().is_empty() && row.text().ends_with('.'), "{}: {}", row.name(), row.text());
     }
+}
+
+#[test]
+fn the_example_file_says_the_defaults() {
+    let dir = tempfile::tempdir().unwrap();
+    let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
+    let defaults = load_in(&ServeFlags::default(), &around).unwrap().settings;
+    let text = reference::example_file();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut switched_on = 0;
+    for at in 0..lines.len() {
+        let is_setting = lines[at].starts_with('#') && !lines[at].starts_with("# ");
+        let is_example = at > 0 && lines[at - 1].ends_with("Example:");
+        if is_setting && !is_example {
+            lines[at].remove(0);
+            switched_on += 1;
+        }
+    }
+    std::fs::write(dir.path().join("howdah.toml"), lines.join("\n")).unwrap();
+    let loaded = load_in(&ServeFlags::default(), &around).unwrap();
+    let api = loaded.settings.pool("api").unwrap();
+    assert_eq!((api.workers.max, api.php.ini["memory_limit"].as_str()), (2, "64M"));
+    assert_eq!(loaded.settings.routes[0].pool, "api");
+    assert_eq!(
+        Settings { pools: loaded.settings.pools[..1].to_vec(), routes: Vec::new(), ..loaded.settings },
+        defaults
+    );
+    assert!(switched_on > all_rows().count() - 10, "{switched_on}");
 }
 
 #[test]
