@@ -113,7 +113,8 @@ fn bind(addr: &ListenAddr) -> Result<Socket> {
     }
 }
 
-async fn accept(socket: Socket, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+async fn accept(socket: Socket, state: Arc<State>, ended: watch::Receiver<bool>) {
+    let mut stopped = ended.clone();
     loop {
         tokio::select! {
             accepted = accept_one(&socket) => match accepted {
@@ -123,9 +124,14 @@ async fn accept(socket: Socket, state: Arc<State>, mut ended: watch::Receiver<bo
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             },
-            _ = ended.wait_for(|ended| *ended) => return,
+            () = told_to_end(&mut stopped) => return,
         }
     }
+}
+
+/// Waits for the end without keeping the channel's read guard over an await.
+async fn told_to_end(ended: &mut watch::Receiver<bool>) {
+    let _ = ended.wait_for(|ended| *ended).await;
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -148,7 +154,7 @@ async fn answer_connection(stream: Box<dyn Stream>, state: Arc<State>, mut ended
     // A client of the admin endpoint that goes away needs no log line.
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = ended.wait_for(|ended| *ended) => connection.as_mut().graceful_shutdown(),
+        () = told_to_end(&mut ended) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

@@ -1,0 +1,107 @@
+//! Shows `GET /status` to people.
+
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The status as text. Unknown or missing fields are shown as `-`, so that a newer server can be asked too.
+pub(crate) fn render(status: &Value) -> String {
+    let mut out = String::new();
+    let text = |value: &Value| match value {
+        Value::String(s) => s.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    };
+    let _ = writeln!(
+        out,
+        "howdah {}, process {}, up {}",
+        text(&status["version"]),
+        text(&status["pid"]),
+        duration(status["uptime_s"].as_u64().unwrap_or(0)),
+    );
+    for pool in status["pools"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            out,
+            "\npool {} ({} mode, PHP {}, generation {})",
+            text(&pool["name"]),
+            text(&pool["mode"]),
+            text(&pool["php_version"]),
+            text(&pool["generation"]),
+        );
+        if let Some(why) = pool["down"].as_str().or_else(|| pool["last_error"].as_str()) {
+            let _ = writeln!(out, "  PHP DOES NOT START: {why}");
+        }
+        let _ = writeln!(
+            out,
+            "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",
+            text(&pool["calls"]),
+            mean(pool),
+            text(&pool["queued"]),
+            text(&pool["queue_limit"]),
+            text(&pool["oldest_wait_ms"]),
+            text(&pool["replays"]),
+            text(&pool["restarts"]),
+            text(&pool["reloads"]),
+        );
+        for (label, count) in pool["faults"].as_object().into_iter().flatten() {
+            let _ = writeln!(out, "  failed: {label} {count}");
+        }
+        for worker in pool["workers"].as_array().into_iter().flatten() {
+            let state = if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) };
+            let _ = write!(
+                out,
+                "  worker {:>3}  pid {:>7}  {state:<9} calls {:>8}  age {}",
+                text(&worker["worker"]),
+                text(&worker["pid"]),
+                text(&worker["calls"]),
+                duration(worker["age_s"].as_u64().unwrap_or(0)),
+            );
+            if let Some(label) = worker["label"].as_str() {
+                let _ = write!(out, "  {} ms  {label}", text(&worker["running_ms"]));
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn mean(pool: &Value) -> String {
+    match (pool["php_us"].as_u64(), pool["calls"].as_u64()) {
+        (Some(us), Some(calls)) if calls > 0 => format!("{:.2} ms", us as f64 / calls as f64 / 1000.0),
+        _ => "-".to_owned(),
+    }
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86400, seconds / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pool_that_does_not_start_says_so() {
+        let status = json!({"version": "1", "pid": 7, "uptime_s": 61, "pools": [
+            {"name": "default", "mode": "classic", "down": "PHP did not start: no such extension", "calls": 0, "php_us": 0},
+        ]});
+        let text = render(&status);
+        assert!(text.contains("process 7, up 1 min"), "{text}");
+        assert!(text.contains("PHP DOES NOT START: PHP did not start: no such extension"), "{text}");
+    }
+
+    #[test]
+    fn a_busy_worker_shows_its_request() {
+        let status = json!({"pools": [{"name": "p", "calls": 4, "php_us": 8000, "workers": [
+            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "calls": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
+        ]}]});
+        let text = render(&status);
+        assert!(text.contains("mean 2.00 ms in PHP"), "{text}");
+        assert!(text.contains("busy") && text.contains("12 ms  GET /slow"), "{text}");
+    }
+}
