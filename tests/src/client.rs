@@ -304,6 +304,14 @@ impl Conn {
         response
     }
 
+    /// The next byte as it came over the wire, outside of any answer.
+    pub fn raw_byte(&mut self) -> Option<u8> {
+        if self.buffer.is_empty() && self.fill().unwrap_or_else(|e| panic!("waiting for a byte: {e}")) == 0 {
+            return None;
+        }
+        Some(self.buffer.remove(0))
+    }
+
     /// True once the server has closed the connection with nothing more to read; waits for it.
     pub fn closed_by_server(&mut self) -> bool {
         assert!(self.buffer.is_empty(), "unread bytes: {:?}", self.buffer.escape_ascii().to_string());

@@ -94,7 +94,7 @@ impl Howdah {
         option("--php", php_program().display().to_string());
         option("-d", format!("session.save_path={}", place.sessions.display()));
         for (key, value) in &setup.ini {
-            option("-d", format!("{key}={value}"));
+            option("-d", format!("{key}={}", place.fill_in(value)));
         }
         arguments.extend(setup.args.iter().map(OsString::from));
         let output = File::create(&log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
@@ -183,7 +183,12 @@ impl Howdah {
     }
 
     /// Takes the state that the end is compared with: once nothing moves any more.
-    pub(crate) fn remember_descriptors(&mut self) {
+    pub(crate) fn remember_descriptors(&mut self, workers: usize) {
+        if !self.expect_boot_failure {
+            // The server, its zygote and the workers.
+            let complete = eventually(Duration::from_secs(20), || self.processes().len() >= workers + 2);
+            assert!(complete, "only {:?} of {workers} workers and their zygote run", self.processes().len());
+        }
         let mut last = descriptors(self.pid());
         let mut calm = 0;
         let _ = eventually(Duration::from_secs(5), || {

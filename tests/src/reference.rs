@@ -105,7 +105,7 @@ impl Reference {
         }
         fpm.arg("-d").arg(format!("session.save_path={}", place.sessions.display()));
         for (key, value) in &setup.ini {
-            fpm.arg("-d").arg(format!("{key}={value}"));
+            fpm.arg("-d").arg(format!("{key}={}", place.fill_in(value)));
         }
         let fpm = spawn(&mut fpm, place, &logs[2]);
         let mut nginx = Command::new("setpriv");

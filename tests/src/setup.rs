@@ -59,6 +59,18 @@ impl Setup {
         self.file(path, content)
     }
 
+    /// Puts copies of a script of `tests/www` at other paths.
+    #[must_use]
+    pub fn copies(mut self, source: &str, paths: &[&str]) -> Self {
+        for path in paths {
+            self = self.www(source);
+            if let Some(last) = self.files.last_mut() {
+                (*path).clone_into(&mut last.0);
+            }
+        }
+        self
+    }
+
     /// The number of PHP processes (default 2).
     #[must_use]
     pub fn workers(mut self, n: usize) -> Self {
@@ -66,7 +78,7 @@ impl Setup {
         self
     }
 
-    /// Sets a PHP setting, as `-d key=value` does.
+    /// Sets a PHP setting, as `-d key=value` does. `@ROOT@` stands for the document root, `@TOP@` for the site's directory.
     #[must_use]
     pub fn ini(mut self, key: &str, value: &str) -> Self {
         self.ini.push((key.to_owned(), value.to_owned()));

@@ -39,6 +39,13 @@ pub struct Place {
     pub sessions: PathBuf,
 }
 
+impl Place {
+    /// Replaces `@ROOT@` and `@TOP@` in a setting's value.
+    pub(crate) fn fill_in(&self, value: &str) -> String {
+        value.replace("@ROOT@", &self.root.display().to_string()).replace("@TOP@", &self.top.display().to_string())
+    }
+}
+
 #[derive(Debug)]
 enum Server {
     Howdah(Howdah),
@@ -112,28 +119,32 @@ impl Site {
             Kind::Reference => Server::Reference(Reference::start(&place, setup, port)),
         };
         let mut site = Self { kind, target, server, place, _directory: directory };
-        if !site.wait_until_ready() {
+        if !site.wait_until_ready(setup.expect_boot_failure) {
             let log = site.log();
             site.abandon();
             panic!("the server did not get ready; its log:\n{log}");
         }
         if let Server::Howdah(howdah) = &mut site.server {
-            howdah.remember_descriptors();
+            howdah.remember_descriptors(setup.workers);
         }
         site
     }
 
-    fn wait_until_ready(&mut self) -> bool {
+    /// Asks until PHP answers, or, when PHP is expected not to start, until the server does.
+    fn wait_until_ready(&mut self, static_only: bool) -> bool {
         let target = self.target.clone();
+        let path = if static_only { "/ready.txt" } else { "/gate.php" };
         let mut ended = false;
         let answered = eventually(Duration::from_secs(30), || {
             ended = match &mut self.server {
                 Server::Howdah(howdah) => howdah.has_ended(),
                 Server::Reference(reference) => reference.has_ended(),
             };
-            ended || Conn::try_open(&target).is_ok_and(|mut c| {
-                c.try_send(&Request::get("/ready.txt").close().bytes()).is_ok() && c.try_response("GET").is_some()
-            })
+            ended
+                || Conn::try_open(&target).is_ok_and(|mut conn| {
+                    conn.try_send(&Request::get(path).close().bytes()).is_ok()
+                        && conn.try_response("GET").is_some_and(|response| response.status == 200)
+                })
         });
         answered && !ended
     }
@@ -231,7 +242,7 @@ impl Site {
         self.get(target).expect(200).text()
     }
 
-    /// A gate that scripts can wait at.
+    /// A gate that scripts can wait at. Each wait of a script needs a name of its own.
     #[must_use]
     pub fn gate(&self, name: &str) -> Gate {
         Gate::new(&self.place.top.join("gates"), name)

@@ -1,11 +1,17 @@
 //! Black-box scenarios, grouped by what they look at. One binary, so that linking happens once.
 
-use howdah_tests::{Request, scenario};
-
-scenario!(
-    hello,
-    |s| s.php("a.php", "echo 'hi ', $_GET['x'];"),
-    |site| {
-        assert_eq!(site.get_ok("/a.php?x=1"), "hi 1");
-    },
-);
+mod compression;
+mod crash;
+mod input;
+mod lifecycle;
+mod listeners;
+mod load;
+mod output;
+mod php_settings;
+mod php_source;
+mod protocol;
+mod script_life;
+mod server_variables;
+mod sessions;
+mod slow_clients;
+mod static_files;

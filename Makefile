@@ -1,0 +1,52 @@
+# The one door to the project. `make help` lists what is behind it.
+#
+# Works on Debian 12 and 13 with cargo, gcc and git. `setup` installs the packages that a goal needs and are missing; it says
+# which, and asks for root (sudo) only if there is something to install.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-apps lint format bench fuzz clean
+
+CARGO ?= cargo
+TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+LISTEN ?= 127.0.0.1:8080
+# Evaluated when used, after `setup` has installed it.
+PHP_CONFIG ?= $(shell scripts/php-version.sh config)
+export PHP_CONFIG
+
+help: ## List the goals
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
+	$(TARGET_DIR)/release/howdah serve examples/hello --listen $(LISTEN)
+
+setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
+
+setup-build setup-test setup-lint setup-bench setup-apps: setup-%:
+	@scripts/setup.sh $*
+
+build: setup-build ## Build howdah and howdah-php (release), side by side
+	$(CARGO) build --release --locked -p howdah -p howdah-php
+
+test: setup-test build unit-test ## Build and run all tests
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests
+
+unit-test: setup-build
+	$(CARGO) test --locked --workspace --exclude howdah-tests
+
+test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test apps -- --ignored
+
+lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
+	@scripts/lint.sh
+
+format: setup-lint ## Format Rust and C
+	$(CARGO) fmt --all
+	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h
+
+bench: setup-bench build ## Howdah, nginx with PHP-FPM and Apache with mod_php, measured in turn
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random
+
+clean: ## Remove what was built
+	$(CARGO) clean

@@ -1,0 +1,24 @@
+#!/bin/bash
+# All linters, warnings as errors. Runs every one of them, then fails if one did.
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit 1
+failed=()
+
+check() {
+    local name=$1
+    shift
+    printf 'lint: %s\n' "$name"
+    "$@" || failed+=("$name")
+}
+
+check rustfmt cargo fmt --all --check
+check clippy cargo clippy --locked --workspace --all-targets -- -D warnings
+check clang-format clang-format --dry-run -Werror crates/php-host/shim/*.c crates/php-host/shim/*.h
+check documentation env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
+
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'lint: failed: %s\n' "${failed[*]}"
+    exit 1
+fi
+echo 'lint: all good'

@@ -1,0 +1,109 @@
+#!/bin/bash
+# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|lint|bench|apps`.
+# Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
+set -euo pipefail
+
+goal=${1:?which goal: build, test, lint, bench or apps}
+here=$(dirname "$0")
+minimum_rust=1.88
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        fail "this needs root, and there is no sudo: run it as root: $*"
+    fi
+}
+
+check_rust() {
+    command -v cargo >/dev/null 2>&1 || fail "cargo is missing: install Rust $minimum_rust or later from https://rustup.rs"
+    local version
+    version=$(rustc --version | cut -d' ' -f2)
+    if [ "$(printf '%s\n%s\n' "$minimum_rust" "${version%%-*}" | sort -V | head -n1)" != "$minimum_rust" ]; then
+        fail "Rust $minimum_rust or later is needed, this is $version: run 'rustup update', or install it from https://rustup.rs"
+    fi
+}
+
+check_rust_tools() {
+    cargo fmt --version >/dev/null 2>&1 || fail "rustfmt is missing: run 'rustup component add rustfmt'"
+    cargo clippy --version >/dev/null 2>&1 || fail "clippy is missing: run 'rustup component add clippy'"
+}
+
+# The packages of a goal, for the PHP version in $php.
+packages() {
+    local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
+    local tested="php$php-fpm php$php-curl php$php-mbstring php$php-xml nginx-light curl procps util-linux"
+    case $goal in
+        build) echo "$base" ;;
+        test) echo "$base $tested" ;;
+        lint) echo "$base clang-format" ;;
+        bench) echo "$base $tested wrk apache2 libapache2-mod-php$php php$php-mysql php$php-redis mariadb-server redis-server" ;;
+        apps) echo "$base $tested php$php-mysql php$php-gd php$php-intl mariadb-server" ;;
+        *) fail "unknown goal: $goal" ;;
+    esac
+}
+
+is_installed() {
+    # A package counts if it is installed itself or another one provides it (nginx provides what nginx-light does).
+    case $1 in
+        nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
+        *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
+    esac
+}
+
+missing() {
+    local package
+    for package in $(packages); do
+        is_installed "$package" || echo "$package"
+    done
+}
+
+# Debian starts the services of packages when they are installed; for the tests they are only programs. A policy file
+# says no for the time of the installation, unless the machine has one of its own.
+install() {
+    local policy=/usr/sbin/policy-rc.d own_policy=no
+    if [ ! -e $policy ]; then
+        own_policy=yes
+        as_root sh -c "printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy"
+    fi
+    local status=0
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" || status=$?
+    if [ $own_policy = yes ]; then
+        as_root rm -f $policy
+    fi
+    return $status
+}
+
+[ -r /etc/debian_version ] && command -v apt-get >/dev/null 2>&1 || fail "this sets up Debian 12 and 13; elsewhere, install the packages in $0 yourself"
+if [ "$goal" = build ] || [ "$goal" = lint ]; then check_rust; fi
+if [ "$goal" = lint ]; then check_rust_tools; fi
+
+updated=no
+if ! php=$("$here/php-version.sh" 2>/dev/null); then
+    say "updating apt's package lists"
+    as_root apt-get update -qq
+    updated=yes
+    php=$("$here/php-version.sh")
+fi
+# From PHP 8.5 on OPcache is a part of PHP itself.
+opcache=php$php-opcache
+case $php in 8.5 | 9.*) opcache= ;; esac
+
+read -r -a wanted <<<"$(missing | tr '\n' ' ')"
+if [ ${#wanted[@]} -gt 0 ]; then
+    if [ "$updated" = no ] && ! apt-cache show "${wanted[@]}" >/dev/null 2>&1; then
+        say "updating apt's package lists"
+        as_root apt-get update -qq
+    fi
+    say "installing for '$goal': ${wanted[*]}"
+    if ! install "${wanted[@]}"; then
+        say "installation failed; trying once more with fresh package lists"
+        as_root apt-get update -qq
+        install "${wanted[@]}"
+    fi
+fi

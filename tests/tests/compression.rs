@@ -1,0 +1,169 @@
+//! Compression on the way out: negotiated, reversible, never twice, and honest in its headers.
+
+use howdah_tests::{Request, Response, Site, scenario};
+
+fn ask(site: &Site, target: &str, accept: &str) -> Response {
+    site.send(&Request::get(target).header("Accept-Encoding", accept))
+}
+
+const PAGE: &str = "header('ETag: \"v1\"'); header('Content-Type: text/html'); for ($i = 0; $i < 2000; $i++) { echo \"<p>line $i of a page</p>\\n\"; }";
+
+fn page() -> Vec<u8> {
+    (0..2000).flat_map(|i| format!("<p>line {i} of a page</p>\n").into_bytes()).collect()
+}
+
+scenario!(
+    every_coding_round_trips,
+    howdah_only = "Debian's nginx compresses nothing but text/html, with gzip alone",
+    |s| s.php("p.php", PAGE).file("p.html", page()),
+    |site| {
+        for target in ["/p.php", "/p.html"] {
+            for coding in ["gzip", "br", "zstd"] {
+                let response = ask(site, target, coding).expect(200);
+                assert_eq!(response.header("content-encoding"), Some(coding), "{target}");
+                assert!(response.varies_on("accept-encoding"), "{target}");
+                assert!(response.body.len() < 20_000, "{target} {coding}: {}", response.body.len());
+                assert!(response.decoded() == page(), "{target} {coding}");
+                if let Some(etag) = response.header("etag") {
+                    assert!(etag.starts_with("W/"), "{target}: {etag} must be weak");
+                }
+                if let Some(length) = response.header("content-length") {
+                    assert_eq!(length, response.body.len().to_string());
+                }
+            }
+            let plain = site.get(target).expect(200);
+            assert_eq!((plain.header("content-encoding"), plain.body == page()), (None, true), "{target}");
+            assert!(plain.varies_on("accept-encoding"), "{target}");
+        }
+    },
+);
+
+scenario!(
+    quality_values_decide,
+    howdah_only = "Debian's nginx knows gzip only",
+    |s| s.php("p.php", PAGE),
+    |site| {
+        for (accept, expected) in [
+            ("gzip;q=1, br;q=0.5", Some("gzip")), ("gzip;q=0.2, br;q=0.5", Some("br")), ("gzip;q=0", None), ("identity", None), ("", None),
+            ("*", Some("any")), ("gzip;q=0, *", Some("not gzip")), ("GZIP", Some("gzip")), ("gzip ; q=0.5", Some("gzip")), ("deflate", None),
+            ("br;q=0, zstd;q=0, gzip;q=0.001", Some("gzip")), ("*;q=0", None),
+        ] {
+            let response = ask(site, "/p.php", accept);
+            let got = response.header("content-encoding");
+            match expected {
+                Some("any") => assert!(got.is_some(), "{accept:?}"),
+                Some("not gzip") => assert!(got.is_some() && got != Some("gzip"), "{accept:?}: {got:?}"),
+                other => assert_eq!(got, other, "{accept:?}"),
+            }
+            assert!(response.decoded() == page(), "{accept:?}");
+        }
+    },
+);
+
+scenario!(
+    some_answers_are_left_alone,
+    howdah_only = "Debian's nginx compresses text/html alone",
+    |s| s.php("small.php", "echo 'small';").php("png.php", "header('Content-Type: image/png'); echo str_repeat('x', 50000);")
+        .php("own.php", "header('Content-Encoding: gzip'); echo gzencode(str_repeat('y', 50000));")
+        .php("notransform.php", "header('Cache-Control: no-transform'); echo str_repeat('z', 50000);")
+        .php("zlib.php", "ini_set('zlib.output_compression', '1'); echo str_repeat('w', 50000);")
+        .php("range.php", "http_response_code(206); header('Content-Range: bytes 0-49999/100000'); header('Content-Type: text/html'); echo str_repeat('r', 50000);"),
+    |site| {
+        for target in ["/small.php", "/png.php", "/notransform.php", "/range.php"] {
+            assert_eq!(ask(site, target, "gzip, br, zstd").header("content-encoding"), None, "{target}");
+        }
+        for (target, letter) in [("/own.php", b'y'), ("/zlib.php", b'w')] {
+            let response = ask(site, target, "gzip").expect(200);
+            assert_eq!(response.all("content-encoding"), ["gzip"], "{target}");
+            assert!(response.decoded() == vec![letter; 50000], "{target}: never twice");
+        }
+    },
+);
+
+scenario!(
+    random_bytes_are_not_compressed,
+    howdah_only = "Debian's nginx compresses whatever is text/html",
+    |s| s.php("r.php", "header('Content-Type: text/html'); echo random_bytes(100000);"),
+    |site| {
+        let response = ask(site, "/r.php", "gzip, br, zstd").expect(200);
+        assert_eq!((response.header("content-encoding"), response.body.len()), (None, 100_000));
+    },
+);
+
+scenario!(
+    head_says_what_get_says,
+    howdah_only = "Debian's nginx configuration differs",
+    |s| s.php("p.php", PAGE).file("p.html", page()),
+    |site| {
+        for target in ["/p.php", "/p.html"] {
+            let get = ask(site, target, "gzip").expect(200);
+            let head = site.send(&Request::new("HEAD", target).header("Accept-Encoding", "gzip")).expect(200);
+            assert_eq!(head.body, b"");
+            assert_eq!(head.header("etag"), get.header("etag"), "{target}");
+            assert_eq!(head.header("content-type"), get.header("content-type"), "{target}");
+            assert_eq!(head.varies_on("accept-encoding"), get.varies_on("accept-encoding"), "{target}");
+            if let Some(length) = head.header("content-length") {
+                let same_coding = head.header("content-encoding") == get.header("content-encoding");
+                assert!(same_coding && length == get.body.len().to_string(), "{target}: {head:?}");
+            }
+        }
+    },
+);
+
+scenario!(
+    a_304_has_no_coding_and_keeps_its_validator,
+    howdah_only = "Debian's nginx configuration differs",
+    |s| s.file("p.html", page()),
+    |site| {
+        let first = ask(site, "/p.html", "gzip").expect(200);
+        let etag = first.header("etag").expect("ETag").to_owned();
+        let again = site.send(&Request::get("/p.html").header("Accept-Encoding", "gzip").header("If-None-Match", &etag));
+        assert_eq!((again.status, again.body.len()), (304, 0));
+        assert!(again.varies_on("accept-encoding"));
+    },
+);
+
+scenario!(
+    a_flushed_part_can_be_decoded_at_once,
+    howdah_only = "nginx's gzip buffers",
+    |s| s.ini("output_buffering", "0").php("f.php", "require 'gate.php'; header('Content-Type: text/html'); echo str_repeat('first ', 1000); flush(); gate('g'); echo str_repeat('second ', 1000);"),
+    |site| {
+        use std::io::Read;
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/f.php").header("Accept-Encoding", "gzip").close().bytes());
+        let head = conn.head("GET");
+        assert_eq!(head.header("content-encoding"), Some("gzip"));
+        let mut compressed = Vec::new();
+        let mut plain: Vec<u8> = Vec::new();
+        while plain.len() < 6000 {
+            compressed.extend(conn.read_some().expect("more of the first part"));
+            plain.clear();
+            // The stream is not complete yet, so the reader ends with an error after what can be decoded.
+            let mut decoder = flate2::read::GzDecoder::new(&compressed[..]);
+            let mut byte = [0u8; 512];
+            while let Ok(n @ 1..) = decoder.read(&mut byte) {
+                plain.extend(&byte[..n]);
+            }
+        }
+        assert!(plain == b"first ".repeat(1000));
+        gate.release();
+        compressed.extend(conn.read_rest());
+        let whole = Response { headers: vec![("content-encoding".into(), "gzip".into())], body: compressed, ..Response::default() };
+        assert!(whole.decoded() == [b"first ".repeat(1000), b"second ".repeat(1000)].concat());
+    },
+);
+
+scenario!(
+    repeated_bodies_stay_right_when_they_change_slightly,
+    howdah_only = "Howdah keeps compressed bodies for reuse",
+    |s| s.php("c.php", "header('Content-Type: text/html'); echo str_repeat('a', 30000), $_GET['x'], str_repeat('b', 30000);"),
+    |site| {
+        for round in 0..40 {
+            let x = round % 5;
+            let body = ask(site, &format!("/c.php?x={x}"), "gzip").expect(200).decoded();
+            assert_eq!(body.len(), 60_001);
+            assert_eq!(body[30_000], b'0' + x);
+        }
+    },
+);

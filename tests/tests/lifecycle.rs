@@ -1,0 +1,258 @@
+//! Start, stop, reload, and the ends that nobody asked for.
+
+use howdah_tests::process::{alive, children, eventually};
+use howdah_tests::site::replace_file;
+use howdah_tests::{Conn, Request, Setup, scenario};
+use rustix::process::Signal;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+fn output_text(output: &std::process::Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+scenario!(
+    sigterm_finishes_what_runs,
+    howdah_only = "the end of howdah is judged",
+    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        site.howdah().signal(Signal::TERM);
+        let target = site.target().clone();
+        assert!(eventually(Duration::from_secs(10), || Conn::try_open(&target).is_err()), "it still accepts");
+        held.release();
+        assert_eq!(conn.response("GET").expect(200).text(), "finished");
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+    },
+);
+
+scenario!(
+    sigint_ends_an_idle_server_at_once,
+    howdah_only = "the end of howdah is judged",
+    |s| s,
+    |site| {
+        let idle = site.conn();
+        site.howdah().signal(Signal::INT);
+        let begun = std::time::Instant::now();
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+        assert!(begun.elapsed() < Duration::from_secs(5), "an idle connection must not hold up the end");
+        drop(idle);
+    },
+);
+
+scenario!(
+    a_second_sigterm_exits_now,
+    howdah_only = "the end of howdah is judged",
+    |s| s.workers(1).expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        site.howdah().signal(Signal::TERM);
+        let target = site.target().clone();
+        assert!(eventually(Duration::from_secs(10), || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(!site.howdah_mut().ended(), "a request still runs");
+        site.howdah().signal(Signal::TERM);
+        let begun = std::time::Instant::now();
+        let _ = site.howdah_mut().wait();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        drop(held);
+    },
+);
+
+scenario!(
+    the_grace_time_has_an_end,
+    howdah_only = "the end of howdah is judged",
+    |s| s.workers(1).setting("grace", "\"500ms\"").expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        site.howdah().signal(Signal::TERM);
+        let _ = site.howdah_mut().wait();
+        drop(held);
+    },
+);
+
+scenario!(
+    sigkill_of_howdah_leaves_no_process,
+    howdah_only = "the end of howdah is judged",
+    |s| s.workers(3).expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'x';").php("spin.php", "require 'gate.php'; set_time_limit(0); mark('spins'); while (true) { }"),
+    |site| {
+        let gate = site.gate("g");
+        let mut blocked = site.conn();
+        blocked.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        let mut spinning = site.conn();
+        spinning.send(Request::get("/spin.php").bytes());
+        site.wait_for_mark("spins", 1);
+        let processes = site.howdah().processes();
+        assert!(processes.len() >= 5, "server, zygote and three workers: {processes:?}");
+        site.howdah().signal(Signal::KILL);
+        let _ = site.howdah_mut().wait();
+        let gone = eventually(Duration::from_secs(10), || !processes.iter().any(|p| alive(*p)));
+        assert!(gone, "left: {:?}", processes.iter().filter(|p| alive(**p)).collect::<Vec<_>>());
+        drop(held);
+    },
+);
+
+scenario!(
+    reload_loses_no_request,
+    howdah_only = "reload is Howdah's command",
+    |s| s.workers(2).php("v.php", "require 'gate.php'; usleep(500); echo getmypid();"),
+    |site| {
+        let before = site.get_ok("/v.php");
+        let stop = AtomicBool::new(false);
+        let served = AtomicU64::new(0);
+        let site = &*site;
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..4)
+                .map(|i| {
+                    let (stop, served) = (&stop, &served);
+                    scope.spawn(move || {
+                        let mut conn = site.conn();
+                        while !stop.load(Ordering::Relaxed) {
+                            if i % 2 == 0 {
+                                conn = site.conn();
+                            }
+                            let request = if i < 2 { Request::get("/v.php") } else { Request::form("/v.php", "a=1") };
+                            assert_eq!(conn.exchange(&request).status, 200);
+                            served.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            let reloads: Vec<_> = (0..5).map(|_| site.howdah().command(&["reload"])).collect();
+            stop.store(true, Ordering::Relaxed);
+            for client in clients {
+                client.join().unwrap();
+            }
+            for reload in reloads {
+                assert!(reload.status.success(), "{}", output_text(&reload));
+            }
+        });
+        assert!(served.load(Ordering::Relaxed) > 20);
+        let renewed = eventually(Duration::from_secs(10), || site.get_ok("/v.php") != before);
+        assert!(renewed, "the workers are new");
+    },
+);
+
+scenario!(
+    status_tells_about_pools_and_workers,
+    howdah_only = "status is Howdah's command",
+    |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g');"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php?seen-in-status").bytes());
+        let held = gate.wait();
+        let status = site.howdah().command(&["status"]);
+        let text = output_text(&status);
+        assert!(status.status.success(), "{text}");
+        assert!(text.contains("default"), "{text}");
+        assert!(text.contains("/hold.php?seen-in-status"), "{text}");
+        held.release();
+        conn.response("GET");
+    },
+);
+
+scenario!(
+    stop_ends_the_server,
+    howdah_only = "stop is Howdah's command",
+    |s| s,
+    |site| {
+        let stop = site.howdah().command(&["stop"]);
+        assert!(stop.status.success(), "{}", output_text(&stop));
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+        let status = site.howdah().command(&["status"]);
+        assert!(!status.status.success(), "nobody answers any more");
+    },
+);
+
+const BROKEN: &str = "<?php this does not parse";
+const GOOD: &str = "<?php function from_preload() { return 'preloaded'; }";
+const ASK: &str = "echo function_exists('from_preload') ? from_preload() : 'not preloaded', ' ', getmypid();";
+
+fn preloading(setup: Setup, preload: &str) -> Setup {
+    setup.ini("opcache.preload", "@ROOT@/preload.php").ini("opcache.preload_user", &own_name()).file("preload.php", preload).php("a.php", ASK)
+}
+
+/// The name of the user that runs the tests: PHP wants to be told whom preloading may run as.
+fn own_name() -> String {
+    let output = std::process::Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+scenario!(
+    a_php_that_cannot_boot_is_shown_in_log_and_status,
+    howdah_only = "PHP-FPM refuses to start",
+    |s| preloading(s, BROKEN).expect_boot_failure().expect_log("PHP did not start").expect_log("preload.php").expect_log("pool_down"),
+    |site| {
+        assert_eq!(site.get_ok("/ready.txt"), "ready\n", "static files are served");
+        let _ = site.wait_for_log(&["ERROR", "preload.php"]);
+        let answer = site.get("/a.php");
+        assert_eq!(answer.status, 503);
+        assert!(answer.header("retry-after").is_some() && !answer.text().contains("preload.php"), "{}", answer.text());
+        let text = output_text(&site.howdah().command(&["status"]));
+        assert!(text.contains("preload.php"), "{text}");
+    },
+);
+
+scenario!(
+    a_pool_that_is_repaired_serves_again,
+    howdah_only = "PHP-FPM refuses to start",
+    |s| preloading(s, BROKEN).expect_boot_failure().expect_log("PHP did not start").expect_log("preload.php").expect_log("pool_down"),
+    |site| {
+        let _ = site.wait_for_log(&["ERROR", "preload.php"]);
+        assert_eq!(site.get("/a.php").status, 503);
+        replace_file(&site.file("preload.php"), GOOD);
+        let back = eventually(Duration::from_secs(15), || site.get("/a.php").text().starts_with("preloaded "));
+        assert!(back, "{}", site.log());
+    },
+);
+
+scenario!(
+    a_failed_reload_keeps_the_old_workers,
+    howdah_only = "reload is Howdah's command",
+    |s| preloading(s, GOOD).workers(1).expect_log("reload failed").expect_log("preload.php"),
+    |site| {
+        let before = site.get_ok("/a.php");
+        assert!(before.starts_with("preloaded "), "{before}");
+        replace_file(&site.file("preload.php"), BROKEN);
+        let reload = site.howdah().command(&["reload"]);
+        assert!(!reload.status.success(), "{}", output_text(&reload));
+        assert_eq!(site.get_ok("/a.php"), before, "the old worker still serves");
+        replace_file(&site.file("preload.php"), GOOD);
+        let reload = site.howdah().command(&["reload"]);
+        assert!(reload.status.success(), "{}", output_text(&reload));
+        assert!(eventually(Duration::from_secs(10), || site.get_ok("/a.php") != before), "a new worker serves");
+    },
+);
+
+scenario!(
+    preloaded_functions_are_everywhere,
+    |s| preloading(s, GOOD),
+    |site| {
+        for _ in 0..5 {
+            let text = site.get_ok("/a.php");
+            assert!(text.starts_with("preloaded "), "{text}");
+        }
+    },
+);
+
+scenario!(
+    no_worker_outlives_its_request_tree,
+    |s| s.workers(2).php("child.php", "$p = proc_open(['sleep', '60'], [], $pipes); echo proc_get_status($p)['pid']; proc_terminate($p); proc_close($p);"),
+    |site| {
+        let pid: u32 = site.get_ok("/child.php").parse().unwrap();
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        if !site.is_reference() {
+            assert!(!children(site.howdah().pid()).is_empty());
+        }
+    },
+);

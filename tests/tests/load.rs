@@ -1,0 +1,76 @@
+//! Many requests at once: each gets its own answer.
+
+use howdah_tests::{Part, Request, multipart, scenario};
+
+scenario!(
+    a_hundred_at_once_get_their_own_answers,
+    |s| s.workers(4).php("m.php", "usleep(random_int(0, 2000)); header('X-Mark: ' . $_GET['m']); setcookie('mark', $_GET['m']); echo $_GET['m'], ' ', $_POST['m'] ?? '', ' ', $_COOKIE['m'] ?? '', ' ', str_repeat($_GET['m'], 3000);"),
+    |site| {
+        let site = &*site;
+        std::thread::scope(|scope| {
+            for thread in 0..100 {
+                scope.spawn(move || {
+                    let mut conn = site.conn();
+                    for n in 0..5 {
+                        let m = format!("{thread}.{n}");
+                        let target = format!("/m.php?m={m}");
+                        let request = if n % 2 == 0 { Request::get(&target) } else { Request::form(&target, &format!("m={m}")) };
+                        let response = conn.exchange(&request.header("Cookie", &format!("m={m}"))).expect(200);
+                        let post = if n % 2 == 0 { "" } else { m.as_str() };
+                        assert_eq!(response.header("x-mark"), Some(m.as_str()));
+                        assert_eq!(response.header("set-cookie"), Some(format!("mark={m}").as_str()));
+                        assert!(response.text() == format!("{m} {post} {m} {}", m.repeat(3000)), "{m}");
+                    }
+                });
+            }
+        });
+    },
+);
+
+scenario!(
+    uploads_at_once_do_not_mix,
+    |s| s.workers(4).php("u.php", "echo $_POST['m'], ' ', file_get_contents($_FILES['f']['tmp_name'], length: 20), ' ', $_FILES['f']['size'];"),
+    |site| {
+        let site = &*site;
+        std::thread::scope(|scope| {
+            for thread in 0..20usize {
+                scope.spawn(move || {
+                    let mark = format!("mark-{thread:04}-");
+                    let size = 10 * (1 + thread * 3000);
+                    let content = mark.repeat(size / 10);
+                    for _ in 0..3 {
+                        let parts = [
+                            Part { name: "m", file: None, content: mark.as_bytes() },
+                            Part { name: "f", file: Some(("f.txt", "text/plain")), content: content.as_bytes() },
+                        ];
+                        let text = site.send(&multipart("/u.php", &parts)).expect(200).text();
+                        assert_eq!(text, format!("{mark} {} {size}", mark.repeat(2)));
+                    }
+                });
+            }
+        });
+    },
+);
+
+scenario!(
+    a_slow_script_does_not_hold_up_fast_ones,
+    |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("fast.php", "echo 'fast';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut slow = site.conn();
+        slow.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        let site = &*site;
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        assert_eq!(site.get_ok("/fast.php"), "fast");
+                    }
+                });
+            }
+        });
+        held.release();
+        assert_eq!(slow.response("GET").expect(200).text(), "held");
+    },
+);

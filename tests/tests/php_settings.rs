@@ -1,0 +1,139 @@
+//! Where PHP's settings come from, and that OPcache works for all workers together.
+
+use howdah_tests::{Request, Setup, scenario};
+
+scenario!(
+    ini_settings_of_the_command_line_win,
+    |s| s.ini("memory_limit", "77M").ini("date.timezone", "Europe/Vienna").ini("user_agent", "with = sign; and \\\"quotes\\\"")
+        .php("i.php", "echo json_encode([ini_get('memory_limit'), date_default_timezone_get(), ini_get('user_agent')]);"),
+    |site| {
+        let seen = site.get("/i.php").expect(200).json();
+        assert_eq!(seen[0], "77M");
+        assert_eq!(seen[1], "Europe/Vienna");
+    },
+);
+
+scenario!(
+    ini_settings_of_the_configuration_file_work,
+    howdah_only = "howdah.toml is Howdah's",
+    |s| s.setting("php.ini", "{ memory_limit = \"55M\", display_errors = false, precision = 7 }")
+        .php("i.php", "echo json_encode([ini_get('memory_limit'), (bool) ini_get('display_errors'), ini_get('precision')]);"),
+    |site| assert_eq!(site.get_ok("/i.php"), r#"["55M",false,"7"]"#),
+);
+
+scenario!(
+    extensions_and_php_ini_are_debians,
+    |s| s.php("e.php", "echo json_encode([php_ini_loaded_file(), count(explode(',', php_ini_scanned_files())) > 5, extension_loaded('mbstring'), extension_loaded('curl'), PHP_SAPI !== '']);"),
+    |site| {
+        let seen = site.get("/e.php").expect(200).json();
+        assert!(seen[0].as_str().is_some_and(|p| p.starts_with("/etc/php/") && p.ends_with("/php.ini")), "{seen}");
+        for i in 1..5 {
+            assert_eq!(seen[i], true, "{seen}");
+        }
+    },
+);
+
+scenario!(
+    user_ini_files_count_for_their_directory,
+    |s| s.file(".user.ini", "precision = 5\nupload_max_filesize = 3M\n").file("sub/.user.ini", "precision = 6\n")
+        .php("a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');").php("sub/a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');"),
+    |site| {
+        for _ in 0..3 {
+            assert_eq!(site.get_ok("/a.php"), "53M");
+            assert_eq!(site.get_ok("/sub/a.php"), "63M");
+        }
+        assert_eq!(site.get_ok("/sub/a.php/info"), "63M");
+        let shown = site.get("/.user.ini");
+        assert!(site.is_reference() || shown.status == 404 || shown.status == 403, "{}", shown.status);
+    },
+);
+
+scenario!(
+    the_pools_environment_reaches_scripts,
+    |s| s.env("APP_ENV", "testing").env("APP_TEXT", "a b=c").workers(1)
+        .php("e.php", "echo json_encode([getenv('APP_ENV'), $_SERVER['APP_ENV'] ?? null, getenv('APP_TEXT'), getenv('PATH') !== '']); putenv('APP_ENV=changed');"),
+    |site| {
+        for _ in 0..3 {
+            assert_eq!(site.get_ok("/e.php"), r#"["testing","testing","a b=c",true]"#);
+        }
+    },
+);
+
+scenario!(
+    request_variables_are_in_getenv_too,
+    |s| s.php("e.php", "echo json_encode([getenv('REQUEST_METHOD'), getenv('QUERY_STRING'), getenv('HTTP_X_A'), getenv('SCRIPT_NAME')]);"),
+    |site| {
+        let seen = site.send(&Request::get("/e.php?q=1").header("X-A", "b")).expect(200).json();
+        assert_eq!(seen, serde_json::json!(["GET", "q=1", "b", "/e.php"]));
+    },
+);
+
+fn with_opcache(setup: Setup) -> Setup {
+    setup.ini("opcache.enable", "1").ini("opcache.validate_timestamps", "1").ini("opcache.revalidate_freq", "0").php(
+        "o.php",
+        "$s = opcache_get_status(); echo json_encode([$s['opcache_enabled'] ?? false, isset($s['scripts'][__DIR__ . '/shared.php']),
+        getmypid(), $s['opcache_statistics']['misses'] ?? -1]);",
+    )
+}
+
+scenario!(
+    opcache_is_on_and_shared_by_all_workers,
+    |s| with_opcache(s).workers(4).php("shared.php", "usleep(20000); echo getmypid();"),
+    |site| {
+        assert!(!site.get_ok("/shared.php").is_empty());
+        let site = &*site;
+        let mut workers = std::collections::BTreeSet::new();
+        for _ in 0..50 {
+            // Several at once, so that more than one worker answers.
+            let answers: Vec<_> = std::thread::scope(|scope| {
+                let asks: Vec<_> = (0..4).map(|_| scope.spawn(|| site.get("/o.php").expect(200).json())).collect();
+                asks.into_iter().map(|a| a.join().unwrap()).collect()
+            });
+            for seen in answers {
+                assert_eq!(seen[0], true, "OPcache is on: {seen}");
+                assert_eq!(seen[1], true, "what one worker compiled, all have: {seen}");
+                workers.insert(seen[2].to_string());
+            }
+            if workers.len() > 1 {
+                return;
+            }
+        }
+        panic!("only one worker ever answered");
+    },
+);
+
+scenario!(
+    a_changed_script_is_seen,
+    |s| with_opcache(s).php("v.php", "echo 'old';"),
+    |site| {
+        for _ in 0..4 {
+            assert_eq!(site.get_ok("/v.php"), "old");
+        }
+        howdah_tests::site::replace_file(&site.file("v.php"), "<?php echo 'new';");
+        let file = std::fs::File::options().write(true).open(site.file("v.php")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).unwrap();
+        for _ in 0..4 {
+            assert_eq!(site.get_ok("/v.php"), "new");
+        }
+    },
+);
+
+scenario!(
+    opcache_reset_harms_nobody,
+    |s| with_opcache(s).workers(3).php("reset.php", "opcache_reset(); echo 'reset';").php("a.php", "require 'b.php'; echo b();").php("b.php", "function b() { return 'b'; }"),
+    |site| {
+        let site = &*site;
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    for n in 0..40 {
+                        if thread == 0 && n % 10 == 0 {
+                            assert_eq!(site.get_ok("/reset.php"), "reset");
+                        }
+                        assert_eq!(site.get_ok("/a.php"), "b");
+                    }
+                });
+            }
+        });
+    },
+);

@@ -1,0 +1,107 @@
+//! Clients that send or read slowly: they must cost memory or disk, never a PHP process.
+
+use howdah_tests::{Conn, Request, scenario};
+
+scenario!(
+    slow_uploaders_hold_no_worker,
+    |s| s.workers(1).php("up.php", "echo strlen(file_get_contents('php://input'));").php("fast.php", "echo 'fast';"),
+    |site| {
+        let mut slow: Vec<Conn> = (0..30)
+            .map(|_| {
+                let mut conn = site.conn();
+                conn.send("POST /up.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n");
+                conn.send(vec![b'x'; 300_000]);
+                conn
+            })
+            .collect();
+        for _ in 0..5 {
+            assert_eq!(site.get_ok("/fast.php"), "fast");
+        }
+        for conn in &mut slow {
+            conn.send(vec![b'x'; 100_000]);
+        }
+        for conn in &mut slow {
+            assert_eq!(conn.response("POST").expect(200).text(), "400000");
+        }
+    },
+);
+
+scenario!(
+    slow_readers_hold_no_worker,
+    |s| s.workers(1).php("big.php", "echo str_repeat('0123456789', 800000);").php("fast.php", "echo 'fast';"),
+    |site| {
+        let mut slow: Vec<Conn> = (0..10)
+            .map(|_| {
+                let mut conn = site.conn();
+                conn.send(Request::get("/big.php").close().bytes());
+                conn
+            })
+            .collect();
+        for _ in 0..5 {
+            assert_eq!(site.get_ok("/fast.php"), "fast");
+        }
+        for conn in &mut slow {
+            let body = conn.response("GET").expect(200).body;
+            assert_eq!(body.len(), 8_000_000);
+            assert!(body.chunks(10).all(|c| c == b"0123456789"));
+        }
+    },
+);
+
+scenario!(
+    a_reader_that_leaves_frees_everything,
+    |s| s.workers(1).php("big.php", "echo str_repeat('x', 20000000);").php("fast.php", "echo 'fast';"),
+    |site| {
+        for _ in 0..5 {
+            let mut conn = site.conn();
+            conn.send(Request::get("/big.php").bytes());
+            assert_eq!(conn.head("GET").status, 200);
+            conn.reset();
+            assert_eq!(site.get_ok("/fast.php"), "fast");
+        }
+    },
+);
+
+scenario!(
+    an_uploader_that_leaves_frees_everything,
+    |s| s.workers(1).php("up.php", "require 'gate.php'; mark('ran');").php("fast.php", "echo 'fast';"),
+    |site| {
+        for _ in 0..5 {
+            let mut conn = site.conn();
+            conn.send("POST /up.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n");
+            conn.send(vec![b'x'; 2_000_000]);
+            conn.reset();
+        }
+        assert_eq!(site.get_ok("/fast.php"), "fast");
+        assert_eq!(site.marks("ran"), 0);
+    },
+);
+
+scenario!(
+    a_client_that_leaves_while_it_waits_is_not_served,
+    howdah_only = "PHP-FPM runs requests of clients that have gone",
+    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("mark.php", "require 'gate.php'; mark('ran'); echo 'ran';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut first = site.conn();
+        first.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        let mut others: Vec<Conn> = (0..10)
+            .map(|_| {
+                let mut conn = site.conn();
+                conn.send(Request::get("/mark.php").bytes());
+                conn
+            })
+            .collect();
+        let stays = others.pop();
+        for conn in others {
+            conn.reset();
+        }
+        // The server has seen the resets once it answers on a connection that was opened after them.
+        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
+        held.release();
+        assert_eq!(first.response("GET").text(), "held");
+        assert_eq!(stays.map(|mut c| c.response("GET").text()).as_deref(), Some("ran"));
+        assert!(site.marks("ran") <= 3, "{} of 9 that left were run", site.marks("ran") - 1);
+    },
+);
