@@ -153,6 +153,12 @@ impl<U: Upstream> Shard<U> {
         connections.open.is_empty()
     }
 
+    fn cut(&self) {
+        for conn in self.lock().open.values() {
+            conn.state.give(Verdict::Drop);
+        }
+    }
+
     fn drain(&self) {
         let mut connections = self.lock();
         connections.draining = true;
@@ -223,7 +229,10 @@ impl<U: Upstream> Unstarted<U> {
                         tick = tokio::time::interval(Duration::from_millis(10));
                     }
                 }
-                Some(ShardMessage::Abort) => return,
+                Some(ShardMessage::Abort) => {
+                    shard.cut();
+                    return;
+                }
             }
         }
     }
