@@ -1,9 +1,10 @@
 //! The body of an answer: nothing, bytes at hand, or a stream (PHP's output as it comes, an encoder's output).
 //!
-//! Bytes at hand cover mapped files too: static files are slices of a mapping (`Bytes::from_owner`), which the
-//! connection's writer recognises and sends without copying.
+//! A file is a kind of its own: over plain HTTP/1 its parts are tokens that only the connection's writer understands
+//! (see `sendfile`); whoever takes the body as a stream gets its bytes.
 
 use crate::exchange::Exchange;
+use crate::phase::static_files::FileBody;
 use bytes::Bytes;
 use howdah_pool::Chunk;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -29,6 +30,7 @@ enum Kind {
     Empty,
     Full(Bytes),
     Stream(Stream),
+    File(FileBody),
 }
 
 /// The body of an answer.
@@ -44,6 +46,7 @@ impl std::fmt::Debug for Body {
             Kind::Empty => f.write_str("Body::Empty"),
             Kind::Full(bytes) => write!(f, "Body::Full({} bytes)", bytes.len()),
             Kind::Stream(_) => f.write_str("Body::Stream"),
+            Kind::File(file) => write!(f, "Body::File({} bytes)", file.remaining()),
         }
     }
 }
@@ -68,6 +71,16 @@ impl Body {
         Self { kind: Kind::Stream(stream), sent: 0, exchange: None }
     }
 
+    /// A file or parts of it.
+    #[must_use]
+    pub fn file(file: FileBody) -> Self {
+        match file.as_memory() {
+            Some(bytes) => Self::full(bytes.clone()),
+            None if file.remaining() == 0 => Self::empty(),
+            None => Self { kind: Kind::File(file), sent: 0, exchange: None },
+        }
+    }
+
     /// The whole body, if it is at hand (empty for an empty one).
     #[must_use]
     pub fn as_full(&self) -> Option<&Bytes> {
@@ -75,7 +88,7 @@ impl Body {
         match &self.kind {
             Kind::Empty => Some(&NOTHING),
             Kind::Full(bytes) => Some(bytes),
-            Kind::Stream(_) => None,
+            Kind::Stream(_) | Kind::File(_) => None,
         }
     }
 
@@ -83,6 +96,7 @@ impl Body {
     pub fn into_stream(mut self) -> Result<Stream, Self> {
         match std::mem::replace(&mut self.kind, Kind::Empty) {
             Kind::Stream(stream) => Ok(stream),
+            Kind::File(file) => Ok(Box::new(file.into_readable())),
             other => {
                 self.kind = other;
                 Err(self)
@@ -137,6 +151,13 @@ impl HttpBody for Body {
                     }
                 }
             },
+            Kind::File(file) => {
+                let frame = ready!(Pin::new(file).poll_frame(cx));
+                if let Some(Ok(frame)) = &frame {
+                    this.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+                }
+                Poll::Ready(frame)
+            }
         }
     }
 
@@ -145,6 +166,7 @@ impl HttpBody for Body {
             Kind::Empty => true,
             Kind::Full(_) => false,
             Kind::Stream(stream) => stream.remaining() == Some(0),
+            Kind::File(file) => file.is_end_stream(),
         }
     }
 
@@ -153,6 +175,7 @@ impl HttpBody for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Stream(stream) => stream.remaining().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Kind::File(file) => file.size_hint(),
         }
     }
 }

@@ -57,7 +57,7 @@ async fn answer<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: In
         Route::Script(script) => php::run(shard, exchange, script, body).await,
         Route::File(file) => {
             exchange.front = Front::Static;
-            Ok(static_files::serve(&site.static_files, file, method, &exchange.parts.headers))
+            static_files::run(&site.static_files, file, &exchange.parts)
         }
         Route::AddSlash(path) => Ok(redirect(method, path, exchange.parts.uri.query())),
         Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),

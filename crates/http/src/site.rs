@@ -2,7 +2,7 @@
 
 use crate::phase::compress::CompressContext;
 use crate::phase::limits::Limits;
-use crate::phase::static_files::StaticContext;
+use crate::phase::static_files::StaticFiles;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics};
 use http::{HeaderName, HeaderValue};
@@ -19,7 +19,7 @@ pub struct Site {
     /// Limits on requests.
     pub limits: Limits,
     /// What the static phase needs.
-    pub static_files: StaticContext,
+    pub static_files: StaticFiles,
     /// What the compress phase needs.
     pub compress: CompressContext,
     /// Counters.
@@ -62,7 +62,8 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             limits: Limits::new(&settings.http),
-            static_files: StaticContext::new(&settings),
+            static_files: StaticFiles::new(root.clone(), &settings.static_files)
+                .map_err(|error| format!("static: {error}"))?,
             compress: CompressContext::new(&settings),
             metrics,
             access_log,

@@ -1,30 +1,301 @@
-//! Phase "static": answers with a file of the document root.
+//! Phase "static": answers GET and HEAD with a file below the document root.
+//!
+//! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
+//! says why not, and [`StaticFiles::serve`] turns that and a request into an answer. Reading order: `root` (from a path
+//! to a descriptor, safely), `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
+//! (what the request asks for), `answer` (the response), `body` (its bytes).
+//!
+//! For the rest of the crate:
+//! - The path given to `open` is relative to the root, percent-decoded and normalised. PHP scripts are the router's
+//!   business, but a name that ends in `.php`, or a link that leads to one, is refused here as well.
+//! - Pass [`Transport::PlainH1`] only for HTTP/1.x on a socket without TLS whose writer calls [`crate::sendfile`].
+//! - A body made for `PlainH1` may be compressed or read only after [`FileBody::into_readable`], which
+//!   [`crate::body::Body::into_stream`] implies.
+//! - Opening, `stat` and reading happen on the calling task. From a warm cache they take microseconds; a disk that must
+//!   be waited for delays the other connections of that thread, as it does in nginx without threads.
+
+mod answer;
+mod body;
+mod cache;
+mod coding;
+mod conditional;
+mod content;
+mod media_type;
+mod range;
+mod root;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use howdah_config::StaticSettings;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use rustix::io::Errno;
+
+pub use body::FileBody;
+use cache::{Cache, Opened};
+use coding::Coding;
+use content::{Content, Stamp};
+use media_type::MediaTypes;
+use root::Root;
 
 use crate::body::Body;
 use crate::phase::route::ResolvedFile;
-use crate::service::Response;
-use http::{HeaderMap, Method};
+use crate::refusal::Refusal;
 
-/// What the phase needs to know beyond the file and the request.
-#[derive(Debug, Default)]
-pub struct StaticContext {}
+/// How long the state of a file is trusted before the file system is asked again.
+const VALIDITY: Duration = Duration::from_secs(1);
 
-impl StaticContext {
-    /// What the settings say.
-    #[must_use]
-    pub fn new(_settings: &howdah_config::Settings) -> Self {
-        Self {}
+/// What the answer travels on, which decides how its body may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// HTTP/1.x on a plain socket: bodies may be tokens for `sendfile`.
+    PlainH1,
+    /// Anything else: bodies are read into memory piece by piece.
+    Other,
+}
+
+/// The phase: the answer with `file`, which the route has found.
+pub(crate) fn run(files: &StaticFiles, file: &ResolvedFile, request: &Parts) -> Result<Response<Body>, Refusal> {
+    // A TLS socket will be the other reason for `Other`.
+    let transport = if request.version < Version::HTTP_2 { Transport::PlainH1 } else { Transport::Other };
+    let name = file.name.strip_prefix(b"/").unwrap_or(&file.name);
+    let file = files.open(Path::new(OsStr::from_bytes(name))).map_err(|miss| miss.refusal(&file.path))?;
+    Ok(files.serve(&file, &request.method, &request.headers, transport).map(Body::file))
+}
+
+/// Why there is no file to answer with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// Nothing there, or nothing that can be sent. 404, or the front controller.
+    NotFound,
+    /// A directory.
+    Directory,
+    /// Something that policy hides: a dotfile, PHP source, a link that is not to be followed. 404, without a word more.
+    Hidden,
+    /// No permission to read it: 403.
+    Forbidden,
+    /// It is being written at this moment: 503.
+    Changing,
+    /// No descriptors or memory left, or the disk failed: 503 or 500.
+    Failed(Errno),
+}
+
+impl Miss {
+    fn refusal(self, path: &Path) -> Refusal {
+        Refusal::new(match self {
+            Miss::NotFound | Miss::Directory | Miss::Hidden => StatusCode::NOT_FOUND,
+            Miss::Forbidden => StatusCode::FORBIDDEN,
+            Miss::Changing => StatusCode::SERVICE_UNAVAILABLE,
+            Miss::Failed(error) => {
+                tracing::error!(target: "howdah::static", path = %path.display(), %error, "cannot open a file");
+                match error {
+                    Errno::MFILE | Errno::NFILE | Errno::NOMEM => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => StatusCode::INTERNAL_SERVER_ERROR,
+                }
+            }
+        })
     }
 }
 
-/// Answers a request for `file`.
-pub(crate) fn serve(_context: &StaticContext, file: &ResolvedFile, _method: &Method, _headers: &HeaderMap) -> Response {
-    match std::fs::read(&file.path) {
-        Ok(content) => http::Response::new(Body::full(content.into())),
-        Err(_) => {
-            let mut response = http::Response::new(Body::empty());
-            *response.status_mut() = http::StatusCode::NOT_FOUND;
-            response
+impl From<Errno> for Miss {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL | Errno::NODEV => {
+                Miss::NotFound
+            }
+            Errno::LOOP | Errno::XDEV => Miss::Hidden,
+            Errno::ACCESS | Errno::PERM => Miss::Forbidden,
+            other => Miss::Failed(other),
         }
     }
+}
+
+/// A file that can be answered with. Holds its descriptors as long as it lives.
+#[derive(Clone, Debug)]
+pub struct OpenFile(Arc<Opened>);
+
+impl OpenFile {
+    /// The size in bytes, without any coding.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.plain.stamp.size
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The media type, as in `Content-Type`.
+    #[must_use]
+    pub fn media_type(&self) -> &HeaderValue {
+        &self.0.plain.media_type
+    }
+}
+
+/// The static files below one document root.
+#[derive(Debug)]
+pub struct StaticFiles {
+    path: PathBuf,
+    root: RwLock<Arc<Root>>,
+    root_checked: AtomicU64,
+    cache: Cache,
+    types: MediaTypes,
+    settings: StaticSettings,
+    cache_control: Option<HeaderValue>,
+    validity: u64,
+    born: Instant,
+}
+
+impl StaticFiles {
+    /// Opens the document root.
+    ///
+    /// # Errors
+    /// The root is no directory that can be reached, or `cache_control` cannot stand in a header.
+    pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings) -> io::Result<Self> {
+        let path = root.into();
+        let cache_control = settings.cache_control.as_deref().filter(|value| !value.is_empty());
+        let cache_control = cache_control
+            .map(HeaderValue::from_str)
+            .transpose()
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
+        Ok(Self {
+            root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks)?)),
+            path,
+            root_checked: AtomicU64::new(0),
+            cache: Cache::new(settings.open_files),
+            types: MediaTypes::new(&settings.mime),
+            settings: settings.clone(),
+            cache_control,
+            #[allow(clippy::cast_possible_truncation)]
+            validity: VALIDITY.as_millis() as u64,
+            born: Instant::now(),
+        })
+    }
+
+    /// Finds the file at `path`, relative to the root, percent-decoded and normalised.
+    ///
+    /// # Errors
+    /// There is none that can be sent; the [`Miss`] says why.
+    pub fn open(&self, path: &Path) -> Result<OpenFile, Miss> {
+        if !root::is_visible(path, self.settings.dotfiles) {
+            return Err(Miss::Hidden);
+        }
+        let now = self.now();
+        let root = self.root(now);
+        if let Some(opened) = self.cache.get(path) {
+            if self.is_current(&root, path, &opened, now) {
+                return Ok(OpenFile(opened));
+            }
+            self.cache.remove(path);
+        }
+        let opened = Arc::new(self.load(&root, path, now)?);
+        self.cache.insert(path, &opened);
+        Ok(OpenFile(opened))
+    }
+
+    /// The answer to a request for `file`: 200, 206, 304, 405, 412 or 416.
+    #[must_use]
+    pub fn serve(
+        &self,
+        file: &OpenFile,
+        method: &Method,
+        headers: &HeaderMap,
+        transport: Transport,
+    ) -> Response<FileBody> {
+        answer::answer(&file.0, method, headers, transport, self.cache_control.as_ref())
+    }
+
+    /// How many descriptors the cache holds.
+    #[must_use]
+    pub fn open_descriptors(&self) -> usize {
+        self.cache.descriptors()
+    }
+
+    /// Milliseconds since this was made.
+    fn now(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Claims the check that is due at `checked`, for one caller only: the others go on with what is known.
+    fn is_due(&self, checked: &AtomicU64, now: u64) -> bool {
+        let last = checked.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= self.validity
+            && checked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The root's descriptor; another one, and an empty cache, if the root's path leads elsewhere now.
+    fn root(&self, now: u64) -> Arc<Root> {
+        let root = Arc::clone(&self.root.read().unwrap_or_else(PoisonError::into_inner));
+        if !self.is_due(&self.root_checked, now) || root.is_at(&self.path) {
+            return root;
+        }
+        match Root::open(&self.path, self.settings.follow_symlinks) {
+            Ok(new) => {
+                let new = Arc::new(new);
+                *self.root.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
+                self.cache.clear();
+                new
+            }
+            // Between two steps of a deployment: keep the old one until there is a new one.
+            Err(_) => root,
+        }
+    }
+
+    fn is_current(&self, root: &Root, path: &Path, opened: &Opened, now: u64) -> bool {
+        if !self.is_due(&opened.checked, now) {
+            return true;
+        }
+        let stamp = |path: &Path| root.stat(path).map(|stat| Stamp::of(&stat));
+        if stamp(path) != Some(opened.plain.stamp) {
+            return false;
+        }
+        // A twin that came, went, or is too old now; one that was too old before and is still is no change.
+        !self.settings.precompressed
+            || Coding::ALL.into_iter().all(|coding| {
+                let found = stamp(&twin_path(path, coding)).filter(|twin| fresh(twin, &opened.plain.stamp));
+                found == opened.twin(coding).map(|twin| twin.stamp)
+            })
+    }
+
+    fn load(&self, root: &Root, path: &Path, now: u64) -> Result<Opened, Miss> {
+        let media_type = self.types.of(path);
+        let plain = Content::load(root.open_file(path)?, None, media_type.clone())?;
+        let mut twins = Vec::new();
+        if self.settings.precompressed {
+            for coding in Coding::ALL {
+                let twin = root.open_file(&twin_path(path, coding));
+                let twin = twin.and_then(|file| Content::load(file, Some(coding), media_type.clone()));
+                if let Ok(twin) = twin
+                    && fresh(&twin.stamp, &plain.stamp)
+                {
+                    twins.push(Arc::new(twin));
+                }
+            }
+            twins.sort_by_key(|twin| twin.stamp.size);
+        }
+        Ok(Opened::new(plain, twins, now))
+    }
+}
+
+fn twin_path(path: &Path, coding: Coding) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(coding.extension());
+    name.into()
+}
+
+/// Whether a twin was made after the file's last change. The second is the unit: packers copy the file's time, some of
+/// them without its fraction.
+fn fresh(twin: &Stamp, plain: &Stamp) -> bool {
+    twin.modified.div_euclid(1_000_000_000) >= plain.modified.div_euclid(1_000_000_000)
 }

@@ -1,0 +1,248 @@
+//! The document root as a descriptor, and the only way from a path to an open file.
+//!
+//! A path is never checked first and opened later. It is opened relative to the root's descriptor with the kernel
+//! enforcing the policy while it walks (`openat2`), or, where that is missing, opened and then judged by where the
+//! descriptor really leads, so swapping a directory for a link in between gains nothing.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use howdah_config::Symlinks;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::Miss;
+use crate::phase::route::is_source_name;
+
+/// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// Set once the kernel (or a seccomp filter) has refused `openat2` as such.
+static NO_OPENAT2: AtomicBool = AtomicBool::new(false);
+
+/// An open document root.
+#[derive(Debug)]
+pub(super) struct Root {
+    directory: OwnedFd,
+    /// Where the directory really is, for links with absolute targets.
+    real: PathBuf,
+    identity: (u64, u64),
+    symlinks: Symlinks,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path, symlinks: Symlinks) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&directory)?;
+        let real = real_path(directory.as_fd()).map_or_else(|_| path.canonicalize(), Ok)?;
+        Ok(Self { directory, real, identity: identity(&stat), symlinks })
+    }
+
+    /// Whether `path` still leads to this directory (a deployment may have moved a link).
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == self.identity)
+    }
+
+    /// What is at `path` now, links followed, without opening it. Only for noticing changes of files already opened.
+    pub(super) fn stat(&self, path: &Path) -> Option<Stat> {
+        statat(&self.directory, path, AtFlags::empty()).ok()
+    }
+
+    /// Opens what is at `path` (relative, without `..`) for reading, if the policy allows to go there.
+    pub(super) fn open_file(&self, path: &Path) -> Result<OwnedFd, Miss> {
+        if is_source(path) {
+            return Err(Miss::Hidden);
+        }
+        // Nearly no path contains a link. This one call serves all policies, and what it opens has the name asked for.
+        match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
+            Ok(file) => return Ok(file),
+            Err(Errno::LOOP) if self.symlinks == Symlinks::Never => return Err(Miss::Hidden),
+            Err(Errno::LOOP) => {}
+            Err(Errno::NOSYS) => return self.open_and_judge(path),
+            Err(error) => return Err(error.into()),
+        }
+        let file = match self.symlinks {
+            Symlinks::Always => openat(&self.directory, path, READ, Mode::empty())?,
+            _ => self.open_inside(path)?,
+        };
+        // A link's own name says nothing about the target's.
+        match real_path(file.as_fd()) {
+            Ok(real) if !is_source(&real) => Ok(file),
+            _ => Err(Miss::Hidden),
+        }
+    }
+
+    /// Follows links whose targets stay under the root.
+    fn open_inside(&self, path: &Path) -> Result<OwnedFd, Miss> {
+        match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+            Err(Errno::XDEV) => {}
+            other => return other.map_err(Miss::from),
+        }
+        // The kernel counts every absolute target as leaving. Find where it leads without opening it for reading, and
+        // go there from the root with no link left on the way.
+        let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
+        let inside = real.strip_prefix(&self.real).map_err(|_| Miss::Hidden)?;
+        Ok(self.walk(inside, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
+    }
+
+    /// For systems without `openat2`: open as the system does, then look where that led.
+    fn open_and_judge(&self, path: &Path) -> Result<OwnedFd, Miss> {
+        let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
+        let allowed = match self.symlinks {
+            Symlinks::Always => true,
+            Symlinks::Inside => real.starts_with(&self.real),
+            Symlinks::Never => real == self.real.join(path),
+        };
+        if !allowed || is_source(&real) {
+            return Err(Miss::Hidden);
+        }
+        // The descriptor opened for reading must be the one that was judged.
+        let file = openat(&self.directory, path, READ, Mode::empty())?;
+        let (judged, opened) = (rustix::fs::fstat(&target)?, rustix::fs::fstat(&file)?);
+        if identity(&judged) == identity(&opened) { Ok(file) } else { Err(Miss::NotFound) }
+    }
+
+    fn walk(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        if NO_OPENAT2.load(Ordering::Relaxed) {
+            return Err(Errno::NOSYS);
+        }
+        // EAGAIN: something was renamed while the kernel resolved "..", so it could not tell whether that leaves.
+        for _ in 0..8 {
+            match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::NOSYS | Errno::PERM) => {
+                    NO_OPENAT2.store(true, Ordering::Relaxed);
+                    return Err(Errno::NOSYS);
+                }
+                other => return other,
+            }
+        }
+        Err(Errno::NOENT)
+    }
+}
+
+/// Whether `path` is one that may be looked up at all: relative, made of names only, none of them hidden.
+pub(super) fn is_visible(path: &Path, dotfiles: bool) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() || bytes.contains(&0) {
+        return false;
+    }
+    path.components().enumerate().all(|(at, component)| match component {
+        Component::Normal(name) => {
+            dotfiles || !name.as_bytes().starts_with(b".") || (at == 0 && name == OsStr::new(".well-known"))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a file of this name is PHP source, which is never sent.
+fn is_source(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    // So the kernel names a file that was deleted in the meantime.
+    is_source_name(path.strip_suffix(b" (deleted)").unwrap_or(path))
+}
+
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Where a descriptor leads, by the kernel's own word.
+fn real_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let target = readlinkat(CWD, link, Vec::new())?;
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_paths() {
+        for (path, expected) in [
+            ("a", true),
+            ("a/b.txt", true),
+            (".well-known/acme/x", true),
+            ("a..b/...c", false),
+            ("a/..b", false),
+            (".env", false),
+            ("a/.git/config", false),
+            (".well-known/.secret", false),
+            ("a/.well-known", false),
+            ("", false),
+            ("/etc/passwd", false),
+            ("../x", false),
+            ("a/../b", false),
+            ("a\0b", false),
+        ] {
+            assert_eq!(is_visible(Path::new(path), false), expected, "{path:?}");
+        }
+        assert!(is_visible(Path::new(".env"), true));
+        assert!(!is_visible(Path::new("../x"), true));
+    }
+
+    #[test]
+    fn source_names() {
+        for name in ["a.php", "b/A.PhP", ".php", "x.php ", "x.php~", "x.phtml", "x.php (deleted)"] {
+            assert!(is_source(Path::new(name)), "{name}");
+        }
+        for name in ["php", "a.php.txt", "a.php/b", ""] {
+            assert!(!is_source(Path::new(name)), "{name}");
+        }
+    }
+
+    /// Links of every kind, judged in both ways.
+    #[test]
+    fn links() {
+        let outer = tempfile::tempdir().unwrap();
+        let base = outer.path().canonicalize().unwrap();
+        let root = base.join("root");
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        std::fs::write(base.join("secret"), "secret").unwrap();
+        std::fs::write(root.join("real/file"), "file").unwrap();
+        std::fs::write(root.join("index.php"), "<?php").unwrap();
+        let link = |name: &str, target: &Path| std::os::unix::fs::symlink(target, root.join(name)).unwrap();
+        link("relative", Path::new("real/file"));
+        link("absolute", &root.join("real/file"));
+        link("directory", Path::new("real"));
+        link("real/deep/up", Path::new("../file"));
+        link("escape", Path::new("../secret"));
+        link("escape_absolute", &base.join("secret"));
+        link("escape_directory", Path::new(".."));
+        link("source.txt", Path::new("index.php"));
+        link("source_absolute.txt", &root.join("index.php"));
+        link("magic", Path::new("/proc/self/root/etc/hostname"));
+        link("loop", Path::new("loop"));
+        link("dangling", Path::new("nowhere"));
+        let inside = ["relative", "absolute", "directory/file", "real/deep/up"];
+        let outside = ["escape", "escape_absolute", "escape_directory/secret", "magic"];
+        let never = ["source.txt", "source_absolute.txt", "index.php", "loop", "dangling", "real/file/", "none"];
+
+        for policy in [Symlinks::Inside, Symlinks::Always, Symlinks::Never] {
+            let root = Root::open(&root, policy).unwrap();
+            let ways: [&dyn Fn(&Path) -> bool; 2] =
+                [&|path| root.open_file(path).is_ok(), &|path| root.open_and_judge(path).is_ok()];
+            for open in ways {
+                assert!(open(Path::new("real/file")), "{policy:?}");
+                for path in inside {
+                    assert_eq!(open(Path::new(path)), policy != Symlinks::Never, "{policy:?} {path}");
+                }
+                for path in outside {
+                    // The container may lack the file behind "magic"; what matters is that it is not reached.
+                    let exists = root.stat(Path::new(path)).is_some();
+                    assert_eq!(open(Path::new(path)), policy == Symlinks::Always && exists, "{policy:?} {path}");
+                }
+                for path in never {
+                    assert!(!open(Path::new(path)), "{policy:?} {path}");
+                }
+            }
+        }
+    }
+}

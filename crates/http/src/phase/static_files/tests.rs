@@ -1,0 +1,687 @@
+//! Static files over a real hyper connection on a socket, with a writer that knows tokens.
+
+use std::convert::Infallible;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use howdah_config::{StaticSettings, Symlinks};
+use http::StatusCode;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::sendfile;
+
+/// As small as a connection's transport can be.
+struct Io(tokio::net::TcpStream);
+
+impl AsyncRead for Io {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        assert!(!sendfile::is_token(buf), "hyper was told to write by vectors");
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match sendfile::poll_write_vectored(&self.0, cx, bufs) {
+            Some(result) => result,
+            None => Pin::new(&mut self.0).poll_write_vectored(cx, bufs),
+        }
+    }
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// A document root with a server for it; both are gone when it is dropped.
+struct Server {
+    // Dropped first: stops the thread before the directory goes.
+    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    address: SocketAddr,
+    directory: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(transport: Transport, change: impl FnOnce(&mut StaticSettings)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        let mut settings = StaticSettings::default();
+        change(&mut settings);
+        let mut files = StaticFiles::new(&root, &settings).unwrap();
+        // Every request asks the file system, so that no test has to wait.
+        files.validity = 0;
+        let files = Arc::new(files);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                tokio::select! {
+                    () = accept(listener, files, transport) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { running: Some((stop, thread)), address, directory }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.path().join("root")
+    }
+
+    fn write(&self, path: &str, content: &[u8]) -> PathBuf {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut stream = self.connect();
+        send(&mut stream, method, path, fields);
+        Answer::read(&mut stream, method == "HEAD").unwrap()
+    }
+
+    fn get(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        self.request("GET", path, fields)
+    }
+
+    /// Descriptors of this process that lead below the root, deleted files included.
+    fn descriptors(&self) -> usize {
+        let root = self.root().canonicalize().unwrap();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+            .filter(|target| target.starts_with(&root) && *target != root)
+            .count()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.running.take() {
+            let _ = stop.send(());
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}
+
+async fn accept(listener: tokio::net::TcpListener, files: Arc<StaticFiles>, transport: Transport) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let files = Arc::clone(&files);
+        tokio::spawn(async move {
+            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                let path = request.uri().path().trim_start_matches('/').to_owned();
+                let response = match files.open(Path::new(&path)) {
+                    Ok(file) => files.serve(&file, request.method(), request.headers(), transport),
+                    Err(miss) => {
+                        let mut response = Response::new(FileBody::empty());
+                        let other = StatusCode::INTERNAL_SERVER_ERROR;
+                        let hidden = matches!(miss, Miss::NotFound | Miss::Hidden | Miss::Directory);
+                        *response.status_mut() = if hidden { StatusCode::NOT_FOUND } else { other };
+                        response
+                    }
+                };
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let io = TokioIo::new(Io(stream));
+            let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+            builder.http1().writev(true);
+            let _ = builder.serve_connection(io, service).await;
+        });
+    }
+}
+
+fn send(stream: &mut TcpStream, method: &str, path: &str, fields: &[(&str, &str)]) {
+    let mut head = format!("{method} /{path} HTTP/1.1\r\nHost: x\r\n");
+    for (name, value) in fields {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn read_head(stream: &mut TcpStream) -> io::Result<String> {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte)?;
+            head.push(byte[0]);
+        }
+        Ok(String::from_utf8(head).unwrap())
+    }
+
+    fn read(stream: &mut TcpStream, no_body: bool) -> io::Result<Self> {
+        let head = Self::read_head(stream)?;
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let mut answer = Self { status, head, body: Vec::new() };
+        if !no_body && status != 304 {
+            answer.body = vec![0; answer.field("content-length").unwrap().parse().unwrap()];
+            stream.read_exact(&mut answer.body)?;
+        }
+        Ok(answer)
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (field, value) = line.split_once(": ")?;
+            field.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// Bytes without a zero among them, so that a token that was read is noticed wherever it is.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8 | 1).collect()
+}
+
+fn age(path: &Path, seconds: u64) {
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+const BOTH: [Transport; 2] = [Transport::PlainH1, Transport::Other];
+
+#[test]
+fn whole_files_of_many_sizes() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        let mut stream = server.connect();
+        for size in [0, 1, 16 << 10, (16 << 10) + 1, 65_536, 128 << 10, (128 << 10) + 1, 533_504, 9_000_001] {
+            let content = pattern(size);
+            server.write("file.bin", &content);
+            for method in ["GET", "HEAD", "GET"] {
+                send(&mut stream, method, "file.bin", &[]);
+                let answer = Answer::read(&mut stream, method == "HEAD").unwrap();
+                assert_eq!(answer.status, 200);
+                assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
+                assert_eq!(answer.field("accept-ranges"), Some("bytes"));
+                assert_eq!(answer.field("content-type"), Some("application/octet-stream"));
+                assert!(method == "HEAD" || answer.body == content, "{transport:?} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pipelined_requests_come_back_in_order() {
+    let server = Server::start(Transport::PlainH1, |_| {});
+    let (big, small) = (pattern(400_000), pattern(10));
+    server.write("big", &big);
+    server.write("small", &small);
+    let mut stream = server.connect();
+    for path in ["big", "small", "big", "big", "small"] {
+        send(&mut stream, "GET", path, &[]);
+    }
+    for expected in [&big, &small, &big, &big, &small] {
+        assert!(Answer::read(&mut stream, false).unwrap().body == *expected);
+    }
+}
+
+#[test]
+fn ranges() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        for size in [10_000_usize, 3_000_000] {
+            let content = pattern(size);
+            server.write("file", &content);
+            let last = size - 1;
+            for (field, start, end) in [
+                ("bytes=0-0".to_owned(), 0, 1),
+                (format!("bytes=1-{last}"), 1, size),
+                ("bytes=-9000".to_owned(), size - 9000, size),
+                (format!("bytes=17-{}", size / 2), 17, size / 2 + 1),
+                (format!("bytes={last}-999999999"), last, size),
+            ] {
+                let answer = server.get("file", &[("Range", &field)]);
+                assert_eq!(answer.status, 206, "{field}");
+                assert_eq!(answer.field("content-range"), Some(&*format!("bytes {start}-{}/{size}", end - 1)));
+                assert!(answer.body == content[start..end], "{transport:?} {size} {field}");
+            }
+            let answer = server.get("file", &[("Range", &format!("bytes={size}-"))]);
+            assert_eq!(answer.status, 416);
+            assert_eq!(answer.field("content-range"), Some(&*format!("bytes */{size}")));
+            let answer = server.request("HEAD", "file", &[("Range", "bytes=0-0")]);
+            assert_eq!((answer.status, answer.field("content-range")), (200, None), "ranges are defined for GET");
+            let answer = server.get("file", &[("Range", "bytes=0-0"), ("If-Range", "\"other\"")]);
+            assert_eq!((answer.status, answer.body.len()), (200, size));
+        }
+    }
+}
+
+#[test]
+fn several_ranges() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        let content = pattern(2_000_000);
+        server.write("file.txt", &content);
+        let answer = server.get("file.txt", &[("Range", "bytes=1000000-1500000,0-4,-100")]);
+        assert_eq!(answer.status, 206);
+        let kind = answer.field("content-type").unwrap();
+        let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap();
+        let mut expected = Vec::new();
+        for (start, end) in [(1_000_000, 1_500_001), (0, 5), (1_999_900, 2_000_000)] {
+            let line_end = if expected.is_empty() { "" } else { "\r\n" };
+            let last = end - 1;
+            expected.extend(
+                format!(
+                    "{line_end}--{boundary}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+                     Content-Range: bytes {start}-{last}/2000000\r\n\r\n"
+                )
+                .bytes(),
+            );
+            expected.extend(&content[start..end]);
+        }
+        expected.extend(format!("\r\n--{boundary}--\r\n").bytes());
+        assert!(answer.body == expected, "{transport:?}");
+        let joined = server.get("file.txt", &[("Range", "bytes=0-10,5-20")]);
+        assert_eq!(joined.field("content-range"), Some("bytes 0-20/2000000"));
+    }
+}
+
+#[test]
+fn files_beyond_4_gib() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        let size = (5_u64 << 30) + 3;
+        let edge = 4_u64 << 30;
+        let mark = pattern(6 << 20);
+        let file = std::fs::File::create(server.root().join("huge")).unwrap();
+        file.set_len(size).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &mark, edge - (3 << 20)).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"end", size - 3).unwrap();
+        let answer = server.request("HEAD", "huge", &[]);
+        assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
+        let range = format!("bytes={}-{}", edge - (3 << 20), edge + (3 << 20) - 1);
+        assert!(server.get("huge", &[("Range", &range)]).body == mark, "{transport:?}");
+        assert_eq!(server.get("huge", &[("Range", "bytes=-3")]).body, b"end");
+        // All of it is announced, some of it read, and the connection given up.
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "huge", &[]);
+        let head = Answer::read_head(&mut stream).unwrap();
+        assert!(head.contains(&format!("content-length: {size}\r\n")), "{head}");
+        let mut some = vec![1; 1 << 20];
+        stream.read_exact(&mut some).unwrap();
+        assert!(some.iter().all(|byte| *byte == 0));
+        drop(stream);
+        assert_eq!(server.get("huge", &[("Range", "bytes=-3")]).body, b"end", "the server goes on");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_every_byte() {
+    let server = Server::start(Transport::PlainH1, |_| {});
+    let content = pattern(3_000_000);
+    server.write("file", &content);
+    let mut stream = server.connect();
+    rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 65_536).unwrap();
+    send(&mut stream, "GET", "file", &[]);
+    Answer::read_head(&mut stream).unwrap();
+    let mut received: Vec<u8> = Vec::new();
+    let mut piece = [0; 1500];
+    while received.len() < content.len() {
+        let n = stream.read(&mut piece).unwrap();
+        assert!(n > 0);
+        received.extend(&piece[..n]);
+    }
+    assert!(received == content);
+}
+
+#[test]
+fn truncation_during_a_transfer_ends_the_connection() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        let content = pattern(64 << 20);
+        let path = server.write("file", &content);
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "file", &[]);
+        Answer::read_head(&mut stream).unwrap();
+        let mut received = vec![0; 100_000];
+        stream.read_exact(&mut received).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+        // The end comes as a close or a reset, and early.
+        let _ = stream.read_to_end(&mut received);
+        assert!(received.len() < content.len(), "{transport:?}");
+        let wrong = received.iter().zip(&content).position(|(received, sent)| received != sent);
+        match transport {
+            Transport::Other => assert_eq!(wrong, None),
+            // Behind the cut, and only there, the kernel may have wiped what it had queued (see `sendfile`).
+            Transport::PlainH1 => assert!(wrong.is_none_or(|at| at >= 1 << 20), "{wrong:?}"),
+        }
+        let answer = server.get("file", &[]);
+        assert!(answer.body == content[..1 << 20], "the server goes on, with the new size");
+    }
+}
+
+#[test]
+fn a_deleted_file_is_sent_to_its_end_and_then_gone() {
+    for transport in BOTH {
+        let server = Server::start(transport, |_| {});
+        let content = pattern(32 << 20);
+        let path = server.write("file", &content);
+        let mut stream = server.connect();
+        send(&mut stream, "GET", "file", &[]);
+        Answer::read_head(&mut stream).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let mut received = vec![0; content.len()];
+        stream.read_exact(&mut received).unwrap();
+        assert!(received == content, "{transport:?}");
+        send(&mut stream, "GET", "file", &[]);
+        assert!(Answer::read_head(&mut stream).unwrap().starts_with("HTTP/1.1 404"));
+    }
+}
+
+#[test]
+fn changes_are_noticed() {
+    let server = Server::start(Transport::PlainH1, |_| {});
+    let path = server.write("file", b"one");
+    let first = server.get("file", &[]);
+    server.write("file", b"two");
+    age(&path, 0);
+    let second = server.get("file", &[]);
+    assert_eq!(second.body, b"two");
+    assert_ne!(first.field("etag"), second.field("etag"));
+    let new = server.write("new", &pattern(100_000));
+    std::fs::rename(new, &path).unwrap();
+    assert!(server.get("file", &[]).body == pattern(100_000));
+    assert_eq!(server.get("new", &[]).status, 404);
+}
+
+#[test]
+fn a_root_that_is_a_link_may_be_moved() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("current");
+    for release in ["a", "b"] {
+        std::fs::create_dir(directory.path().join(release)).unwrap();
+        std::fs::write(directory.path().join(release).join("file"), release).unwrap();
+    }
+    std::os::unix::fs::symlink("a", &link).unwrap();
+    let mut files = StaticFiles::new(&link, &StaticSettings::default()).unwrap();
+    files.validity = 0;
+    let small = |files: &StaticFiles| files.open(Path::new("file")).unwrap().0.plain.small.clone().unwrap();
+    assert_eq!(small(&files), "a");
+    std::os::unix::fs::symlink("b", directory.path().join("next")).unwrap();
+    std::fs::rename(directory.path().join("next"), &link).unwrap();
+    assert_eq!(small(&files), "b");
+    std::fs::remove_file(&link).unwrap();
+    assert_eq!(small(&files), "b", "the old one serves until there is a new one");
+}
+
+#[test]
+fn conditions_over_the_wire() {
+    let server = Server::start(Transport::PlainH1, |settings| settings.cache_control = Some("max-age=60".into()));
+    let path = server.write("page.html", &pattern(100_000));
+    age(&path, 100);
+    let plain = server.get("page.html", &[]);
+    let (etag, modified) = (plain.field("etag").unwrap(), plain.field("last-modified").unwrap());
+    assert!(etag.starts_with('"') && etag.ends_with('"'));
+    assert_eq!(plain.field("cache-control"), Some("max-age=60"));
+    assert_eq!(plain.field("content-type"), Some("text/html; charset=utf-8"));
+    for fields in [[("If-None-Match", etag)], [("If-Modified-Since", modified)]] {
+        for method in ["GET", "HEAD"] {
+            let answer = server.request(method, "page.html", &fields);
+            assert_eq!(answer.status, 304);
+            assert_eq!(answer.field("etag"), Some(etag));
+            assert_eq!(answer.field("cache-control"), Some("max-age=60"));
+            assert_eq!(answer.field("content-type"), None);
+        }
+    }
+    assert_eq!(server.get("page.html", &[("If-Match", "\"other\"")]).status, 412);
+    let range = [("Range", "bytes=0-9"), ("If-Range", etag)];
+    assert_eq!(server.get("page.html", &range).status, 206);
+    let range = [("Range", "bytes=0-9"), ("If-Range", modified)];
+    assert_eq!(server.get("page.html", &range).status, 206);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+        let answer = server.request(method, "page.html", &[]);
+        assert_eq!((answer.status, answer.field("allow")), (405, Some("GET, HEAD")), "{method}");
+    }
+}
+
+#[test]
+fn twins() {
+    let server = Server::start(Transport::PlainH1, |_| {});
+    let files = [("", 50_000), (".gz", 30_000), (".br", 20_000), (".zst", 25_000)];
+    for (extension, size) in files {
+        age(&server.write(&format!("app.js{extension}"), &pattern(size)), 100);
+    }
+    let plain = server.get("app.js", &[]);
+    assert_eq!((plain.body.len(), plain.field("content-encoding")), (50_000, None));
+    assert_eq!(plain.field("vary"), Some("accept-encoding"));
+    let mut tags = vec![plain.field("etag").unwrap().to_owned()];
+    for (accept, coding, size) in [
+        ("gzip", Some("gzip"), 30_000),
+        ("gzip, zstd", Some("zstd"), 25_000),
+        ("gzip, deflate, br, zstd", Some("br"), 20_000),
+        ("br;q=0.5, gzip", Some("gzip"), 30_000),
+        ("br;q=0, zstd;q=0, *;q=0.1", Some("gzip"), 30_000),
+        ("identity, gzip;q=0.9", None, 50_000),
+        ("deflate", None, 50_000),
+    ] {
+        let answer = server.get("app.js", &[("Accept-Encoding", accept)]);
+        assert_eq!((answer.field("content-encoding"), answer.body.len()), (coding, size), "{accept}");
+        assert_eq!(answer.field("content-type"), Some("text/javascript; charset=utf-8"));
+        assert!(answer.body == pattern(size));
+        tags.push(answer.field("etag").unwrap().to_owned());
+        let again = [("Accept-Encoding", accept), ("If-None-Match", answer.field("etag").unwrap())];
+        assert_eq!(server.get("app.js", &again).status, 304);
+    }
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "each representation has a tag of its own");
+
+    let accept = [("Accept-Encoding", "br")];
+    age(&server.root().join("app.js.br"), 200);
+    assert_eq!(server.get("app.js", &accept).field("content-encoding"), None, "older than the file");
+    age(&server.write("app.js.br", &pattern(5)), 0);
+    assert_eq!(server.get("app.js", &accept).body, pattern(5), "a new twin is noticed");
+    std::fs::remove_file(server.root().join("app.js.br")).unwrap();
+    assert_eq!(server.get("app.js", &accept).body.len(), 50_000, "so is one that went");
+
+    let server = Server::start(Transport::PlainH1, |settings| settings.precompressed = false);
+    server.write("a.css", b"plain");
+    server.write("a.css.gz", b"twin");
+    let answer = server.get("a.css", &[("Accept-Encoding", "gzip")]);
+    assert_eq!((answer.body.as_slice(), answer.field("vary")), (b"plain" as &[u8], None));
+    assert_eq!(server.get("a.css.gz", &[]).body, b"twin");
+}
+
+#[test]
+fn what_is_not_served() {
+    let server = Server::start(Transport::PlainH1, |_| {});
+    server.write(".env", b"secret");
+    server.write(".git/config", b"secret");
+    server.write(".well-known/acme", b"token");
+    server.write("index.php", b"<?php");
+    server.write("secret.txt.gz", b"x");
+    std::fs::write(server.directory.path().join("outside"), "secret").unwrap();
+    let link = |name: &str, target: &str| std::os::unix::fs::symlink(target, server.root().join(name)).unwrap();
+    link("out", "../outside");
+    link("source.txt", "index.php");
+    link("twin", "../outside");
+    server.write("page.css", b"page");
+    link("page.css.gz", "../outside");
+    rustix::fs::mkfifoat(rustix::fs::CWD, server.root().join("fifo"), rustix::fs::Mode::RUSR).unwrap();
+    for path in
+        [".env", ".git/config", "index.php", "out", "source.txt", "fifo", "", "nothing", "page.css/", "secret.txt"]
+    {
+        assert_eq!(server.request("HEAD", path, &[]).status, 404, "{path}");
+    }
+    assert_eq!(server.get(".well-known/acme", &[]).body, b"token");
+    assert_eq!(server.get("page.css", &[("Accept-Encoding", "gzip")]).body, b"page", "a twin must not escape either");
+
+    let server = Server::start(Transport::PlainH1, |settings| {
+        settings.dotfiles = true;
+        settings.follow_symlinks = Symlinks::Always;
+    });
+    server.write(".env", b"shown");
+    std::fs::write(server.directory.path().join("outside"), "wanted").unwrap();
+    std::os::unix::fs::symlink("../outside", server.root().join("out")).unwrap();
+    assert_eq!(server.get(".env", &[]).body, b"shown");
+    assert_eq!(server.get("out", &[]).body, b"wanted");
+}
+
+struct Stop<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// While a directory is swapped for a link that leads out and back, no answer comes from outside.
+#[test]
+fn no_race_escapes() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    for (path, content) in [("root/dir", "inside"), ("outside", "secret")] {
+        std::fs::create_dir_all(base.join(path)).unwrap();
+        std::fs::write(base.join(path).join("file"), content).unwrap();
+    }
+    std::os::unix::fs::symlink("../outside", base.join("root/link")).unwrap();
+    let mut settings = StaticSettings { open_files: 0, ..StaticSettings::default() };
+    let swap = |root: &Path| {
+        let _ = rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            root.join("dir"),
+            rustix::fs::CWD,
+            root.join("link"),
+            rustix::fs::RenameFlags::EXCHANGE,
+        );
+    };
+    for policy in [Symlinks::Inside, Symlinks::Never] {
+        settings.follow_symlinks = policy;
+        let files = StaticFiles::new(base.join("root"), &settings).unwrap();
+        let (mut served, mut refused) = (0, 0);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let root = base.join("root");
+        std::thread::scope(|scope| {
+            // Ends the other thread also when an assertion fails.
+            let _stop = Stop(&done);
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    swap(&root);
+                }
+            });
+            for _ in 0..20_000 {
+                match files.open(Path::new("dir/file")) {
+                    Ok(file) => {
+                        served += 1;
+                        assert_eq!(file.0.plain.small.as_deref(), Some(b"inside" as &[u8]));
+                    }
+                    Err(miss) => {
+                        refused += 1;
+                        assert!(matches!(miss, Miss::Hidden | Miss::NotFound), "{miss:?}");
+                    }
+                }
+                if served > 200 && refused > 200 {
+                    break;
+                }
+            }
+        });
+        assert!(served > 0 && refused > 0, "{policy:?}: {served} served, {refused} refused");
+    }
+}
+
+#[test]
+fn descriptors_are_bounded_and_returned() {
+    let server = Server::start(Transport::PlainH1, |settings| settings.open_files = 32);
+    let content = pattern(40_000);
+    for number in 0..300 {
+        server.write(&format!("f{number}"), &content);
+    }
+    let mut stream = server.connect();
+    for number in (0..300).chain(0..300) {
+        send(&mut stream, "GET", &format!("f{number}"), &[]);
+        assert!(Answer::read(&mut stream, false).unwrap().body == content);
+    }
+    let open = server.descriptors();
+    assert!((1..=32).contains(&open), "{open} descriptors open");
+    // Every file is found gone once, and let go.
+    for number in 0..300 {
+        std::fs::remove_file(server.root().join(format!("f{number}"))).unwrap();
+    }
+    for number in 0..300 {
+        send(&mut stream, "HEAD", &format!("f{number}"), &[]);
+        assert_eq!(Answer::read(&mut stream, true).unwrap().status, 404);
+    }
+    assert_eq!(server.descriptors(), 0);
+}
+
+#[test]
+fn the_cache_is_used_and_can_be_switched_off() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), "content").unwrap();
+    for (open_files, held) in [(16, 1), (0, 0)] {
+        let settings = StaticSettings { open_files, ..StaticSettings::default() };
+        let files = StaticFiles::new(directory.path(), &settings).unwrap();
+        let first = files.open(Path::new("file")).unwrap();
+        let second = files.open(Path::new("file")).unwrap();
+        assert_eq!(Arc::ptr_eq(&first.0, &second.0), open_files > 0);
+        assert_eq!(files.open_descriptors(), held);
+    }
+}
+
+#[tokio::test]
+async fn a_readable_body_has_no_token() {
+    use http_body::Body;
+    let directory = tempfile::tempdir().unwrap();
+    let content = pattern(300_000);
+    std::fs::write(directory.path().join("file"), &content).unwrap();
+    let files = StaticFiles::new(directory.path(), &StaticSettings::default()).unwrap();
+    let file = files.open(Path::new("file")).unwrap();
+    let headers = HeaderMap::new();
+    let mut body = files.serve(&file, &Method::GET, &headers, Transport::PlainH1).into_body();
+    assert_eq!(body.size_hint().exact(), Some(300_000));
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut context) else { panic!("no frame") };
+    let token = frame.into_data().unwrap();
+    assert!(sendfile::is_token(&token) && token.len() == 300_000 && body.is_end_stream());
+    assert_eq!(body.size_hint().exact(), Some(0));
+
+    let body = files.serve(&file, &Method::GET, &headers, Transport::PlainH1).into_body().into_readable();
+    let read = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
+    assert!(read == content);
+}
