@@ -1,2 +1,9 @@
-//! placeholder
-fn main() {}
+//! The binary: hands the command line to the library and turns its result into an exit code.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    howdah_lab::cli::main()
+}

@@ -1,0 +1,85 @@
+<?php
+// The same cases for runtimes that boot a script once and then call it for each request. What a resident application
+// keeps, this one keeps too: its connections to MariaDB and Redis.
+$env = require __DIR__ . '/../environment.php';
+$db = null;
+$redis = null;
+$mysql = static function () use ($env, &$db): mysqli {
+    return $db ??= new mysqli('localhost', 'lab', 'lab', 'lab', 0, $env['mysql']);
+};
+$cache = static function () use ($env, &$redis): Redis {
+    if ($redis === null) {
+        $redis = new Redis();
+        $redis->connect($env['redis']);
+    }
+    return $redis;
+};
+$lines = static function (callable $line): void {
+    for ($i = 0; $i < 50; $i++) {
+        echo $line(), "\n";
+    }
+};
+$cases = [
+    '/hello.php' => static function (): void {
+        echo 'Hello, world!';
+    },
+    '/html.php' => static fn () => $lines(static fn () => str_repeat('x', 1023)),
+    '/pdf.php' => static function () use ($lines): void {
+        header('Content-Type: application/pdf');
+        $lines(static fn () => str_repeat('x', 1023));
+    },
+    '/random.php' => static fn () => $lines(static fn () => base64_encode(random_bytes(768))),
+    '/fibonacci.php' => static function (): void {
+        $a = 0.0;
+        $b = 1.0;
+        for ($i = 0; $i < 100; $i++) {
+            [$a, $b] = [$b, $a + $b];
+        }
+        echo sprintf('%.0f', $a);
+    },
+    '/usleep.php' => static function (): void {
+        usleep(20000);
+        echo 'slept';
+    },
+    '/mysql-key.php' => static function () use ($mysql): void {
+        $row = $mysql()->query('SELECT id, name FROM item WHERE id = 4711')->fetch_assoc();
+        header('Content-Type: application/json');
+        echo json_encode(['id' => (int) $row['id'], 'name' => $row['name']]);
+    },
+    '/mysql-rows.php' => static function () use ($mysql): void {
+        $rows = $mysql()->query('SELECT id, name, price, stock FROM small_item ORDER BY id')->fetch_all(MYSQLI_ASSOC);
+        header('Content-Type: application/json');
+        echo json_encode($rows);
+    },
+    '/complex.php' => static function () use ($mysql, $cache): void {
+        $rows = [];
+        foreach ([1, 2, 3] as $id) {
+            $rows[] = $mysql()->query("SELECT id, name, price, stock FROM item WHERE id = $id")->fetch_assoc();
+        }
+        $cache()->set('lab:rows', serialize($rows));
+        $cached = unserialize($cache()->get('lab:rows'));
+        $sum = 0;
+        for ($i = 1; $i <= 100; $i++) {
+            $sum += ($i * $i) % 7;
+        }
+        foreach ($cached as $row) {
+            $sum += (int) $row['price'] * (int) $row['stock'];
+        }
+        header('Content-Type: application/json');
+        echo json_encode(['rows' => $rows, 'cached' => count($cached), 'sum' => $sum]);
+    },
+    '/probe.php' => static function (): void {
+        require __DIR__ . '/probe.php';
+    },
+];
+$handle = static function () use ($cases): void {
+    $path = strtok($_SERVER['REQUEST_URI'], '?');
+    if (isset($cases[$path])) {
+        $cases[$path]();
+    } else {
+        http_response_code(404);
+        echo 'no such case';
+    }
+};
+while (frankenphp_handle_request($handle)) {
+}

@@ -1,0 +1,189 @@
+//! All cases of the lab, in the order in which reports show them.
+
+use super::{App, Case, Expect, Need};
+
+/// Size of the static file, in bytes.
+pub const STATIC_BYTES: usize = 521 * 1024;
+
+/// Rows of the table with a key.
+pub const KEYED_ROWS: u32 = 100_000;
+
+/// Rows of the small table that is read whole.
+pub const SMALL_ROWS: u32 = 50;
+
+fn html(body: impl Into<Vec<u8>>) -> Expect {
+    Expect::Exactly { media_type: "text/html", body: body.into() }
+}
+
+fn lines_of_x() -> Vec<u8> {
+    format!("{}\n", "x".repeat(1023)).repeat(50).into_bytes()
+}
+
+/// The bytes of the static file: the same on every machine, and no generator can compress them.
+pub fn static_file() -> Vec<u8> {
+    // The first bytes of a JPEG, so that whoever sniffs finds what the name says.
+    let mut bytes = vec![0xff, 0xd8, 0xff, 0xe0];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    while bytes.len() < STATIC_BYTES {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(STATIC_BYTES);
+    bytes
+}
+
+/// The name in the row with this key.
+pub fn row_name(key: u32) -> String {
+    format!("item-{key:06}-{:08x}", key.wrapping_mul(2_654_435_761))
+}
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    let mut cases = pages();
+    cases.extend(coroutine_cases());
+    cases.extend(apps());
+    cases
+}
+
+fn pages() -> Vec<Case> {
+    let random = Expect::RandomLines { lines: 50, length: 1024 };
+    vec![
+        Case::script("hello", "hello", "echo of 13 bytes", html("Hello, world!")),
+        Case::script("hello-c100", "hello, 100 connections", "echo of 13 bytes", html("Hello, world!"))
+            .path("/hello.php")
+            .load(100, 15),
+        Case::script(
+            "html",
+            "HTML 50 KB",
+            "50 lines of 1023 'x' as text/html: compresses to almost nothing",
+            html(lines_of_x()),
+        ),
+        Case::script(
+            "html-identity",
+            "HTML 50 KB, identity",
+            "the same page for a client that accepts no compression",
+            html(lines_of_x()),
+        )
+        .path("/html.php")
+        .identity(),
+        Case::script(
+            "pdf",
+            "PDF 50 KB",
+            "the same bytes as application/pdf, which servers do not compress",
+            Expect::Exactly { media_type: "application/pdf", body: lines_of_x() },
+        ),
+        Case::script(
+            "random",
+            "random base64 50 KB",
+            "50 lines of random base64 as text/html: hard to compress, different in every answer",
+            random,
+        ),
+        Case::script(
+            "static",
+            "static file 521 KB",
+            "a file of 521 KiB that does not compress; no PHP runs",
+            Expect::Exactly { media_type: "image/jpeg", body: static_file() },
+        )
+        .path("/photo.jpg"),
+    ]
+}
+
+fn coroutine_cases() -> Vec<Case> {
+    let row = format!("{{\"id\":4711,\"name\":\"{}\"}}", row_name(4711));
+    let json = |words: Vec<String>, at_least| Expect::Containing { media_type: "application/json", words, at_least };
+    let mut usleep =
+        Case::script("usleep", "wait 20 ms", "usleep(20000): the script waits and computes nothing", html("slept"))
+            .load(100, 15);
+    usleep.wait_ms = 20.0;
+    vec![
+        Case::script(
+            "fibonacci",
+            "Fibonacci(100)",
+            "the 100th Fibonacci number in a loop",
+            html("354224848179261997056"),
+        )
+        .load(100, 15),
+        Case::script(
+            "mysql-key",
+            "one MySQL query by key",
+            "one row of 100,000 by its primary key; a new connection per request where the runtime has no pool",
+            Expect::Exactly { media_type: "application/json", body: row.clone().into_bytes() },
+        )
+        .load(100, 15)
+        .needs(&[Need::MariaDb]),
+        Case::script(
+            "mysql-rows",
+            "all rows of a table",
+            "50 rows of a table as JSON",
+            json(vec![row_name(1), row_name(SMALL_ROWS)], 1000),
+        )
+        .load(100, 15)
+        .needs(&[Need::MariaDb]),
+        Case::script(
+            "complex",
+            "3 MySQL queries, 2 Redis accesses",
+            "3 queries, a Redis SET and GET, serialize and unserialize, arithmetic",
+            json(vec![row_name(1), row_name(2), row_name(3), "\"sum\":".into(), "\"cached\":".into()], 200),
+        )
+        .load(100, 15)
+        .needs(&[Need::MariaDb, Need::Redis]),
+        usleep,
+    ]
+}
+
+fn apps() -> Vec<Case> {
+    let shop = |id: &str, connections| Case {
+        app: App::Shop,
+        path: "/api/products/42".into(),
+        ..Case::script(
+            id,
+            &format!("product API on Symfony, {connections} connections"),
+            "a JSON product with its reviews through Symfony's kernel and Doctrine DBAL on MariaDB",
+            Expect::Containing {
+                media_type: "application/json",
+                words: vec!["\"id\":42".into(), row_name(42), "\"reviews\":[".into()],
+                at_least: 300,
+            },
+        )
+        .load(connections, 15)
+        .needs(&[Need::MariaDb])
+    };
+    let wordpress = Case {
+        app: App::WordPress,
+        path: "/".into(),
+        ..Case::script(
+            "wordpress",
+            "WordPress front page",
+            "the front page of a fresh WordPress with its default theme on MariaDB",
+            Expect::Containing {
+                media_type: "text/html",
+                words: vec!["</html>".into(), "Howdah Lab".into()],
+                at_least: 5_000,
+            },
+        )
+        .needs(&[Need::MariaDb])
+    };
+    vec![shop("shop-api-c100", 100), shop("shop-api-c200", 200), wordpress]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique() {
+        let mut ids: Vec<String> = all().into_iter().map(|case| case.id).collect();
+        let count = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+
+    #[test]
+    fn bodies_have_the_published_sizes() {
+        assert_eq!(lines_of_x().len(), 51_200);
+        assert_eq!(static_file().len(), 533_504);
+    }
+}

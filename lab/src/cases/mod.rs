@@ -1,0 +1,114 @@
+//! The work that every system is given: what is asked, over how many connections, and what the right answer is.
+
+pub mod catalogue;
+pub mod expect;
+pub mod suites;
+
+pub use expect::Expect;
+
+use crate::record::CaseRecord;
+
+/// Servers that a case needs beside the system under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// MariaDB with the lab's tables.
+    MariaDb,
+    /// Redis.
+    Redis,
+}
+
+/// What serves the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum App {
+    /// The lab's own scripts, one for each case.
+    Scripts,
+    /// The product API on Symfony.
+    Shop,
+    /// WordPress.
+    WordPress,
+    /// A directory that the user named.
+    User,
+}
+
+/// One kind of work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Short name, as on the command line.
+    pub id: String,
+    /// Name for people.
+    pub title: String,
+    /// What the script does.
+    pub about: String,
+    /// What serves it.
+    pub app: App,
+    /// Path on systems that serve scripts by file.
+    pub path: String,
+    /// Connections of the load generator.
+    pub connections: u32,
+    /// PHP workers that a system gets.
+    pub workers: u32,
+    /// `Accept-Encoding` of the requests.
+    pub accept_encoding: String,
+    /// Milliseconds that the script waits on purpose.
+    pub wait_ms: f64,
+    /// What else must run.
+    pub needs: Vec<Need>,
+    /// The right answer.
+    pub expect: Expect,
+}
+
+impl Case {
+    /// A case on the lab's own scripts with 8 connections and 4 workers.
+    pub fn script(id: &str, title: &str, about: &str, expect: Expect) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            about: about.into(),
+            app: App::Scripts,
+            path: format!("/{id}.php"),
+            connections: 8,
+            workers: 4,
+            accept_encoding: "gzip".into(),
+            wait_ms: 0.0,
+            needs: Vec::new(),
+            expect,
+        }
+    }
+
+    /// The same with another script.
+    pub fn path(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
+    }
+
+    /// The same with more connections and workers.
+    pub fn load(mut self, connections: u32, workers: u32) -> Self {
+        (self.connections, self.workers) = (connections, workers);
+        self
+    }
+
+    /// The same, asking for an unencoded answer.
+    pub fn identity(mut self) -> Self {
+        self.accept_encoding = "identity".into();
+        self
+    }
+
+    /// The same with other servers beside it.
+    pub fn needs(mut self, needs: &[Need]) -> Self {
+        self.needs = needs.to_vec();
+        self
+    }
+
+    /// The same, as it goes into the results.
+    pub fn record(&self) -> CaseRecord {
+        CaseRecord {
+            id: self.id.clone(),
+            title: self.title.clone(),
+            about: self.about.clone(),
+            connections: self.connections,
+            workers: self.workers,
+            accept_encoding: self.accept_encoding.clone(),
+            wait_ms: self.wait_ms,
+        }
+    }
+}

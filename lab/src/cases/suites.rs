@@ -1,0 +1,111 @@
+//! Named sets of cases.
+
+/// A set of cases with its default systems and lengths.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Suite {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Case ids.
+    pub cases: &'static [&'static str],
+    /// System ids; empty means all.
+    pub systems: &'static [&'static str],
+    /// Rounds.
+    pub rounds: u32,
+    /// Seconds of each measured run.
+    pub seconds: f64,
+    /// Seconds of load before each measured run.
+    pub warmup: f64,
+    /// Whether the constant-rate measurement is made.
+    pub latency: bool,
+}
+
+/// All suites.
+pub const ALL: &[Suite] = &[
+    Suite {
+        name: "smoke",
+        about: "does everything work: under one minute",
+        cases: &["hello", "html", "static"],
+        systems: &["nginx-fpm", "apache", "howdah-classic"],
+        rounds: 1,
+        seconds: 1.0,
+        warmup: 0.0,
+        latency: true,
+    },
+    Suite {
+        name: "html-pdf-random",
+        about: "the published comparison: pages that compress, do not compress, and hardly compress",
+        cases: &["hello", "html", "html-identity", "pdf", "random", "static"],
+        systems: &[],
+        rounds: 4,
+        seconds: 5.0,
+        warmup: 2.0,
+        latency: true,
+    },
+    Suite {
+        name: "coroutine",
+        about: "computing and waiting with 100 connections: where coroutines are said to win",
+        cases: &["hello-c100", "fibonacci", "mysql-key", "mysql-rows", "complex", "usleep"],
+        systems: &[],
+        rounds: 4,
+        seconds: 5.0,
+        warmup: 2.0,
+        latency: true,
+    },
+    Suite {
+        name: "three-environments",
+        about: "nginx+PHP-FPM, Swoole and nginx+Swoole on the same scripts, with Howdah beside them",
+        cases: &["hello-c100", "static", "mysql-key", "complex", "usleep"],
+        systems: &["nginx-fpm", "swoole", "nginx-swoole", "howdah-classic", "howdah-worker", "howdah-async"],
+        rounds: 4,
+        seconds: 5.0,
+        warmup: 2.0,
+        latency: true,
+    },
+    Suite {
+        name: "shop-api",
+        about: "applications with a framework: a product API on Symfony, and WordPress",
+        cases: &["shop-api-c100", "shop-api-c200", "wordpress"],
+        systems: &[],
+        rounds: 4,
+        seconds: 10.0,
+        warmup: 3.0,
+        latency: true,
+    },
+    Suite {
+        name: "all",
+        about: "every case on every system",
+        cases: &[],
+        systems: &[],
+        rounds: 4,
+        seconds: 5.0,
+        warmup: 2.0,
+        latency: true,
+    },
+];
+
+/// The suite of that name.
+pub fn find(name: &str) -> Option<&'static Suite> {
+    ALL.iter().find(|suite| suite.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::catalogue;
+
+    #[test]
+    fn suites_name_only_cases_and_systems_that_exist() {
+        let cases: Vec<String> = catalogue::all().into_iter().map(|case| case.id).collect();
+        let systems = crate::systems::builtin_ids();
+        for suite in ALL {
+            for id in suite.cases {
+                assert!(cases.iter().any(|case| case == id), "{}: {id}", suite.name);
+            }
+            for id in suite.systems {
+                assert!(systems.iter().any(|system| system == id), "{}: {id}", suite.name);
+            }
+        }
+    }
+}

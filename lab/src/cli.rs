@@ -1,0 +1,310 @@
+//! The command line.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
+
+use crate::cases::{catalogue, suites};
+use crate::clock;
+use crate::guard;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::load::{Load, RealLoad, floor};
+use crate::plan::{Plan, Request, plan};
+use crate::record::{Outcome, ResultSet, SCHEMA, Settings, SystemRecord, SystemStatus};
+use crate::report;
+use crate::runner::Runner;
+use crate::sample::machine;
+use crate::stage::Stage;
+use crate::systems;
+use crate::{doctor, warn};
+
+/// Everything was measured.
+const EXIT_DONE: u8 = 0;
+/// A run failed, or the request was wrong.
+const EXIT_FAILED: u8 = 1;
+/// Stopped by a signal.
+const EXIT_INTERRUPTED: u8 = 130;
+
+#[derive(Debug, Parser)]
+#[command(name = "howdah-lab", version, about = "Measures PHP runtimes side by side and says why they differ")]
+struct Cli {
+    #[command(subcommand)]
+    command: Sub,
+}
+
+#[derive(Debug, Subcommand)]
+enum Sub {
+    /// Show suites, cases and systems
+    List,
+    /// Say what is missing on this machine, and install what apt has
+    Doctor {
+        /// Install what apt has (asks for root where needed)
+        #[arg(long)]
+        install: bool,
+    },
+    /// Measure
+    Run(Box<RunArgs>),
+    /// Make the reports again, or compare two result sets
+    Report {
+        /// A result.json, or the directory that holds it
+        result: PathBuf,
+        /// Compare with this earlier result.json
+        #[arg(long, value_name = "RESULT")]
+        against: Option<PathBuf>,
+    },
+    #[command(name = guard::SUBCOMMAND, hide = true)]
+    Guard {
+        log: PathBuf,
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    #[command(name = floor::SUBCOMMAND, hide = true)]
+    StandIn { address: SocketAddr, bytes: usize },
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// A named set of cases (see `list`); `smoke` when nothing is named
+    #[arg(long)]
+    suite: Option<String>,
+    /// Only these systems
+    #[arg(long, value_delimiter = ',')]
+    systems: Vec<String>,
+    /// Only these cases
+    #[arg(long, value_delimiter = ',')]
+    cases: Vec<String>,
+    /// How often everything is measured
+    #[arg(long)]
+    rounds: Option<u32>,
+    /// Seconds of each measured run
+    #[arg(long, value_name = "SECONDS")]
+    duration: Option<f64>,
+    /// Seconds of load before each measured run
+    #[arg(long, value_name = "SECONDS")]
+    warmup: Option<f64>,
+    /// PHP workers for every case
+    #[arg(long)]
+    workers: Option<u32>,
+    /// Connections for every case
+    #[arg(long)]
+    connections: Option<u32>,
+    /// Threads of the load generator
+    #[arg(long, default_value_t = 2)]
+    threads: u32,
+    /// Measure throughput only
+    #[arg(long)]
+    no_latency: bool,
+    /// Offer this share of the slowest system's throughput when latency is measured
+    #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
+    rate: f64,
+    /// Do not measure what the load generator reaches without PHP
+    #[arg(long)]
+    no_floor: bool,
+    /// Serve this directory (its public/, if it has one) instead of the lab's own scripts
+    #[arg(long, value_name = "DIR")]
+    app: Option<PathBuf>,
+    /// A path of that application; may be given several times
+    #[arg(long = "path", value_name = "/PATH")]
+    paths: Vec<String>,
+    /// A system of your own, described in TOML; may be given several times
+    #[arg(long = "system-file", value_name = "FILE")]
+    system_files: Vec<PathBuf>,
+    /// Where the results go; lab/results/<date>-<host class>/<suite> when absent
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    let code = match Cli::parse().command {
+        Sub::Guard { log, command } => {
+            return ExitCode::from(u8::try_from(guard::guard_main(&log, &command)).unwrap_or(1));
+        }
+        Sub::StandIn { address, bytes } => floor::serve(address, bytes).map(|()| EXIT_DONE).map_err(Into::into),
+        Sub::List => {
+            print!("{}", list());
+            Ok(EXIT_DONE)
+        }
+        Sub::Doctor { install } => doctor::main(install),
+        Sub::Run(args) => run(&args),
+        Sub::Report { result, against } => render(&result, against.as_deref()).map(|()| EXIT_DONE),
+    };
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(EXIT_INTERRUPTED),
+        Err(error) => {
+            eprintln!("howdah-lab: {error:#}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn list() -> String {
+    let mut text = String::from("Suites\n");
+    for suite in suites::ALL {
+        text.push_str(&format!("  {:<20} {}\n", suite.name, suite.about));
+        if !suite.cases.is_empty() {
+            text.push_str(&format!("  {:<20}   {}\n", "", suite.cases.join(", ")));
+        }
+    }
+    text.push_str("\nCases\n");
+    for case in catalogue::all() {
+        text.push_str(&format!(
+            "  {:<20} {} ({} connections, {} workers)\n",
+            case.id, case.about, case.connections, case.workers
+        ));
+    }
+    text.push_str("\nSystems\n");
+    for system in systems::builtin() {
+        let state = match system.find() {
+            SystemStatus::Found { versions } => versions.into_values().collect::<Vec<_>>().join(", "),
+            SystemStatus::Missing { what, .. } => format!("missing: {what}"),
+        };
+        text.push_str(&format!("  {:<20} {:<20} {state}\n", system.id(), system.title()));
+    }
+    text
+}
+
+fn run(args: &RunArgs) -> Result<u8> {
+    if !(args.rate > 0.0 && args.rate <= 1.0) {
+        bail!("--rate must be above 0 and at most 1");
+    }
+    let plan = plan(&Request {
+        suite: args.suite.clone(),
+        systems: args.systems.clone(),
+        cases: args.cases.clone(),
+        rounds: args.rounds,
+        seconds: args.duration,
+        warmup: args.warmup,
+        no_latency: args.no_latency,
+        workers: args.workers,
+        connections: args.connections,
+        app: args.app.clone(),
+        paths: args.paths.clone(),
+        system_files: args.system_files.clone(),
+    })?;
+    let load = RealLoad::find()?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut results = new_results(&plan, args, &load);
+    let out = match &args.out {
+        Some(dir) => dir.clone(),
+        None => default_directory(&results),
+    };
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    announce(&plan, &out);
+    let save = |results: &ResultSet| report::json::write(&out, results);
+    save(&results)?;
+    let stage = Stage::prepare(&plan.cases, plan.app.as_deref(), &interrupt)?;
+    let measured = Runner {
+        stage: &stage,
+        load: &load,
+        interrupt: &interrupt,
+        progress: &|line| eprintln!("{line}"),
+        save: &save,
+        threads: args.threads,
+        rate_share: args.rate,
+        floor: !args.no_floor,
+    }
+    .run(&plan, &mut results);
+    drop(stage);
+    results.interrupted = interrupt.is_raised();
+    results.finished = Some(clock::now());
+    report::write_all(&out, &results)?;
+    eprintln!("\nresults in {}", out.display());
+    for warning in warn::all(&results) {
+        eprintln!("warning: {}", warning.text());
+    }
+    measured?;
+    let failed = results.runs.iter().filter(|run| matches!(run.outcome, Outcome::Failed { .. })).count();
+    if failed > 0 {
+        eprintln!("{failed} runs failed; the reports show them with the end of the system's log");
+        return Ok(EXIT_FAILED);
+    }
+    Ok(EXIT_DONE)
+}
+
+fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
+    ResultSet {
+        schema: SCHEMA,
+        suite: plan.suite.clone(),
+        started: clock::now(),
+        finished: None,
+        interrupted: false,
+        command: std::env::args().collect(),
+        lab_version: env!("CARGO_PKG_VERSION").into(),
+        settings: Settings {
+            rounds: plan.rounds,
+            seconds: plan.seconds,
+            warmup_seconds: plan.warmup,
+            load_threads: args.threads,
+            generator: load.name(),
+            rate_share: if plan.latency { args.rate } else { 0.0 },
+        },
+        machine: machine::facts(),
+        systems: plan
+            .systems
+            .iter()
+            .map(|(system, status)| SystemRecord {
+                id: system.id(),
+                title: system.title(),
+                status: status.clone(),
+                tuning: system.tuning(),
+                config_files: Default::default(),
+                commands: Vec::new(),
+                php: None,
+            })
+            .collect(),
+        cases: plan.cases.iter().map(crate::cases::Case::record).collect(),
+        floors: Vec::new(),
+        runs: Vec::new(),
+    }
+}
+
+fn default_directory(results: &ResultSet) -> PathBuf {
+    let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/results" } else { "howdah-lab-results" };
+    let date = results.started.split('T').next().unwrap_or("undated");
+    Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
+}
+
+fn announce(plan: &Plan, out: &Path) {
+    let mut present = 0;
+    for (system, status) in &plan.systems {
+        match status {
+            SystemStatus::Found { .. } => present += 1,
+            SystemStatus::Missing { what, .. } => {
+                eprintln!("not measured: {} ({what} is missing; see doctor)", system.title())
+            }
+        }
+    }
+    let runs = f64::from(plan.rounds + u32::from(plan.latency)) * plan.cases.len() as f64 * f64::from(present);
+    let minutes = runs * (plan.seconds + plan.warmup + 0.7) / 60.0;
+    eprintln!(
+        "suite {}: {} cases on {present} systems, {} rounds of {} s, about {:.0} minutes; results go to {}\n",
+        plan.suite,
+        plan.cases.len(),
+        plan.rounds,
+        plan.seconds,
+        minutes.ceil(),
+        out.display()
+    );
+}
+
+fn render(result: &Path, against: Option<&Path>) -> Result<()> {
+    let (dir, results) = report::json::read(result)?;
+    if let Some(against) = against {
+        let (_, earlier) = report::json::read(against)?;
+        let text = report::compare::markdown(&earlier, &results);
+        let path = dir.join("compare.md");
+        fs::write(&path, &text)?;
+        print!("{text}");
+        eprintln!("written to {}", path.display());
+        return Ok(());
+    }
+    report::write_all(&dir, &results)?;
+    eprintln!("written: {}", report::FILES.map(|name| dir.join(name).display().to_string()).join(", "));
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Why one system is faster than another on a case: what was measured about the cause, in sentences.
+//!
+//! Each sentence states a measurement. Where the measurements do not decide, nothing is said.
+
+use crate::record::{CaseRecord, Role, SystemRecord};
+use crate::stats::Difference;
+use crate::view::{CaseView, Measured};
+
+/// Above this share of all processors in use, processor time per request is what limits throughput.
+const FULL: f64 = 0.90;
+/// Below this share, something other than the processors limits throughput.
+const IDLE: f64 = 0.75;
+
+/// One comparison: the fastest system of a case with another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// Who is compared, and by how much they differ.
+    pub headline: String,
+    /// What was measured about the cause.
+    pub causes: Vec<String>,
+}
+
+/// Explains every system of a case against the fastest one.
+pub fn case(view: &CaseView<'_>) -> Vec<Explanation> {
+    let mut ranked: Vec<(&SystemRecord, &Measured<'_>)> = view.measured().collect();
+    ranked.sort_by(|a, b| b.1.rate.median.total_cmp(&a.1.rate.median));
+    let Some(((best_system, best), others)) = ranked.split_first() else { return Vec::new() };
+    others
+        .iter()
+        .map(|(system, measured)| Explanation {
+            headline: headline(best_system, best, system, measured),
+            causes: causes(view.case, (best_system, best), (system, measured)),
+        })
+        .collect()
+}
+
+/// What holds for the case as a whole.
+pub fn general(view: &CaseView<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let CaseRecord { connections, workers, wait_ms, .. } = view.case;
+    if connections > workers {
+        notes.push(format!(
+            "{connections} connections meet {workers} workers: where a worker serves one request at a time, {} of \
+             {connections} requests wait in a queue, so latency in the closed loop is mostly waiting.",
+            connections - workers
+        ));
+    }
+    if *wait_ms > 0.0 {
+        notes.push(format!(
+            "Each request waits {wait_ms} ms: {workers} workers that wait one request at a time cannot exceed {:.0} \
+             requests per second, {connections} requests waiting at once cannot exceed {:.0}.",
+            f64::from(*workers) * 1000.0 / wait_ms,
+            f64::from(*connections) * 1000.0 / wait_ms
+        ));
+    }
+    if let Some(floor) = view.floor {
+        notes.push(format!(
+            "Without PHP, against a stand-in that sends equally many bytes, the generator reaches {:.0} requests per second on \
+             this machine; it needs {:.1} us of processor time for each.",
+            floor.requests_per_second, floor.generator_us
+        ));
+        for (system, measured) in view.measured() {
+            let share = measured.rate.median / floor.requests_per_second;
+            if share > 0.6 {
+                notes.push(format!(
+                    "{} reaches {:.0} % of that limit: its own cost is smaller than the differences in throughput show.",
+                    system.title,
+                    share * 100.0
+                ));
+            }
+        }
+    }
+    notes
+}
+
+fn headline(best_system: &SystemRecord, best: &Measured<'_>, system: &SystemRecord, measured: &Measured<'_>) -> String {
+    let ratio = best.rate.median / measured.rate.median;
+    let clear = Difference::between(&best.rates(), &measured.rates());
+    let certainty = match clear {
+        Some(difference) if difference.is_clear() => String::new(),
+        _ if best.rate.min > measured.rate.max => {
+            format!(" (every run was faster, but {} rounds are too few to exclude chance)", best.rate.count)
+        }
+        _ => " (the runs overlap: this may be chance)".into(),
+    };
+    if ratio < 1.03 {
+        return format!("{} and {} serve about as many requests{certainty}.", best_system.title, system.title);
+    }
+    format!("{} serves {ratio:.2} times as many requests as {}{certainty}.", best_system.title, system.title)
+}
+
+fn causes(
+    case: &CaseRecord,
+    (fast_system, fast): (&SystemRecord, &Measured<'_>),
+    (slow_system, slow): (&SystemRecord, &Measured<'_>),
+) -> Vec<String> {
+    let (fast_name, slow_name) = (&fast_system.title, &slow_system.title);
+    let mut causes = Vec::new();
+    if fast.encoding() != slow.encoding() {
+        let describe = |name: &str, measured: &Measured<'_>| {
+            let how = if measured.compressed() {
+                format!("compresses ({})", measured.encoding())
+            } else {
+                "does not compress".into()
+            };
+            format!("{name} {how} and sends {} bytes", measured.wire_bytes())
+        };
+        causes.push(format!(
+            "Compression differs: {}; {}. Part of the difference is compression, not the runtime.",
+            describe(fast_name, fast),
+            describe(slow_name, slow)
+        ));
+    }
+    causes.push(format!("Processor time per request: {fast_name} {}, {slow_name} {}.", split(fast), split(slow)));
+    causes.extend(limit(case, (fast_name, fast), (slow_name, slow)));
+    if let (Some(a), Some(b)) = (fast.connections_per_request(), slow.connections_per_request())
+        && (a - b).abs() > 0.2
+    {
+        causes.push(format!(
+            "MariaDB connections per request: {fast_name} {a:.2}, {slow_name} {b:.2}. A new connection costs its handshake."
+        ));
+    }
+    let switches = |measured: &Measured<'_>| measured.median(|sample| sample.switches_per_request());
+    let (a, b) = (switches(fast), switches(slow));
+    if (a - b).abs() > 0.7 && a.max(b) > 1.3 * a.min(b) {
+        causes.push(format!("Context switches per request: {fast_name} {a:.1}, {slow_name} {b:.1}."));
+    }
+    causes
+}
+
+fn split(measured: &Measured<'_>) -> String {
+    let parts: Vec<String> = [Role::Front, Role::Php]
+        .iter()
+        .map(|role| (*role, measured.role_us(*role)))
+        .filter(|(_, us)| *us > 0.05)
+        .map(|(role, us)| format!("{us:.0} {}", role.word()))
+        .collect();
+    let total = format!("{:.0} us", measured.server_us.median);
+    if parts.len() > 1 { format!("{total} ({})", parts.join(" + ")) } else { total }
+}
+
+/// What limited the throughput: full processors, or waiting.
+fn limit(
+    case: &CaseRecord,
+    (fast_name, fast): (&str, &Measured<'_>),
+    (slow_name, slow): (&str, &Measured<'_>),
+) -> Option<String> {
+    if fast.busy() > FULL && slow.busy() > FULL {
+        return Some(format!(
+            "The processors were full in both runs, so processor time decides. With the generator and the services, one \
+             request took {:.0} us on {fast_name} and {:.0} us on {slow_name}, a ratio of {:.2}.",
+            fast.everything_us(),
+            slow.everything_us(),
+            slow.everything_us() / fast.everything_us()
+        ));
+    }
+    if slow.busy() < IDLE {
+        let bound = if case.wait_ms > 0.0 {
+            format!("its requests wait {} ms on purpose, with {} workers", case.wait_ms, case.workers)
+        } else {
+            "its requests wait for something: a free worker, a service, or a wake-up".into()
+        };
+        return Some(format!("{slow_name} left {:.0} % of the processors idle: {bound}.", (1.0 - slow.busy()) * 100.0));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ResultSet;
+    use crate::view::{cases, sample_results};
+
+    fn text(results: &ResultSet) -> String {
+        let views = cases(results);
+        let explanations = case(&views[0]);
+        assert_eq!(explanations.len(), 1);
+        format!(
+            "{}\n{}\n{}",
+            explanations[0].headline,
+            explanations[0].causes.join("\n"),
+            general(&views[0]).join("\n")
+        )
+    }
+
+    fn each_sample(results: &mut ResultSet, system: &str, change: impl Fn(&mut crate::record::Sample)) {
+        for run in results.runs.iter_mut().filter(|run| run.system == system) {
+            if let crate::record::Outcome::Measured(sample) = &mut run.outcome {
+                change(sample);
+            }
+        }
+    }
+
+    #[test]
+    fn full_processors_make_processor_time_the_cause() {
+        let text = text(&sample_results::results());
+        assert!(text.contains("FAST serves 3.00 times as many requests as SLOW."), "{text}");
+        assert!(text.contains("FAST 30 us, SLOW 90 us"), "{text}");
+        assert!(text.contains("processors were full"), "{text}");
+        assert!(text.contains("8 connections meet 4 workers"), "{text}");
+        assert!(!text.contains("Compression"), "{text}");
+    }
+
+    #[test]
+    fn compression_is_named_first() {
+        let mut results = sample_results::results();
+        each_sample(&mut results, "slow", |sample| {
+            sample.answer.encoding = "gzip".into();
+            sample.answer.wire_bytes = 99;
+        });
+        let views = cases(&results);
+        assert!(case(&views[0])[0].causes[0].starts_with("Compression differs: FAST does not compress and sends 200"));
+    }
+
+    #[test]
+    fn idle_processors_mean_waiting() {
+        let mut results = sample_results::results();
+        results.cases[0].wait_ms = 20.0;
+        each_sample(&mut results, "slow", |sample| sample.cpu.machine_busy = 1.0);
+        let text = text(&results);
+        assert!(text.contains("SLOW left 75 % of the processors idle: its requests wait 20 ms on purpose"), "{text}");
+        assert!(text.contains("cannot exceed 200"), "{text}");
+    }
+
+    #[test]
+    fn overlapping_runs_are_called_chance() {
+        let mut results = sample_results::results();
+        results.runs.truncate(2);
+        assert!(text(&results).contains("too few to exclude chance"));
+    }
+}

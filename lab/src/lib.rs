@@ -1,0 +1,26 @@
+//! The lab: starts PHP runtimes side by side, gives them the same work, checks the answers, measures, and explains.
+//!
+//! Reading order: [`cli`] takes the request, [`plan`] turns it into systems and cases, [`stage`] prepares applications
+//! and services, [`runner`] measures in interleaved rounds into the types of [`record`], and [`report`] renders those.
+
+#![forbid(unsafe_code)]
+
+pub mod cases;
+pub mod cli;
+pub mod clock;
+pub mod doctor;
+pub mod explain;
+pub mod guard;
+pub mod interrupt;
+pub mod load;
+pub mod plan;
+pub mod record;
+pub mod report;
+pub mod runner;
+pub mod sample;
+pub mod services;
+pub mod stage;
+pub mod stats;
+pub mod systems;
+pub mod view;
+pub mod warn;

@@ -1,0 +1,118 @@
+//! Giving work to a system: one trait, two generators behind it.
+//!
+//! `wrk` measures throughput in a closed loop (each connection sends its next request when the answer is there). The
+//! constant-rate generator of this crate measures latency in an open loop. Both report the same [`LoadReport`].
+
+pub mod client;
+pub mod constant_rate;
+pub mod floor;
+pub mod wrk;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anyhow::Result;
+
+use crate::interrupt::Interrupt;
+use crate::record::{Errors, Latency};
+
+/// What is asked of a system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// Where the system listens.
+    pub address: SocketAddr,
+    /// Path and query.
+    pub path: String,
+    /// Value of `Accept-Encoding`.
+    pub accept_encoding: String,
+}
+
+impl Target {
+    /// The request as bytes.
+    pub fn request(&self) -> Vec<u8> {
+        format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: {}\r\n\r\n",
+            self.path, self.address, self.accept_encoding
+        )
+        .into_bytes()
+    }
+
+    /// The URL, for people and for generators.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.path)
+    }
+}
+
+/// How much and for how long.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// Connections, all kept alive.
+    pub connections: u32,
+    /// Threads of the closed-loop generator.
+    pub threads: u32,
+    /// Length in seconds.
+    pub seconds: f64,
+}
+
+/// What a generator saw.
+#[derive(Debug, Clone, Default)]
+pub struct LoadReport {
+    /// Length in seconds, as measured.
+    pub seconds: f64,
+    /// Replies of whatever status.
+    pub requests: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Failures.
+    pub errors: Errors,
+    /// Replies by status, where counted.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Latency.
+    pub latency: Latency,
+    /// Processor time of the generator, in seconds.
+    pub generator_cpu: f64,
+    /// Command line, or a description of a built-in generator.
+    pub command: Vec<String>,
+}
+
+/// The percentiles that both generators report.
+pub const PERCENTILES: [f64; 9] = [50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.9, 99.99, 100.0];
+
+/// A source of load.
+pub trait Load {
+    /// Name and version.
+    fn name(&self) -> String;
+
+    /// As many requests as the connections can carry.
+    fn closed(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport>;
+
+    /// `rate` requests per second, latency counted from the moment each request was due.
+    fn constant(&self, target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> Result<LoadReport>;
+}
+
+/// The generators that the lab uses in earnest.
+#[derive(Debug)]
+pub struct RealLoad {
+    wrk: wrk::Wrk,
+}
+
+impl RealLoad {
+    /// Finds the generators; an error names what is missing.
+    pub fn find() -> Result<Self> {
+        Ok(Self { wrk: wrk::Wrk::find()? })
+    }
+}
+
+impl Load for RealLoad {
+    fn name(&self) -> String {
+        self.wrk.version.clone()
+    }
+
+    fn closed(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport> {
+        self.wrk.run(target, shape, interrupt)
+    }
+
+    fn constant(&self, target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> Result<LoadReport> {
+        constant_rate::run(target, shape, rate, interrupt)
+    }
+}

@@ -1,0 +1,239 @@
+//! From what the user typed to what will be measured. Every mistake is found here, before anything starts.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::cases::{App, Case, Expect, catalogue, suites};
+use crate::record::SystemStatus;
+use crate::systems::{self, System};
+
+/// What the user typed.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// `--suite`.
+    pub suite: Option<String>,
+    /// `--systems`.
+    pub systems: Vec<String>,
+    /// `--cases`.
+    pub cases: Vec<String>,
+    /// `--rounds`.
+    pub rounds: Option<u32>,
+    /// `--duration`.
+    pub seconds: Option<f64>,
+    /// `--warmup`.
+    pub warmup: Option<f64>,
+    /// `--no-latency`.
+    pub no_latency: bool,
+    /// `--workers`.
+    pub workers: Option<u32>,
+    /// `--connections`.
+    pub connections: Option<u32>,
+    /// `--app`.
+    pub app: Option<PathBuf>,
+    /// `--path`.
+    pub paths: Vec<String>,
+    /// `--system-file`.
+    pub system_files: Vec<PathBuf>,
+}
+
+/// What will be measured.
+pub struct Plan {
+    /// Name of the suite, for the results.
+    pub suite: String,
+    /// The systems that are there, and the missing ones, in order.
+    pub systems: Vec<(Box<dyn System>, SystemStatus)>,
+    /// The cases, in order.
+    pub cases: Vec<Case>,
+    /// Rounds.
+    pub rounds: u32,
+    /// Seconds of each measured run.
+    pub seconds: f64,
+    /// Seconds of load before it.
+    pub warmup: f64,
+    /// Whether latency is measured at a constant rate.
+    pub latency: bool,
+    /// The user's application.
+    pub app: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let systems: Vec<String> = self.systems.iter().map(|(system, _)| system.id()).collect();
+        f.debug_struct("Plan")
+            .field("suite", &self.suite)
+            .field("systems", &systems)
+            .field("cases", &self.cases)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name that was probably meant.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, name)| name)
+}
+
+fn unknown(kind: &str, typed: &str, known: &[String]) -> anyhow::Error {
+    match nearest(typed, known.iter().map(String::as_str)) {
+        Some(name) => anyhow::anyhow!("unknown {kind} {typed:?}, did you mean {name:?}?"),
+        None => anyhow::anyhow!("unknown {kind} {typed:?}; known are: {}", known.join(", ")),
+    }
+}
+
+/// Turns a request into a plan.
+pub fn plan(request: &Request) -> Result<Plan> {
+    let suite_name = request.suite.clone().unwrap_or_else(|| "smoke".into());
+    let names: Vec<String> = suites::ALL.iter().map(|suite| suite.name.to_owned()).collect();
+    let Some(suite) = suites::find(&suite_name) else { return Err(unknown("suite", &suite_name, &names)) };
+    let mut cases = if request.app.is_some() { user_cases(request)? } else { pick_cases(request, suite)? };
+    for case in &mut cases {
+        case.workers = request.workers.unwrap_or(case.workers);
+        case.connections = request.connections.unwrap_or(case.connections);
+    }
+    if let Some(case) = cases.iter().find(|case| case.workers == 0 || case.connections == 0) {
+        bail!("{}: workers and connections must be at least 1", case.id);
+    }
+    let systems = pick_systems(request, suite)?;
+    let rounds = request.rounds.unwrap_or(suite.rounds);
+    let seconds = request.seconds.unwrap_or(suite.seconds);
+    if rounds == 0 || seconds < 1.0 {
+        bail!("at least one round of at least one second is needed");
+    }
+    let suite = match (&request.app, request.suite.is_none() && !request.cases.is_empty()) {
+        (Some(_), _) => "app".to_owned(),
+        (None, true) => "custom".to_owned(),
+        (None, false) => suite_name,
+    };
+    Ok(Plan {
+        suite,
+        systems,
+        cases,
+        rounds,
+        seconds,
+        warmup: request.warmup.unwrap_or(match suites::find(request.suite.as_deref().unwrap_or("smoke")) {
+            Some(suite) => suite.warmup,
+            None => 0.0,
+        }),
+        latency: !request.no_latency,
+        app: request.app.clone(),
+    })
+}
+
+fn pick_cases(request: &Request, suite: &suites::Suite) -> Result<Vec<Case>> {
+    if !request.paths.is_empty() {
+        bail!("--path belongs to --app DIR; the lab's own cases have their own paths");
+    }
+    let all = catalogue::all();
+    let known: Vec<String> = all.iter().map(|case| case.id.clone()).collect();
+    let wanted: Vec<String> = if !request.cases.is_empty() {
+        request.cases.clone()
+    } else if suite.cases.is_empty() {
+        known.clone()
+    } else {
+        suite.cases.iter().map(|id| (*id).to_owned()).collect()
+    };
+    wanted
+        .iter()
+        .map(|id| all.iter().find(|case| &case.id == id).cloned().ok_or_else(|| unknown("case", id, &known)))
+        .collect()
+}
+
+fn user_cases(request: &Request) -> Result<Vec<Case>> {
+    if !request.cases.is_empty() {
+        bail!("--cases names the lab's own cases; for your application use --path");
+    }
+    let paths = if request.paths.is_empty() { vec!["/".to_owned()] } else { request.paths.clone() };
+    paths
+        .iter()
+        .map(|path| {
+            if !path.starts_with('/') || path.contains(|c: char| c.is_whitespace() || c.is_control()) {
+                bail!("--path {path:?} must start with / and contain no blanks");
+            }
+            let about = "a path of the application that was given with --app";
+            Ok(Case { app: App::User, ..Case::script(path, path, about, Expect::Success).path(path) })
+        })
+        .collect()
+}
+
+fn pick_systems(request: &Request, suite: &suites::Suite) -> Result<Vec<(Box<dyn System>, SystemStatus)>> {
+    let mut all = systems::builtin();
+    for file in &request.system_files {
+        let custom = systems::custom::Custom::read(file)?;
+        if all.iter().any(|system| system.id() == custom.id()) {
+            bail!("{}: there is already a system called {:?}", file.display(), custom.id());
+        }
+        all.push(Box::new(custom));
+    }
+    let known: Vec<String> = all.iter().map(|system| system.id()).collect();
+    let explicit = !request.systems.is_empty();
+    let mut wanted = match (explicit, suite.systems) {
+        (true, _) => request.systems.clone(),
+        (false, []) => known.clone(),
+        (false, some) => some.iter().map(|id| (*id).to_owned()).collect(),
+    };
+    if !explicit {
+        let custom: Vec<String> = known[known.len() - request.system_files.len()..].to_vec();
+        wanted.extend(custom.into_iter().filter(|id| !wanted.contains(id)).collect::<Vec<_>>());
+    }
+    let mut picked = Vec::new();
+    for id in &wanted {
+        let Some(at) = all.iter().position(|system| &system.id() == id) else {
+            if picked.iter().any(|(system, _): &(Box<dyn System>, SystemStatus)| &system.id() == id) {
+                bail!("system {id:?} is named twice");
+            }
+            return Err(unknown("system", id, &known));
+        };
+        let system = all.remove(at);
+        let status = system.find();
+        if let (SystemStatus::Missing { what, how }, true) = (&status, explicit) {
+            bail!("system {id:?} was asked for, but {what} is missing. To get it: {how}");
+        }
+        picked.push((system, status));
+    }
+    if picked.iter().all(|(_, status)| matches!(status, SystemStatus::Missing { .. })) {
+        bail!("none of these systems is on this machine: {}. See `howdah-lab doctor`", wanted.join(", "));
+    }
+    Ok(picked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(request: &Request) -> String {
+        plan(request).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn unknown_names_get_the_nearest_known() {
+        let request = Request { cases: vec!["helo".into()], ..Request::default() };
+        assert_eq!(error(&request), "unknown case \"helo\", did you mean \"hello\"?");
+        let request = Request { suite: Some("smok".into()), ..Request::default() };
+        assert_eq!(error(&request), "unknown suite \"smok\", did you mean \"smoke\"?");
+        let request = Request { systems: vec!["apace".into()], ..Request::default() };
+        assert_eq!(error(&request), "unknown system \"apace\", did you mean \"apache\"?");
+        let request = Request { cases: vec!["qqq".into()], ..Request::default() };
+        assert!(error(&request).contains("known are: hello,"));
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        let request = Request { cases: vec!["hello".into()], rounds: Some(0), ..Request::default() };
+        assert!(plan(&request).is_err());
+        let request = Request { cases: vec!["hello".into()], workers: Some(0), ..Request::default() };
+        assert!(error(&request).contains("at least 1"));
+    }
+
+    #[test]
+    fn paths_belong_to_an_app() {
+        let request = Request { paths: vec!["/x".into()], ..Request::default() };
+        assert!(error(&request).contains("--app"));
+        let request = Request { app: Some("/srv".into()), paths: vec!["x y".into()], ..Request::default() };
+        assert!(error(&request).contains("must start with /"));
+    }
+}

@@ -1,0 +1,430 @@
+//! What a measurement leaves behind: the types of `result.json`.
+//!
+//! Raw data comes first in the lab. Every report, chart and warning is computed from these types and from nothing
+//! else, so a result set that was measured years ago can be rendered again, and two result sets can be compared.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the JSON layout; raised when a field changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// One invocation of `howdah-lab run`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResultSet {
+    /// Layout version, see [`SCHEMA`].
+    pub schema: u32,
+    /// The suite that was asked for.
+    pub suite: String,
+    /// Start, UTC, RFC 3339.
+    pub started: String,
+    /// End, UTC, RFC 3339; absent while the measurement runs.
+    pub finished: Option<String>,
+    /// Whether somebody stopped the run before its end.
+    pub interrupted: bool,
+    /// The command line of the lab.
+    pub command: Vec<String>,
+    /// Version of the lab.
+    pub lab_version: String,
+    /// How the measurement was done.
+    pub settings: Settings,
+    /// The machine.
+    pub machine: Machine,
+    /// Every system that was asked for, the missing ones too.
+    pub systems: Vec<SystemRecord>,
+    /// Every case that was asked for.
+    pub cases: Vec<CaseRecord>,
+    /// What the load generator costs without any PHP.
+    pub floors: Vec<Floor>,
+    /// Every single run, in the order in which they happened.
+    pub runs: Vec<Run>,
+}
+
+/// How a measurement was done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    /// Rounds of the throughput measurement.
+    pub rounds: u32,
+    /// Seconds of each measured run.
+    pub seconds: f64,
+    /// Seconds of load before each measured run.
+    pub warmup_seconds: f64,
+    /// Threads of the closed-loop generator.
+    pub load_threads: u32,
+    /// Name and version of the closed-loop generator.
+    pub generator: String,
+    /// Share of the slowest system's throughput that the constant-rate run offers; 0 when there was none.
+    pub rate_share: f64,
+}
+
+/// Facts about the machine, read before the first run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Processor name.
+    pub cpu: String,
+    /// Processors that the lab may use.
+    pub cores: u32,
+    /// Architecture.
+    pub arch: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub os: String,
+    /// Hypervisor or container, as far as it can be seen.
+    pub virtualisation: String,
+    /// Frequency governor, when the kernel shows one.
+    pub governor: String,
+    /// Load average of the last minute, before the first run.
+    pub load_average: f64,
+}
+
+/// A system and whether it could be measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SystemRecord {
+    /// Short name, as on the command line.
+    pub id: String,
+    /// Name for people.
+    pub title: String,
+    /// Found, or missing with the way to get it.
+    pub status: SystemStatus,
+    /// How it is configured, and why.
+    pub tuning: Vec<String>,
+    /// Configuration files as they were written for the last start: name and content.
+    pub config_files: BTreeMap<String, String>,
+    /// The command lines of the last start.
+    pub commands: Vec<String>,
+    /// What PHP says of itself inside this system.
+    pub php: Option<PhpFacts>,
+}
+
+/// Whether a system was found on this machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum SystemStatus {
+    /// It is here.
+    Found {
+        /// Its parts and their versions.
+        versions: BTreeMap<String, String>,
+    },
+    /// It is not here.
+    Missing {
+        /// What was looked for.
+        what: String,
+        /// How to get it.
+        how: String,
+    },
+}
+
+/// What PHP reports from inside a system.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhpFacts {
+    /// `PHP_VERSION`.
+    pub version: String,
+    /// `PHP_SAPI`.
+    pub sapi: String,
+    /// Thread-safe build.
+    pub zts: bool,
+    /// OPcache in use.
+    pub opcache: bool,
+    /// JIT in use.
+    pub jit: bool,
+    /// Number of loaded extensions.
+    pub extensions: u32,
+    /// Settings that change how a request runs.
+    pub ini: BTreeMap<String, String>,
+}
+
+/// A case as it was measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CaseRecord {
+    /// Short name, as on the command line.
+    pub id: String,
+    /// Name for people.
+    pub title: String,
+    /// What the script does.
+    pub about: String,
+    /// Connections of the load generator.
+    pub connections: u32,
+    /// PHP workers, processes or threads that a system was given.
+    pub workers: u32,
+    /// `Accept-Encoding` of the requests.
+    pub accept_encoding: String,
+    /// Milliseconds that the script waits, when it waits on purpose.
+    pub wait_ms: f64,
+}
+
+/// What the load generator reaches against a server without PHP.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Floor {
+    /// The case whose answer size and connections were used.
+    pub case: String,
+    /// Requests per second.
+    pub requests_per_second: f64,
+    /// Processor time of the generator for one request, in microseconds.
+    pub generator_us: f64,
+    /// Processor time of the stand-in server for one request, in microseconds.
+    pub server_us: f64,
+}
+
+/// One run: one system, one case, one round.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// System id.
+    pub system: String,
+    /// Case id.
+    pub case: String,
+    /// Round, counted from 1.
+    pub round: u32,
+    /// Which of the two measurements.
+    pub kind: RunKind,
+    /// Start, UTC, RFC 3339.
+    pub started: String,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// The two measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunKind {
+    /// Closed loop: as many requests as the connections can carry.
+    Throughput,
+    /// Open loop: requests at a fixed rate, latency counted from the moment a request was due.
+    Latency,
+}
+
+/// A run either measured something or failed; it is never zero.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum Outcome {
+    /// It worked.
+    Measured(Box<Sample>),
+    /// It did not.
+    Failed {
+        /// What the lab was doing.
+        stage: String,
+        /// What went wrong.
+        message: String,
+        /// The end of the system's log.
+        log_tail: Vec<String>,
+    },
+    /// The system cannot do this case by design.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Everything measured in one run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Length of the run.
+    pub seconds: f64,
+    /// Replies, of whatever status.
+    pub requests: u64,
+    /// Replies with a status that means success.
+    pub succeeded: u64,
+    /// What did not succeed, by kind.
+    pub errors: Errors,
+    /// Replies by status, where the generator counts them.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Bytes received, headers included.
+    pub bytes: u64,
+    /// Latency.
+    pub latency: Latency,
+    /// Requests per second that were offered, for a constant-rate run.
+    pub offered_rate: Option<f64>,
+    /// The answer, as checked before and after the run.
+    pub answer: Answer,
+    /// Processor time.
+    pub cpu: Cpu,
+    /// Memory at the end of the run.
+    pub memory: Memory,
+    /// Context switches of the system's processes.
+    pub switches: Switches,
+    /// Work that reached MariaDB.
+    pub mysql: Option<MysqlWork>,
+    /// Command line of the generator.
+    pub command: Vec<String>,
+}
+
+impl Sample {
+    /// Successful requests per second.
+    pub fn rate(&self) -> f64 {
+        per(self.succeeded as f64, self.seconds)
+    }
+
+    /// Received bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        per(self.bytes as f64, self.seconds)
+    }
+
+    /// Processor time of the whole system for one request, in microseconds.
+    pub fn server_us(&self) -> f64 {
+        per(self.cpu.system_seconds() * 1e6, self.requests as f64)
+    }
+
+    /// Processor time of one role for one request, in microseconds.
+    pub fn role_us(&self, role: Role) -> f64 {
+        per(self.cpu.by_role.get(&role).copied().unwrap_or(0.0) * 1e6, self.requests as f64)
+    }
+
+    /// Context switches for one request.
+    pub fn switches_per_request(&self) -> f64 {
+        per((self.switches.voluntary + self.switches.involuntary) as f64, self.requests as f64)
+    }
+}
+
+fn per(amount: f64, of: f64) -> f64 {
+    if of > 0.0 { amount / of } else { 0.0 }
+}
+
+/// Requests that did not succeed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errors {
+    /// Connections that were refused or failed.
+    pub connect: u64,
+    /// Replies that broke off.
+    pub read: u64,
+    /// Requests that could not be sent.
+    pub write: u64,
+    /// No reply in time.
+    pub timeout: u64,
+    /// Replies with a status that means failure.
+    pub status: u64,
+}
+
+impl Errors {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.connect + self.read + self.write + self.timeout + self.status
+    }
+}
+
+/// Latency in microseconds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stdev: f64,
+    /// Longest.
+    pub max: f64,
+    /// Percentile and value, rising.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+impl Latency {
+    /// The value at one percentile, if it was recorded.
+    pub fn at(&self, percentile: f64) -> Option<f64> {
+        self.percentiles.iter().find(|(p, _)| (p - percentile).abs() < 1e-9).map(|(_, value)| *value)
+    }
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// `Content-Encoding`, or `identity`.
+    pub encoding: String,
+    /// Size of the body after decoding.
+    pub body_bytes: u64,
+    /// Size of the reply on the wire, headers included.
+    pub wire_bytes: u64,
+    /// XXH3-128 of the decoded body.
+    pub hash: String,
+}
+
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It speaks HTTP and holds no PHP.
+    Front,
+    /// It runs PHP and nothing else.
+    Php,
+    /// It does both; the share of each cannot be told apart from outside.
+    Both,
+}
+
+impl Role {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Front => "front",
+            Role::Php => "PHP",
+            Role::Both => "front and PHP in one process",
+        }
+    }
+}
+
+/// Processor time in seconds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Cpu {
+    /// The system's process tree, by role.
+    pub by_role: BTreeMap<Role, f64>,
+    /// The same, by process name.
+    pub by_process: BTreeMap<String, f64>,
+    /// The load generator.
+    pub generator: f64,
+    /// MariaDB and Redis.
+    pub services: BTreeMap<String, f64>,
+    /// All processors together, busy with anything.
+    pub machine_busy: f64,
+    /// All processors together, busy or not.
+    pub machine_total: f64,
+    /// Time that the hypervisor gave to others.
+    pub stolen: f64,
+}
+
+impl Cpu {
+    /// The system's whole process tree.
+    pub fn system_seconds(&self) -> f64 {
+        self.by_role.values().sum()
+    }
+
+    /// Busy time that belongs to nothing the lab started.
+    pub fn unexplained(&self) -> f64 {
+        let known = self.system_seconds() + self.generator + self.services.values().sum::<f64>();
+        (self.machine_busy - known).max(0.0)
+    }
+}
+
+/// Memory of the system's process tree.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// Proportional set size: shared pages counted once in total.
+    pub pss_bytes: u64,
+    /// Resident set size: shared pages counted in every process.
+    pub rss_bytes: u64,
+    /// Processes.
+    pub processes: u32,
+    /// Threads.
+    pub threads: u32,
+}
+
+/// Context switches.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Switches {
+    /// The process waited.
+    pub voluntary: u64,
+    /// The kernel took the processor away.
+    pub involuntary: u64,
+}
+
+/// Work that reached MariaDB during a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct MysqlWork {
+    /// New connections.
+    pub connections: u64,
+    /// Statements.
+    pub questions: u64,
+    /// Bytes that it sent.
+    pub bytes_sent: u64,
+}

@@ -1,0 +1,367 @@
+//! The measurement itself: start, warm up, check the answer, measure, check again, stop; in rounds.
+//!
+//! One system runs at a time, freshly started for each run, so that no idle neighbour shares its memory or processors.
+//! Rounds are interleaved: in each round every system is measured once on a case before the next round begins, and the
+//! order of the systems rotates, so that a drift of the machine does not favour one of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cases::{App, Case};
+use crate::clock;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::load::{Load, LoadReport, Shape, Target, client, floor};
+use crate::plan::Plan;
+use crate::record::{Answer, Floor, Outcome, PhpFacts, ResultSet, Role, Run, RunKind, Sample, SystemStatus};
+use crate::sample::{Reading, proc_tree};
+use crate::stage::Stage;
+use crate::stats::Summary;
+use crate::systems::{Running, System, free_address, require_free, wait_until_ready};
+
+/// How many times the answer is checked before a run; the first requests also fill caches.
+const CHECKS_BEFORE: u32 = 10;
+
+/// What the runner works with.
+pub struct Runner<'a> {
+    /// The applications and services.
+    pub stage: &'a Stage,
+    /// The generator.
+    pub load: &'a dyn Load,
+    /// Asked before every step.
+    pub interrupt: &'a Interrupt,
+    /// Told about every step.
+    pub progress: &'a dyn Fn(&str),
+    /// Called after every run, so that nothing measured is lost.
+    pub save: &'a dyn Fn(&ResultSet) -> Result<()>,
+    /// Threads of the closed-loop generator.
+    pub threads: u32,
+    /// Share of the slowest system's throughput that the constant-rate run offers.
+    pub rate_share: f64,
+    /// Whether the generator's own limit is measured for each case.
+    pub floor: bool,
+}
+
+impl std::fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").finish_non_exhaustive()
+    }
+}
+
+/// What failed while a run was under way.
+struct Trouble {
+    stage: &'static str,
+    error: anyhow::Error,
+    log_tail: Vec<String>,
+}
+
+impl Runner<'_> {
+    /// Measures the whole plan into `results`. Failed runs are recorded; only an interrupt or a full disk ends it early.
+    pub fn run(&self, plan: &Plan, results: &mut ResultSet) -> Result<()> {
+        for case in &plan.cases {
+            let mut given_up = BTreeSet::new();
+            for round in 1..=plan.rounds {
+                self.round(plan, case, round, RunKind::Throughput, None, &mut given_up, results)?;
+            }
+            if plan.latency
+                && let Some(rate) = self.common_rate(results, &case.id)
+            {
+                self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
+            }
+            if self.floor {
+                self.measure_floor(case, plan, results)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the generator reaches on this case against a stand-in that sends as many bytes and computes nothing.
+    fn measure_floor(&self, case: &Case, plan: &Plan, results: &mut ResultSet) -> Result<()> {
+        self.interrupt.check()?;
+        let Some(bytes) = answer_bytes(results, &case.id) else { return Ok(()) };
+        let address = free_address()?;
+        let mut running = Running::default();
+        let site = self.stage.site(case, address)?;
+        let (address_text, bytes_text) = (address.to_string(), bytes.to_string());
+        let binary = crate::guard::binary()?;
+        running.spawn(&site.launch("stand-in", binary, &[floor::SUBCOMMAND, &address_text, &bytes_text]))?;
+        let target = Target { address, path: case.path.clone(), accept_encoding: case.accept_encoding.clone() };
+        wait_until_ready(&running, &target, self.interrupt)?;
+        let roots = running.roots();
+        let before = Reading::take(&roots, &|_| Role::Front, &[]);
+        let seconds = plan.seconds.min(3.0);
+        let shape = Shape { connections: case.connections, threads: self.threads, seconds };
+        let report = self.load.closed(&target, shape, self.interrupt)?;
+        let cpu = Reading::take(&roots, &|_| Role::Front, &[]).cpu_since(&before);
+        running.stop()?;
+        self.stage.discard(&site);
+        let requests = (report.requests as f64).max(1.0);
+        let floor = Floor {
+            case: case.id.clone(),
+            requests_per_second: report.requests as f64 / report.seconds,
+            generator_us: report.generator_cpu * 1e6 / requests,
+            server_us: cpu.system_seconds() * 1e6 / requests,
+        };
+        (self.progress)(&format!(
+            "{:<14} {:<18} {:<10} {:>9.0} req/s",
+            case.id, "(no PHP at all)", "floor", floor.requests_per_second
+        ));
+        results.floors.push(floor);
+        (self.save)(results)
+    }
+
+    /// A rate that every system that did the case can sustain: a share of the slowest median.
+    fn common_rate(&self, results: &ResultSet, case: &str) -> Option<f64> {
+        let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for run in results.runs.iter().filter(|run| run.case == case && run.kind == RunKind::Throughput) {
+            if let Outcome::Measured(sample) = &run.outcome {
+                rates.entry(&run.system).or_default().push(sample.rate());
+            }
+        }
+        rates
+            .values()
+            .filter_map(|rates| Summary::of(rates))
+            .map(|summary| summary.median * self.rate_share)
+            .filter(|rate| *rate >= 1.0)
+            .min_by(f64::total_cmp)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one call site per kind of round; a struct would only rename them")]
+    fn round(
+        &self,
+        plan: &Plan,
+        case: &Case,
+        round: u32,
+        kind: RunKind,
+        rate: Option<f64>,
+        given_up: &mut BTreeSet<String>,
+        results: &mut ResultSet,
+    ) -> Result<()> {
+        let present: Vec<&dyn System> = plan
+            .systems
+            .iter()
+            .filter(|(_, status)| matches!(status, SystemStatus::Found { .. }))
+            .map(|(system, _)| system.as_ref())
+            .collect();
+        let count = present.len();
+        for offset in 0..count {
+            let system = present[(offset + round as usize - 1) % count];
+            let id = system.id();
+            if given_up.contains(&id) {
+                continue;
+            }
+            self.interrupt.check()?;
+            let started = clock::now();
+            let outcome = if let Some(reason) = system.refuses(case) {
+                given_up.insert(id.clone());
+                Outcome::Skipped { reason }
+            } else {
+                let shape = Shape { connections: case.connections, threads: self.threads, seconds: plan.seconds };
+                match self.one(system, case, shape, plan.warmup, rate, results) {
+                    Ok(sample) => Outcome::Measured(Box::new(sample)),
+                    Err(trouble) if trouble.error.is::<Interrupted>() => return Err(trouble.error),
+                    Err(trouble) => {
+                        given_up.insert(id.clone());
+                        Outcome::Failed {
+                            stage: trouble.stage.into(),
+                            message: format!("{:#}", trouble.error),
+                            log_tail: trouble.log_tail,
+                        }
+                    }
+                }
+            };
+            (self.progress)(&progress_line(plan, case, &id, round, kind, &outcome));
+            results.runs.push(Run { system: id, case: case.id.clone(), round, kind, started, outcome });
+            (self.save)(results)?;
+        }
+        Ok(())
+    }
+
+    /// One run of one system from start to stop.
+    fn one(
+        &self,
+        system: &dyn System,
+        case: &Case,
+        shape: Shape,
+        warmup: f64,
+        rate: Option<f64>,
+        results: &mut ResultSet,
+    ) -> Result<Sample, Trouble> {
+        let trouble = |stage, error| Trouble { stage, error, log_tail: Vec::new() };
+        let address = system.fixed_address().map_or_else(free_address, Ok).map_err(|error| trouble("start", error))?;
+        require_free(address).map_err(|error| trouble("start", error))?;
+        let site = self.stage.site(case, address).map_err(|error| trouble("start", error))?;
+        let running = system.start(&site).map_err(|error| trouble("start", error))?;
+        let target = Target { address, path: system.path(case), accept_encoding: case.accept_encoding.clone() };
+        let measured = self.measure(system, case, &running, &target, shape, warmup, rate, results);
+        let measured = measured.map_err(|(stage, error)| {
+            let error = match running.ended() {
+                Some(how) if !error.is::<Interrupted>() => error.context(how),
+                _ => error,
+            };
+            Trouble { stage, error, log_tail: running.log_tail(15) }
+        });
+        let stopped = running.stop();
+        self.stage.discard(&site);
+        let sample = measured?;
+        stopped.map_err(|error| trouble("stop", error))?;
+        Ok(sample)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the facts of one run, used in one place")]
+    fn measure(
+        &self,
+        system: &dyn System,
+        case: &Case,
+        running: &Running,
+        target: &Target,
+        shape: Shape,
+        warmup: f64,
+        rate: Option<f64>,
+        results: &mut ResultSet,
+    ) -> Result<Sample, (&'static str, anyhow::Error)> {
+        wait_until_ready(running, target, self.interrupt).map_err(|error| ("start", error))?;
+        self.describe(system, case, running, target, results);
+        let before =
+            check_answer(case, target, CHECKS_BEFORE, None).map_err(|error| ("check before the run", error))?;
+        if warmup >= 1.0 {
+            let warm = Shape { seconds: warmup, ..shape };
+            self.load.closed(target, warm, self.interrupt).map_err(|error| ("warm-up", error))?;
+        }
+        let sample = self.sampled_load(system, running, target, shape, rate).map_err(|error| ("load", error))?;
+        let mut sample = judge(sample, &before, running).map_err(|error| ("load", error))?;
+        check_answer(case, target, 1, Some(&before)).map_err(|error| ("check after the run", error))?;
+        sample.answer = before;
+        Ok(sample)
+    }
+
+    fn sampled_load(
+        &self,
+        system: &dyn System,
+        running: &Running,
+        target: &Target,
+        shape: Shape,
+        rate: Option<f64>,
+    ) -> Result<Sample> {
+        let roots = running.roots();
+        let role = |name: &str| system.role(name);
+        let services = self.stage.services.roots();
+        let counters_before = self.stage.services.counters()?;
+        let before = Reading::take(&roots, &role, &services);
+        let report = match rate {
+            None => self.load.closed(target, shape, self.interrupt)?,
+            Some(rate) => self.load.constant(target, shape, rate, self.interrupt)?,
+        };
+        let after = Reading::take(&roots, &role, &services);
+        let memory = proc_tree::memory(&roots);
+        let mysql = match (counters_before, self.stage.services.counters()?) {
+            (Some(before), Some(after)) => Some(after.since(&before, &self.stage.services.reading_cost())),
+            _ => None,
+        };
+        let mut cpu = after.cpu_since(&before);
+        cpu.generator = report.generator_cpu;
+        let mut sample = from_report(report, rate);
+        sample.switches = after.switches_since(&before);
+        (sample.cpu, sample.memory, sample.mysql) = (cpu, memory, mysql);
+        Ok(sample)
+    }
+
+    /// Keeps how the system was configured, and what PHP says of itself in it.
+    fn describe(&self, system: &dyn System, case: &Case, running: &Running, target: &Target, results: &mut ResultSet) {
+        let Some(record) = results.systems.iter_mut().find(|record| record.id == system.id()) else { return };
+        record.config_files = running.config_files.clone();
+        record.commands = running.processes.iter().map(|process| process.line.clone()).collect();
+        if record.php.is_none() && case.app == App::Scripts {
+            let probe = Target { path: "/probe.php".into(), accept_encoding: "identity".into(), ..target.clone() };
+            record.php = client::ask(&probe, Duration::from_secs(10))
+                .ok()
+                .filter(|(answer, _)| answer.status == 200)
+                .and_then(|(_, body)| serde_json::from_slice::<PhpFacts>(&body).ok());
+        }
+    }
+}
+
+/// Asks for the page and compares it with the right answer, and with the answer before the run when there is one.
+fn check_answer(case: &Case, target: &Target, times: u32, earlier: Option<&Answer>) -> Result<Answer> {
+    let mut last = Answer::default();
+    for _ in 0..times {
+        let (answer, body) = client::ask(target, Duration::from_secs(30))?;
+        case.expect
+            .check(&answer, &body)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("wrong answer to GET {}", target.path))?;
+        last = answer;
+    }
+    if let Some(earlier) = earlier {
+        if case.expect.is_constant() && earlier.hash != last.hash {
+            bail!("the answer after the run differs from the answer before it");
+        }
+        if earlier.encoding != last.encoding {
+            bail!("the answer was encoded as {} before the run and as {} after it", earlier.encoding, last.encoding);
+        }
+    }
+    Ok(last)
+}
+
+/// Size on the wire of the answer to this case, from the first run that worked.
+fn answer_bytes(results: &ResultSet, case: &str) -> Option<u64> {
+    results.runs.iter().filter(|run| run.case == case).find_map(|run| match &run.outcome {
+        Outcome::Measured(sample) => Some(sample.answer.wire_bytes),
+        _ => None,
+    })
+}
+
+fn from_report(report: LoadReport, rate: Option<f64>) -> Sample {
+    Sample {
+        seconds: report.seconds,
+        requests: report.requests,
+        succeeded: report.requests.saturating_sub(report.errors.status),
+        errors: report.errors,
+        statuses: report.statuses,
+        bytes: report.bytes,
+        latency: report.latency,
+        offered_rate: rate,
+        command: report.command,
+        ..Sample::default()
+    }
+}
+
+/// Refuses runs whose number would say nothing.
+fn judge(sample: Sample, answer: &Answer, running: &Running) -> Result<Sample> {
+    if let Some(how) = running.ended() {
+        bail!("{how} during the run");
+    }
+    if sample.succeeded == 0 {
+        bail!("not one request succeeded: {:?}", sample.errors);
+    }
+    // The generator does not look at bodies; their mean size shows redirects and truncated pages that are no error to it.
+    let mean = sample.bytes as f64 / sample.requests as f64;
+    let right = answer.wire_bytes as f64;
+    if sample.errors.status == 0 && right > 0.0 && (mean - right).abs() > right * 0.05 + 200.0 {
+        bail!("the answers under load had {mean:.0} bytes on average, the checked answer had {right:.0}");
+    }
+    Ok(sample)
+}
+
+fn progress_line(plan: &Plan, case: &Case, system: &str, round: u32, kind: RunKind, outcome: &Outcome) -> String {
+    let place = match kind {
+        RunKind::Throughput => format!("round {round}/{}", plan.rounds),
+        RunKind::Latency => "latency".to_owned(),
+    };
+    let result = match outcome {
+        Outcome::Measured(sample) => format!(
+            "{:>9.0} req/s  {:>7.1} us CPU/req  p99 {:>8.2} ms{}",
+            sample.rate(),
+            sample.server_us(),
+            sample.latency.at(99.0).unwrap_or(f64::NAN) / 1000.0,
+            match sample.errors.total() {
+                0 => String::new(),
+                errors => format!("  {errors} errors"),
+            }
+        ),
+        Outcome::Failed { stage, message, .. } => format!("FAILED ({stage}): {message}"),
+        Outcome::Skipped { reason } => format!("skipped: {reason}"),
+    };
+    format!("{:<14} {system:<18} {place:<10} {result}", case.id)
+}

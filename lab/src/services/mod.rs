@@ -1,0 +1,54 @@
+//! MariaDB and Redis of the lab's own: private directories, Unix sockets, stopped with the lab.
+
+pub mod mariadb;
+pub mod redis;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::cases::Need;
+use crate::interrupt::Interrupt;
+use crate::record::MysqlWork;
+use crate::sample::mysql::Counters;
+
+/// The services that a set of cases needs.
+#[derive(Debug, Default)]
+pub struct Services {
+    /// MariaDB, if one of the cases needs it.
+    pub mariadb: Option<mariadb::MariaDb>,
+    /// Redis, likewise.
+    pub redis: Option<redis::Redis>,
+}
+
+impl Services {
+    /// Starts and fills what is needed.
+    pub fn start(needs: &BTreeSet<Need>, dir: &Path, interrupt: &Interrupt) -> Result<Self> {
+        let mut services = Self::default();
+        if needs.contains(&Need::MariaDb) {
+            services.mariadb = Some(mariadb::MariaDb::start(&dir.join("mariadb"), interrupt)?);
+        }
+        if needs.contains(&Need::Redis) {
+            services.redis = Some(redis::Redis::start(&dir.join("redis"), interrupt)?);
+        }
+        Ok(services)
+    }
+
+    /// Name and guard of each.
+    pub fn roots(&self) -> Vec<(String, u32)> {
+        let mariadb = self.mariadb.as_ref().map(|service| ("mariadb".to_owned(), service.root()));
+        let redis = self.redis.as_ref().map(|service| ("redis".to_owned(), service.root()));
+        mariadb.into_iter().chain(redis).collect()
+    }
+
+    /// MariaDB's counters, when it runs.
+    pub fn counters(&self) -> Result<Option<Counters>> {
+        self.mariadb.as_ref().map(|service| Counters::read(&service.socket)).transpose()
+    }
+
+    /// What reading the counters costs by itself.
+    pub fn reading_cost(&self) -> MysqlWork {
+        self.mariadb.as_ref().map(|service| service.reading_cost.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,101 @@
+//! FrankenPHP, in classic and in worker mode.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::{Running, Site, System, found, missing, program, version_line};
+use crate::cases::{App, Case};
+use crate::record::{Role, SystemStatus};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct FrankenPhp {
+    /// Worker mode instead of classic mode.
+    pub worker: bool,
+}
+
+/// `$FRANKENPHP`, else in `PATH`.
+fn binary() -> Option<PathBuf> {
+    match std::env::var_os("FRANKENPHP") {
+        Some(path) => Some(PathBuf::from(path)).filter(|path| path.is_file()),
+        None => program("frankenphp"),
+    }
+}
+
+const HOW: &str = "download the release binary for this architecture from https://github.com/php/frankenphp/releases, make it \
+                   executable and put it into PATH as frankenphp (or set FRANKENPHP to its path). Or build it: configure PHP with \
+                   --enable-embed --enable-zts --disable-zend-signals --enable-opcache, install it, then with Go and xcaddy: \
+                   CGO_ENABLED=1 CGO_CFLAGS=$(php-config --includes) CGO_LDFLAGS=\"$(php-config --ldflags) $(php-config --libs)\" \
+                   xcaddy build --with github.com/dunglas/frankenphp/caddy --output frankenphp";
+
+impl System for FrankenPhp {
+    fn id(&self) -> String {
+        if self.worker { "frankenphp-worker".into() } else { "frankenphp-classic".into() }
+    }
+
+    fn title(&self) -> String {
+        if self.worker { "FrankenPHP worker".into() } else { "FrankenPHP classic".into() }
+    }
+
+    fn find(&self) -> SystemStatus {
+        match binary() {
+            Some(binary) => found([("FrankenPHP", version_line(binary, &["version"]))]),
+            None => missing("frankenphp", HOW),
+        }
+    }
+
+    fn tuning(&self) -> Vec<String> {
+        let mut notes = vec![
+            "FrankenPHP: as many PHP threads as the case gives workers".into(),
+            "Caddy: encode zstd br gzip, no access log, no admin endpoint, no TLS".into(),
+            "PHP: a thread-safe (ZTS) build of its own, which need not be the version of Debian's PHP".into(),
+        ];
+        if self.worker {
+            notes.push(
+                "worker mode: the script boots once per thread and keeps its connections to MariaDB and Redis".into(),
+            );
+        }
+        notes
+    }
+
+    fn refuses(&self, case: &Case) -> Option<String> {
+        (self.worker && case.app == App::WordPress).then(|| "WordPress has no worker script".into())
+    }
+
+    fn role(&self, _process: &str) -> Role {
+        Role::Both
+    }
+
+    fn start(&self, site: &Site) -> Result<Running> {
+        let binary = binary().context("frankenphp is not there")?;
+        let worker = match (&site.worker_script, self.worker) {
+            (Some(script), true) => format!(
+                "        worker {{\n            file {}\n            num {}\n            match *.php /api/*\n        }}\n",
+                script.display(),
+                site.workers
+            ),
+            _ => String::new(),
+        };
+        // FrankenPHP wants at least one thread beside those of its workers.
+        let threads = site.workers + u32::from(!worker.is_empty());
+        let config = site.write(
+            "Caddyfile",
+            &format!(
+                "{{\n    admin off\n    auto_https off\n    persist_config off\n    frankenphp {{\n        num_threads {threads}\n    }}\n}}\nhttp://{address} {{\n    encode zstd br gzip\n    root * {root}\n    php_server {{\n{worker}    }}\n}}\n",
+                address = site.address,
+                root = site.root.display(),
+            ),
+        )?;
+        let mut running = Running::default();
+        running.keep(&config)?;
+        let path = config.to_string_lossy().into_owned();
+        let mut launch = site.launch("frankenphp", binary, &["run", "--adapter", "caddyfile", "--config", &path]);
+        launch.environment = vec![
+            ("XDG_DATA_HOME".into(), site.dir.join("data").display().to_string()),
+            ("XDG_CONFIG_HOME".into(), site.dir.join("config").display().to_string()),
+        ];
+        running.spawn(&launch)?;
+        Ok(running)
+    }
+}

@@ -1,0 +1,307 @@
+//! The systems that the lab measures: one adapter each, behind one trait.
+//!
+//! An adapter knows how to find its system, how to configure it and why so, how to start it, and what each of its
+//! processes is for. It does not measure. Whether a started system is ready is found out by asking it for a page.
+
+pub mod apache;
+pub mod custom;
+pub mod frankenphp;
+pub mod howdah;
+pub mod nginx;
+pub mod nginx_fpm;
+pub mod swoole;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cases::{App, Case};
+use crate::guard::{Guarded, Launch};
+use crate::interrupt::Interrupt;
+use crate::load::{Target, client};
+use crate::record::{Role, SystemStatus};
+
+/// How long a system may take until it answers.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a system may take to end by itself.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// What a system is asked to serve.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The kind of application.
+    pub app: App,
+    /// Document root.
+    pub root: PathBuf,
+    /// Whether `index.php` answers what no file matches.
+    pub front_controller: bool,
+    /// Script that boots once and then answers requests, where the application has one.
+    pub worker_script: Option<PathBuf>,
+    /// Script of a Swoole server, where the application has one.
+    pub swoole_script: Option<PathBuf>,
+    /// PHP workers.
+    pub workers: u32,
+    /// Connections that will come at the same time.
+    pub connections: u32,
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Private directory of this start: configuration, sockets, logs.
+    pub dir: PathBuf,
+}
+
+impl Site {
+    /// Writes a configuration file into the private directory.
+    pub fn write(&self, name: &str, content: &str) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// A launch with this site's directory as working directory and `NAME.log` as log.
+    pub fn launch(&self, name: &str, program: impl Into<PathBuf>, arguments: &[&str]) -> Launch {
+        Launch {
+            program: program.into(),
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            environment: Vec::new(),
+            directory: self.dir.clone(),
+            log: self.dir.join(format!("{name}.log")),
+        }
+    }
+}
+
+/// A started system. Dropping it stops everything.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// Its guards, in the order of their start.
+    pub processes: Vec<Guarded>,
+    /// Configuration files: name and content.
+    pub config_files: BTreeMap<String, String>,
+    /// Log files that its parts write by themselves.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Running {
+    /// Starts one more process of this system.
+    pub fn spawn(&mut self, launch: &Launch) -> Result<()> {
+        self.logs.push(launch.log.clone());
+        self.processes.push(Guarded::start(launch)?);
+        Ok(())
+    }
+
+    /// Keeps the content of a configuration file for the results.
+    pub fn keep(&mut self, path: &Path) -> Result<()> {
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        self.config_files.insert(name, fs::read_to_string(path)?);
+        Ok(())
+    }
+
+    /// The guards' process ids.
+    pub fn roots(&self) -> Vec<u32> {
+        self.processes.iter().map(Guarded::root).collect()
+    }
+
+    /// The description of the first process that ended, if one did.
+    pub fn ended(&self) -> Option<String> {
+        self.processes.iter().find_map(|process| {
+            let program = process.line.split(' ').find(|word| !word.contains('=')).unwrap_or("a process");
+            process.exited().map(|how| format!("{program} ended {how}"))
+        })
+    }
+
+    /// The last lines of all logs.
+    pub fn log_tail(&self, lines: usize) -> Vec<String> {
+        let mut tail = Vec::new();
+        for path in &self.logs {
+            let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+            let all: Vec<&str> = text.lines().collect();
+            if all.is_empty() {
+                continue;
+            }
+            tail.push(format!("{}:", path.display()));
+            tail.extend(all[all.len().saturating_sub(lines)..].iter().map(|line| format!("  {line}")));
+        }
+        tail
+    }
+
+    /// Stops everything, last started first.
+    pub fn stop(mut self) -> Result<()> {
+        while let Some(mut process) = self.processes.pop() {
+            process.stop(STOP_GRACE)?;
+        }
+        Ok(())
+    }
+}
+
+/// One system that can be measured.
+pub trait System {
+    /// Name on the command line.
+    fn id(&self) -> String;
+
+    /// Name for people.
+    fn title(&self) -> String;
+
+    /// Looks for the system on this machine.
+    fn find(&self) -> SystemStatus;
+
+    /// How it is configured, and why.
+    fn tuning(&self) -> Vec<String>;
+
+    /// The reason why it cannot serve a case, if there is one.
+    fn refuses(&self, _case: &Case) -> Option<String> {
+        None
+    }
+
+    /// Where it serves a case.
+    fn path(&self, case: &Case) -> String {
+        case.path.clone()
+    }
+
+    /// The address, if it cannot be told where to listen.
+    fn fixed_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// What a process of this name is for.
+    fn role(&self, process: &str) -> Role;
+
+    /// Starts it. The caller waits until it answers.
+    fn start(&self, site: &Site) -> Result<Running>;
+}
+
+/// Every system that the lab has an adapter for.
+pub fn builtin() -> Vec<Box<dyn System>> {
+    let mut systems: Vec<Box<dyn System>> = vec![
+        Box::new(nginx_fpm::NginxFpm),
+        Box::new(apache::Apache),
+        Box::new(frankenphp::FrankenPhp { worker: false }),
+        Box::new(frankenphp::FrankenPhp { worker: true }),
+        Box::new(swoole::Swoole { behind_nginx: false }),
+        Box::new(swoole::Swoole { behind_nginx: true }),
+    ];
+    systems.extend(howdah::Mode::ALL.map(|mode| Box::new(howdah::Howdah { mode }) as Box<dyn System>));
+    systems
+}
+
+/// The names of [`builtin`].
+pub fn builtin_ids() -> Vec<String> {
+    builtin().iter().map(|system| system.id()).collect()
+}
+
+/// An address on the loopback interface that nobody listens on.
+pub fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?)
+}
+
+/// Fails when somebody already listens there: the lab would measure a stranger.
+pub fn require_free(address: SocketAddr) -> Result<()> {
+    if TcpStream::connect_timeout(&address, Duration::from_millis(300)).is_ok() {
+        bail!("{address} is taken: something already listens there. Stop it, or give the system another address");
+    }
+    Ok(())
+}
+
+/// Waits until the system answers with anything but "not yet" (502, 503).
+pub fn wait_until_ready(running: &Running, target: &Target, interrupt: &Interrupt) -> Result<()> {
+    let deadline = Instant::now() + READY_WITHIN;
+    loop {
+        interrupt.check()?;
+        if let Some(how) = running.ended() {
+            bail!("{how} before it answered");
+        }
+        let reason = match client::ask(target, Duration::from_secs(10)) {
+            Ok((answer, _)) if !matches!(answer.status, 502 | 503) => return Ok(()),
+            Ok((answer, _)) => format!("it answers with status {}", answer.status),
+            Err(error) => format!("{error:#}"),
+        };
+        if Instant::now() > deadline {
+            bail!("not ready within {} s: {reason}", READY_WITHIN.as_secs());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The first line of what a program prints about its version.
+pub fn version_line(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+    let text = String::from_utf8_lossy(&text);
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The program of that name in `PATH` or in the directories for administrators.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/bin"].map(PathBuf::from))
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file())
+}
+
+/// The highest version of a file whose name differs only in its PHP version, such as `/usr/sbin/php-fpm8.2`.
+pub fn newest_php(dir: &str, prefix: &str, suffix: &str) -> Option<(String, PathBuf)> {
+    let mut found: Vec<(Vec<u32>, String, PathBuf)> = fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let version = name.strip_prefix(prefix)?.strip_suffix(suffix)?.to_owned();
+            let numbers = version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok()?;
+            Some((numbers, version, entry.path()))
+        })
+        .collect();
+    found.sort();
+    found.pop().map(|(_, version, path)| (version, path))
+}
+
+/// The account that servers of Debian drop to, when the lab runs as root.
+pub fn drop_to() -> Option<&'static str> {
+    rustix::process::geteuid().is_root().then_some("www-data")
+}
+
+/// A status of [`SystemStatus::Found`] with these versions.
+pub fn found(versions: impl IntoIterator<Item = (&'static str, Option<String>)>) -> SystemStatus {
+    SystemStatus::Found {
+        versions: versions
+            .into_iter()
+            .map(|(name, version)| (name.to_owned(), version.unwrap_or_else(|| "unknown version".into())))
+            .collect(),
+    }
+}
+
+/// A status of [`SystemStatus::Missing`].
+pub fn missing(what: impl Into<String>, how: impl Into<String>) -> SystemStatus {
+    SystemStatus::Missing { what: what.into(), how: how.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_php_is_chosen_by_number() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["php-fpm8.2", "php-fpm8.10", "php-fpm7.4", "php-fpm", "php-fpm8.x", "other8.9"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let (version, path) = newest_php(dir.path().to_str().unwrap(), "php-fpm", "").unwrap();
+        assert_eq!(version, "8.10");
+        assert!(path.ends_with("php-fpm8.10"));
+        assert_eq!(newest_php("/nowhere", "php-fpm", ""), None);
+    }
+
+    #[test]
+    fn a_taken_port_is_named() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let error = require_free(address).unwrap_err().to_string();
+        assert!(error.contains(&address.to_string()) && error.contains("taken"), "{error}");
+        assert!(require_free(free_address().unwrap()).is_ok());
+    }
+}

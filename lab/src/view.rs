@@ -1,0 +1,339 @@
+//! The results as reports need them: one cell for each system and case, with medians over the rounds.
+
+use crate::record::{CaseRecord, Floor, Outcome, ResultSet, Role, RunKind, Sample, SystemRecord, SystemStatus};
+use crate::stats::Summary;
+
+/// One system on one case.
+#[derive(Debug)]
+pub struct Cell<'a> {
+    /// The system.
+    pub system: &'a SystemRecord,
+    /// What came out.
+    pub state: State<'a>,
+}
+
+/// What came out of a system on a case.
+#[derive(Debug)]
+pub enum State<'a> {
+    /// Numbers.
+    Measured(Box<Measured<'a>>),
+    /// No number: every run failed.
+    Failed {
+        /// What the lab was doing.
+        stage: &'a str,
+        /// What went wrong.
+        message: &'a str,
+        /// The end of the log.
+        log_tail: &'a [String],
+    },
+    /// The system cannot do this by design.
+    Skipped(&'a str),
+    /// The system is not on this machine.
+    Missing(&'a str),
+    /// The measurement was stopped before.
+    NotRun,
+}
+
+/// Medians over the rounds, and the samples they come from.
+#[derive(Debug)]
+pub struct Measured<'a> {
+    /// The throughput runs.
+    pub samples: Vec<&'a Sample>,
+    /// The constant-rate run, if it worked.
+    pub latency: Option<&'a Sample>,
+    /// Messages of runs that failed beside those that worked.
+    pub failures: Vec<&'a str>,
+    /// Successful requests per second.
+    pub rate: Summary,
+    /// Processor time of the system for one request, in microseconds.
+    pub server_us: Summary,
+}
+
+impl Measured<'_> {
+    /// The median of any figure over the throughput runs.
+    pub fn median(&self, figure: impl Fn(&Sample) -> f64) -> f64 {
+        let values: Vec<f64> = self.samples.iter().map(|sample| figure(sample)).collect();
+        Summary::of(&values).map_or(f64::NAN, |summary| summary.median)
+    }
+
+    /// Processor time of one role for one request, in microseconds.
+    pub fn role_us(&self, role: Role) -> f64 {
+        self.median(|sample| sample.role_us(role))
+    }
+
+    /// Processor time of everything that took part in one request, the generator and the services too.
+    pub fn everything_us(&self) -> f64 {
+        self.median(|sample| {
+            let known = sample.cpu.system_seconds() + sample.cpu.generator + sample.cpu.services.values().sum::<f64>();
+            known * 1e6 / (sample.requests as f64).max(1.0)
+        })
+    }
+
+    /// Share of all processors that was busy.
+    pub fn busy(&self) -> f64 {
+        self.median(|sample| sample.cpu.machine_busy / sample.cpu.machine_total.max(1e-9))
+    }
+
+    /// Share of all processors that the system itself used.
+    pub fn system_share(&self) -> f64 {
+        self.median(|sample| sample.cpu.system_seconds() / sample.cpu.machine_total.max(1e-9))
+    }
+
+    /// New MariaDB connections for one request.
+    pub fn connections_per_request(&self) -> Option<f64> {
+        self.per_request(|work| work.connections)
+    }
+
+    /// Statements for one request.
+    pub fn queries_per_request(&self) -> Option<f64> {
+        self.per_request(|work| work.questions)
+    }
+
+    fn per_request(&self, count: impl Fn(&crate::record::MysqlWork) -> u64) -> Option<f64> {
+        let values: Vec<f64> = self
+            .samples
+            .iter()
+            .filter_map(|sample| {
+                sample.mysql.as_ref().map(|work| count(work) as f64 / (sample.requests as f64).max(1.0))
+            })
+            .collect();
+        Summary::of(&values).map(|summary| summary.median)
+    }
+
+    /// Errors of all runs together.
+    pub fn errors(&self) -> u64 {
+        self.samples.iter().chain(&self.latency).map(|sample| sample.errors.total()).sum()
+    }
+
+    /// Whether the answer was compressed.
+    pub fn compressed(&self) -> bool {
+        self.encoding() != "identity"
+    }
+
+    /// The answer's encoding.
+    pub fn encoding(&self) -> &str {
+        self.samples.last().map_or("identity", |sample| sample.answer.encoding.as_str())
+    }
+
+    /// Size of the answer on the wire.
+    pub fn wire_bytes(&self) -> u64 {
+        self.samples.last().map_or(0, |sample| sample.answer.wire_bytes)
+    }
+
+    /// Proportional set size.
+    pub fn pss_bytes(&self) -> f64 {
+        self.median(|sample| sample.memory.pss_bytes as f64)
+    }
+
+    /// Every throughput.
+    pub fn rates(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.rate()).collect()
+    }
+}
+
+/// One case with all systems.
+#[derive(Debug)]
+pub struct CaseView<'a> {
+    /// The case.
+    pub case: &'a CaseRecord,
+    /// A cell for each system, in the order of the result set.
+    pub cells: Vec<Cell<'a>>,
+    /// What the generator reaches without PHP.
+    pub floor: Option<&'a Floor>,
+}
+
+impl<'a> CaseView<'a> {
+    /// The cells with numbers.
+    pub fn measured(&self) -> impl Iterator<Item = (&'a SystemRecord, &Measured<'a>)> {
+        self.cells.iter().filter_map(|cell| match &cell.state {
+            State::Measured(measured) => Some((cell.system, measured.as_ref())),
+            _ => None,
+        })
+    }
+}
+
+/// All cases of a result set.
+pub fn cases(results: &ResultSet) -> Vec<CaseView<'_>> {
+    results
+        .cases
+        .iter()
+        .map(|case| CaseView {
+            case,
+            cells: results
+                .systems
+                .iter()
+                .map(|system| Cell { system, state: state(results, system, &case.id) })
+                .collect(),
+            floor: results.floors.iter().find(|floor| floor.case == case.id),
+        })
+        .collect()
+}
+
+fn state<'a>(results: &'a ResultSet, system: &'a SystemRecord, case: &str) -> State<'a> {
+    if let SystemStatus::Missing { what, .. } = &system.status {
+        return State::Missing(what);
+    }
+    let (mut samples, mut latency, mut failures, mut failed, mut skipped) = (Vec::new(), None, Vec::new(), None, None);
+    for run in results.runs.iter().filter(|run| run.system == system.id && run.case == case) {
+        match (&run.outcome, run.kind) {
+            (Outcome::Measured(sample), RunKind::Throughput) => samples.push(sample.as_ref()),
+            (Outcome::Measured(sample), RunKind::Latency) => latency = Some(sample.as_ref()),
+            (Outcome::Failed { stage, message, log_tail }, _) => {
+                failures.push(message.as_str());
+                failed = Some(State::Failed { stage, message, log_tail });
+            }
+            (Outcome::Skipped { reason }, _) => skipped = Some(State::Skipped(reason)),
+        }
+    }
+    let rates: Vec<f64> = samples.iter().map(|sample| sample.rate()).collect();
+    let costs: Vec<f64> = samples.iter().map(|sample| sample.server_us()).collect();
+    match (Summary::of(&rates), Summary::of(&costs)) {
+        (Some(rate), Some(server_us)) => {
+            State::Measured(Box::new(Measured { samples, latency, failures, rate, server_us }))
+        }
+        _ => failed.or(skipped).unwrap_or(State::NotRun),
+    }
+}
+
+/// Result sets made by hand, for tests of what is computed from them.
+#[cfg(test)]
+pub(crate) mod sample_results {
+    use crate::record::*;
+
+    pub(crate) fn sample(rate: f64, server_us: f64) -> Sample {
+        let requests = (rate * 2.0) as u64;
+        let percentiles = crate::load::PERCENTILES.iter().map(|p| (*p, 100.0 + p * 10.0)).collect();
+        Sample {
+            seconds: 2.0,
+            requests,
+            succeeded: requests,
+            bytes: requests * 200,
+            latency: Latency { mean: 500.0, stdev: 50.0, max: 1100.0, percentiles },
+            answer: Answer {
+                status: 200,
+                content_type: "text/html".into(),
+                encoding: "identity".into(),
+                body_bytes: 13,
+                wire_bytes: 200,
+                hash: "00".into(),
+            },
+            cpu: Cpu {
+                by_role: [(Role::Both, server_us * requests as f64 / 1e6)].into(),
+                generator: 0.4,
+                machine_busy: 3.9,
+                machine_total: 4.0,
+                ..Cpu::default()
+            },
+            memory: Memory { pss_bytes: 20 << 20, rss_bytes: 50 << 20, processes: 5, threads: 5 },
+            switches: Switches { voluntary: requests, involuntary: 10 },
+            ..Sample::default()
+        }
+    }
+
+    pub(crate) fn run(system: &str, case: &str, round: u32, sample: Sample) -> Run {
+        Run {
+            system: system.into(),
+            case: case.into(),
+            round,
+            kind: RunKind::Throughput,
+            started: "2026-01-01T00:00:00Z".into(),
+            outcome: Outcome::Measured(Box::new(sample)),
+        }
+    }
+
+    fn system(id: &str, status: SystemStatus) -> SystemRecord {
+        SystemRecord {
+            id: id.into(),
+            title: id.to_uppercase(),
+            status,
+            tuning: vec!["as it comes".into()],
+            config_files: [("x.conf".to_owned(), "a <b> & c\n".to_owned())].into(),
+            commands: vec!["x --serve".into()],
+            php: None,
+        }
+    }
+
+    /// `fast` and `slow` on case `hello` in four rounds, and `gone`, which is missing.
+    pub(crate) fn results() -> ResultSet {
+        let found = SystemStatus::Found { versions: [("x".to_owned(), "1.0".to_owned())].into() };
+        let gone = SystemStatus::Missing { what: "gone".into(), how: "get it".into() };
+        let mut runs = Vec::new();
+        for round in 1..=4 {
+            runs.push(run("fast", "hello", round, sample(30_000.0 + f64::from(round), 30.0)));
+            runs.push(run("slow", "hello", round, sample(10_000.0 + f64::from(round), 90.0)));
+        }
+        ResultSet {
+            schema: SCHEMA,
+            suite: "test".into(),
+            started: "2026-01-01T00:00:00Z".into(),
+            finished: Some("2026-01-01T00:01:00Z".into()),
+            interrupted: false,
+            command: vec!["howdah-lab".into(), "run".into()],
+            lab_version: "0.0.0".into(),
+            settings: Settings {
+                rounds: 4,
+                seconds: 2.0,
+                warmup_seconds: 1.0,
+                load_threads: 2,
+                generator: "wrk test".into(),
+                rate_share: 0.5,
+            },
+            machine: Machine { cpu: "Test CPU".into(), cores: 2, arch: "x86_64".into(), ..Machine::default() },
+            systems: vec![system("fast", found.clone()), system("slow", found), system("gone", gone)],
+            cases: vec![CaseRecord {
+                id: "hello".into(),
+                title: "hello".into(),
+                about: "echo".into(),
+                connections: 8,
+                workers: 4,
+                accept_encoding: "gzip".into(),
+                wait_ms: 0.0,
+            }],
+            floors: vec![Floor {
+                case: "hello".into(),
+                requests_per_second: 100_000.0,
+                generator_us: 8.0,
+                server_us: 5.0,
+            }],
+            runs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_has_a_cell_and_missing_is_never_zero() {
+        let results = sample_results::results();
+        let views = cases(&results);
+        assert_eq!(views.len(), 1);
+        assert_eq!(views[0].measured().count(), 2);
+        assert!(matches!(views[0].cells[2].state, State::Missing("gone")));
+        let (_, fast) = views[0].measured().next().unwrap();
+        assert!((fast.rate.median - 30_002.5).abs() < 1.0);
+        assert!((fast.server_us.median - 30.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_failed_run_beside_good_ones_is_kept_visible() {
+        let mut results = sample_results::results();
+        results.runs[0].outcome =
+            Outcome::Failed { stage: "load".into(), message: "it broke".into(), log_tail: Vec::new() };
+        let views = cases(&results);
+        let (_, fast) = views[0].measured().next().unwrap();
+        assert_eq!(fast.samples.len(), 3);
+        assert_eq!(fast.failures, ["it broke"]);
+    }
+
+    #[test]
+    fn only_failures_give_no_number() {
+        let mut results = sample_results::results();
+        for run in results.runs.iter_mut().filter(|run| run.system == "slow") {
+            run.outcome = Outcome::Failed { stage: "start".into(), message: "no".into(), log_tail: Vec::new() };
+        }
+        let views = cases(&results);
+        assert!(matches!(views[0].cells[1].state, State::Failed { stage: "start", .. }));
+    }
+}

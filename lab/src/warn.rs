@@ -1,0 +1,374 @@
+//! What makes a comparison unfair or a measurement doubtful. Computed from the raw data, so old results get new warnings.
+
+use std::collections::BTreeSet;
+
+use crate::record::{Outcome, ResultSet, RunKind};
+use crate::view::{self, CaseView};
+
+/// One reason to doubt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// The measurement was stopped.
+    Interrupted,
+    /// Runs failed.
+    Failed {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// How many of its runs.
+        runs: usize,
+        /// The last message.
+        message: String,
+    },
+    /// Requests failed in runs that count.
+    Errors {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// How many.
+        count: u64,
+    },
+    /// Some answers were compressed and others were not.
+    CompressionDiffers {
+        /// Case.
+        case: String,
+        /// Systems that compressed.
+        compressed: Vec<String>,
+        /// Systems that did not.
+        plain: Vec<String>,
+    },
+    /// The runs of one system scatter.
+    Spread {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// Distance between the extremes as a share of the median.
+        spread: f64,
+    },
+    /// Too few rounds to tell a difference from chance.
+    FewRounds(u32),
+    /// Runs too short for the kernel's clock ticks.
+    ShortRuns(f64),
+    /// Something else used the processors.
+    Noise {
+        /// Largest share of all processors that belongs to nothing the lab started.
+        share: f64,
+        /// In which run.
+        place: String,
+    },
+    /// The hypervisor took time away.
+    Stolen(f64),
+    /// The generator runs on the processors that it measures.
+    SharedProcessors(u32),
+    /// The generator was the limit.
+    GeneratorLimit {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// Share of the idle floor that was reached.
+        share: f64,
+    },
+    /// The constant rate was not reached, so its latency is that of an overloaded system.
+    RateNotReached {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// Offered.
+        offered: f64,
+        /// Reached.
+        reached: f64,
+    },
+    /// Different versions of PHP.
+    PhpDiffers(Vec<String>),
+    /// OPcache or JIT differ.
+    OpcacheDiffers(Vec<String>),
+    /// A frequency governor that changes the clock.
+    Governor(String),
+    /// Prefork processes per connection against a fixed number of workers.
+    WorkersDiffer {
+        /// Case.
+        case: String,
+        /// Processes of the system that has more.
+        detail: String,
+    },
+}
+
+impl Warning {
+    /// The sentence for reports.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Interrupted => {
+                "The measurement was stopped before its end; what is shown was complete until then.".into()
+            }
+            Self::Failed { system, case, runs, message } => {
+                format!("{system} on {case}: {runs} runs failed. {message}")
+            }
+            Self::Errors { system, case, count } => {
+                format!("{system} on {case}: {count} requests failed; they do not count as served.")
+            }
+            Self::CompressionDiffers { case, compressed, plain } => format!(
+                "{case}: compressed by {}, not compressed by {}. Their throughput compares compression as much as runtimes.",
+                compressed.join(", "),
+                plain.join(", ")
+            ),
+            Self::Spread { system, case, spread } => {
+                format!("{system} on {case}: the runs differ by {:.0} % of their median.", spread * 100.0)
+            }
+            Self::FewRounds(rounds) => {
+                format!("{rounds} rounds: no difference, however large, can be told from chance with fewer than 4.")
+            }
+            Self::ShortRuns(seconds) => {
+                format!("Runs of {seconds} s: processor time is counted in hundredths of a second and is coarse here.")
+            }
+            Self::Noise { share, place } => format!(
+                "Other processes used up to {:.0} % of the processors ({place}); the machine was not quiet.",
+                share * 100.0
+            ),
+            Self::Stolen(share) => {
+                format!("The hypervisor gave up to {:.1} % of the processor time to others.", share * 100.0)
+            }
+            Self::SharedProcessors(cores) => format!(
+                "The load generator and the services ran on the same {cores} processors as the systems. Their cost is part of \
+                 every throughput; processor time per request is not affected by it."
+            ),
+            Self::GeneratorLimit { system, case, share } => format!(
+                "{system} on {case} reached {:.0} % of what the generator can do at all; the real distance to others is larger.",
+                share * 100.0
+            ),
+            Self::RateNotReached { system, case, offered, reached } => format!(
+                "{system} on {case}: {reached:.0} of {offered:.0} offered requests per second were served; its latency at a \
+                 constant rate is that of a queue that grows."
+            ),
+            Self::PhpDiffers(versions) => format!("Different builds of PHP: {}.", versions.join("; ")),
+            Self::OpcacheDiffers(states) => format!("OPcache or JIT differ: {}.", states.join("; ")),
+            Self::Governor(name) => format!("The frequency governor is {name:?}; the clock may change between runs."),
+            Self::WorkersDiffer { case, detail } => format!("{case}: {detail}"),
+        }
+    }
+}
+
+/// Every warning about a result set, the weightiest first.
+pub fn all(results: &ResultSet) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if results.interrupted {
+        warnings.push(Warning::Interrupted);
+    }
+    let views = view::cases(results);
+    failures(results, &mut warnings);
+    for view in &views {
+        of_case(view, &mut warnings);
+    }
+    of_php(results, &mut warnings);
+    of_machine(results, &mut warnings);
+    of_method(results, &mut warnings);
+    warnings
+}
+
+fn failures(results: &ResultSet, warnings: &mut Vec<Warning>) {
+    let mut seen = BTreeSet::new();
+    for run in &results.runs {
+        let Outcome::Failed { message, .. } = &run.outcome else { continue };
+        if seen.insert((&run.system, &run.case)) {
+            let same = |other: &&crate::record::Run| other.system == run.system && other.case == run.case;
+            let failed = |other: &&crate::record::Run| matches!(other.outcome, Outcome::Failed { .. });
+            warnings.push(Warning::Failed {
+                system: run.system.clone(),
+                case: run.case.clone(),
+                runs: results.runs.iter().filter(same).filter(failed).count(),
+                message: message.clone(),
+            });
+        }
+    }
+}
+
+fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
+    let case = &view.case.id;
+    let names = |compressed: bool| -> Vec<String> {
+        view.measured().filter(|(_, m)| m.compressed() == compressed).map(|(system, _)| system.title.clone()).collect()
+    };
+    let (compressed, plain) = (names(true), names(false));
+    if !compressed.is_empty() && !plain.is_empty() {
+        warnings.push(Warning::CompressionDiffers { case: case.clone(), compressed, plain });
+    }
+    let prefork: Vec<String> = view
+        .measured()
+        .filter(|(system, m)| system.id == "apache" && m.median(|s| f64::from(s.memory.processes)) > f64::from(view.case.workers + 2))
+        .map(|(_, m)| {
+            format!(
+                "Apache's prefork needs a process for each kept-alive connection and had {:.0}, where others had {} workers.",
+                m.median(|s| f64::from(s.memory.processes)) - 1.0,
+                view.case.workers
+            )
+        })
+        .collect();
+    warnings.extend(prefork.into_iter().map(|detail| Warning::WorkersDiffer { case: case.clone(), detail }));
+    for (system, measured) in view.measured() {
+        let (system, case) = (system.title.clone(), case.clone());
+        if measured.errors() > 0 {
+            warnings.push(Warning::Errors { system: system.clone(), case: case.clone(), count: measured.errors() });
+        }
+        if measured.rate.count > 1 && measured.rate.spread() > 0.15 {
+            warnings.push(Warning::Spread {
+                system: system.clone(),
+                case: case.clone(),
+                spread: measured.rate.spread(),
+            });
+        }
+        if let Some(floor) = view.floor {
+            let share = measured.rate.median / floor.requests_per_second;
+            if share > 0.8 {
+                warnings.push(Warning::GeneratorLimit { system: system.clone(), case: case.clone(), share });
+            }
+        }
+        if let Some(sample) = measured.latency
+            && let Some(offered) = sample.offered_rate
+            && sample.rate() < 0.95 * offered
+        {
+            warnings.push(Warning::RateNotReached { system, case, offered, reached: sample.rate() });
+        }
+    }
+}
+
+fn of_php(results: &ResultSet, warnings: &mut Vec<Warning>) {
+    let facts: Vec<_> =
+        results.systems.iter().filter_map(|system| system.php.as_ref().map(|php| (&system.title, php))).collect();
+    let builds: BTreeSet<_> = facts.iter().map(|(_, php)| (&php.version, php.zts)).collect();
+    if builds.len() > 1 {
+        warnings.push(Warning::PhpDiffers(
+            facts
+                .iter()
+                .map(|(title, php)| format!("{title} {}{}", php.version, if php.zts { " ZTS" } else { "" }))
+                .collect(),
+        ));
+    }
+    let caches: BTreeSet<_> = facts.iter().map(|(_, php)| (php.opcache, php.jit)).collect();
+    if caches.len() > 1 {
+        let word = |on: bool| if on { "on" } else { "off" };
+        warnings.push(Warning::OpcacheDiffers(
+            facts
+                .iter()
+                .map(|(title, php)| format!("{title} OPcache {}, JIT {}", word(php.opcache), word(php.jit)))
+                .collect(),
+        ));
+    }
+}
+
+fn of_machine(results: &ResultSet, warnings: &mut Vec<Warning>) {
+    let mut worst: Option<(f64, String)> = None;
+    let mut stolen: f64 = 0.0;
+    for run in &results.runs {
+        let Outcome::Measured(sample) = &run.outcome else { continue };
+        let total = sample.cpu.machine_total.max(1e-9);
+        let share = sample.cpu.unexplained() / total;
+        if worst.as_ref().is_none_or(|(most, _)| share > *most) {
+            worst = Some((share, format!("{}, {}, round {}", run.system, run.case, run.round)));
+        }
+        stolen = stolen.max(sample.cpu.stolen / total);
+    }
+    if let Some((share, place)) = worst
+        && share > 0.05
+    {
+        warnings.push(Warning::Noise { share, place });
+    }
+    if stolen > 0.005 {
+        warnings.push(Warning::Stolen(stolen));
+    }
+    if !results.runs.is_empty() {
+        warnings.push(Warning::SharedProcessors(results.machine.cores));
+    }
+    let governor = results.machine.governor.as_str();
+    if !governor.is_empty() && governor != "performance" {
+        warnings.push(Warning::Governor(governor.to_owned()));
+    }
+}
+
+fn of_method(results: &ResultSet, warnings: &mut Vec<Warning>) {
+    let throughput = results.runs.iter().any(|run| run.kind == RunKind::Throughput);
+    if throughput && results.settings.rounds < 4 {
+        warnings.push(Warning::FewRounds(results.settings.rounds));
+    }
+    if throughput && results.settings.seconds < 3.0 {
+        warnings.push(Warning::ShortRuns(results.settings.seconds));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{PhpFacts, Sample};
+    use crate::view::sample_results;
+
+    fn change(results: &mut ResultSet, system: &str, change: impl Fn(&mut Sample)) {
+        for run in results.runs.iter_mut().filter(|run| run.system == system) {
+            if let Outcome::Measured(sample) = &mut run.outcome {
+                change(sample);
+            }
+        }
+    }
+
+    fn has(results: &ResultSet, wanted: impl Fn(&Warning) -> bool) -> bool {
+        all(results).iter().any(wanted)
+    }
+
+    #[test]
+    fn a_clean_result_set_has_only_the_warnings_that_always_hold() {
+        let mut results = sample_results::results();
+        results.settings.seconds = 5.0;
+        // The sample's busy time is explained by its parts.
+        change(&mut results, "fast", |sample| sample.cpu.machine_busy = sample.cpu.system_seconds() + 0.4);
+        change(&mut results, "slow", |sample| sample.cpu.machine_busy = sample.cpu.system_seconds() + 0.4);
+        assert_eq!(all(&results), [Warning::SharedProcessors(2)]);
+    }
+
+    #[test]
+    fn compression_of_some_is_unfair() {
+        let mut results = sample_results::results();
+        change(&mut results, "slow", |sample| sample.answer.encoding = "gzip".into());
+        assert!(has(&results, |w| matches!(w, Warning::CompressionDiffers { compressed, plain, .. }
+            if compressed == &["SLOW"] && plain == &["FAST"])));
+    }
+
+    #[test]
+    fn noise_spread_errors_and_limits_are_seen() {
+        let mut results = sample_results::results();
+        change(&mut results, "slow", |sample| {
+            sample.cpu.machine_busy = 4.0;
+            sample.cpu.by_role.clear();
+            sample.errors.timeout = 2;
+        });
+        if let Outcome::Measured(sample) = &mut results.runs[0].outcome {
+            sample.succeeded /= 2;
+        }
+        results.floors[0].requests_per_second = 32_000.0;
+        assert!(has(&results, |w| matches!(w, Warning::Noise { share, .. } if *share > 0.5)));
+        assert!(has(&results, |w| matches!(w, Warning::Errors { count: 8, .. })));
+        assert!(has(&results, |w| matches!(w, Warning::Spread { system, .. } if system == "FAST")));
+        assert!(has(&results, |w| matches!(w, Warning::GeneratorLimit { system, .. } if system == "FAST")));
+    }
+
+    #[test]
+    fn failed_runs_and_different_php_are_seen() {
+        let mut results = sample_results::results();
+        results.runs[1].outcome =
+            Outcome::Failed { stage: "load".into(), message: "it broke".into(), log_tail: Vec::new() };
+        let php = |version: &str, opcache| PhpFacts { version: version.into(), opcache, ..PhpFacts::default() };
+        results.systems[0].php = Some(php("8.2.1", true));
+        results.systems[1].php = Some(php("8.3.1", false));
+        assert!(has(&results, |w| matches!(w, Warning::Failed { runs: 1, message, .. } if message == "it broke")));
+        assert!(has(&results, |w| matches!(w, Warning::PhpDiffers(_))));
+        assert!(has(&results, |w| matches!(w, Warning::OpcacheDiffers(_))));
+    }
+
+    #[test]
+    fn few_and_short_runs_are_seen() {
+        let mut results = sample_results::results();
+        (results.settings.rounds, results.settings.seconds) = (1, 1.0);
+        assert!(has(&results, |w| *w == Warning::FewRounds(1)));
+        assert!(has(&results, |w| *w == Warning::ShortRuns(1.0)));
+    }
+}
