@@ -75,7 +75,7 @@ struct Lines {
 impl<S: Subscriber> Layer<S> for Lines {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         // Libraries speak of each connection at levels that Howdah uses for itself.
-        let own = metadata.target().starts_with("howdah");
+        let own = metadata.target().starts_with("howdah") || metadata.target() == "php";
         *metadata.level()
             <= if own || self.level == LevelFilter::TRACE { self.level } else { self.level.min(LevelFilter::WARN) }
     }

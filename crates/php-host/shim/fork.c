@@ -18,9 +18,17 @@ static void release_timeout_signal(void) {
     sigaction(SIGPROF, &plain, NULL);
 }
 
+/* Rust's runtime handles these two to report stack overflows, and its handler lets the first one pass without effect:
+ * it expects the same instruction to fault again. A worker that gets one from another process must die of it. */
+static void release_fault_signals(void) {
+    signal(SIGSEGV, SIG_DFL);
+    signal(SIGBUS, SIG_DFL);
+}
+
 SHIM_EXPORT void howdah_c_after_fork(void) {
     shim_compat_forget_random_state();
     release_timeout_signal();
+    release_fault_signals();
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -139,6 +139,8 @@ impl Lane {
     /// Puts a call into the lane. On an error the job comes back.
     pub(crate) fn send(&mut self, job: Job) -> Result<(), (Job, SendError)> {
         let number = self.next_number;
+        // Used up even if the call does not fit: its body's descriptor may already be on its way under this number.
+        self.next_number += 1;
         let sent = match &job.call.body {
             RequestBody::Empty => self.sender.send_call(&job.call.head, number, BodyInLane::None),
             RequestBody::Memory(bytes)
@@ -156,7 +158,6 @@ impl Lane {
         };
         match sent {
             Ok(slot) => {
-                self.next_number += 1;
                 self.in_flight.push_back(InFlight { number, slot, job, since: Instant::now() });
                 Ok(())
             }
