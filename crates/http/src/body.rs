@@ -38,6 +38,8 @@ pub struct Body {
     kind: Kind,
     sent: u64,
     exchange: Option<Box<Exchange>>,
+    /// The last look found nothing to send yet.
+    waits: bool,
 }
 
 impl std::fmt::Debug for Body {
@@ -55,20 +57,20 @@ impl Body {
     /// No body.
     #[must_use]
     pub fn empty() -> Self {
-        Self { kind: Kind::Empty, sent: 0, exchange: None }
+        Self { kind: Kind::Empty, sent: 0, exchange: None, waits: false }
     }
 
     /// A body that is at hand completely.
     #[must_use]
     pub fn full(bytes: Bytes) -> Self {
         let kind = if bytes.is_empty() { Kind::Empty } else { Kind::Full(bytes) };
-        Self { kind, sent: 0, exchange: None }
+        Self { kind, sent: 0, exchange: None, waits: false }
     }
 
     /// A body that comes in parts.
     #[must_use]
     pub fn stream(stream: Stream) -> Self {
-        Self { kind: Kind::Stream(stream), sent: 0, exchange: None }
+        Self { kind: Kind::Stream(stream), sent: 0, exchange: None, waits: false }
     }
 
     /// A file or parts of it.
@@ -77,7 +79,7 @@ impl Body {
         match file.as_memory() {
             Some(bytes) => Self::full(bytes.clone()),
             None if file.remaining() == 0 => Self::empty(),
-            None => Self { kind: Kind::File(file), sent: 0, exchange: None },
+            None => Self { kind: Kind::File(file), sent: 0, exchange: None, waits: false },
         }
     }
 
@@ -106,7 +108,59 @@ impl Body {
 
     /// Ties the exchange to the body: it ends when the body has been handed to the connection or is given up.
     pub(crate) fn carry(&mut self, exchange: Box<Exchange>) {
+        if exchange.conn.state.is_multiplexed() {
+            exchange.conn.state.sending_begins();
+        }
         self.exchange = Some(exchange);
+    }
+
+    /// Tells the connection, which cannot see it from its writes in HTTP/2, whether the client or the source is slow.
+    fn note(&mut self, waits: bool) {
+        let Some(exchange) = &self.exchange else { return };
+        let state = &exchange.conn.state;
+        if !state.is_multiplexed() {
+            return;
+        }
+        if waits != self.waits {
+            self.waits = waits;
+            state.source_waits(waits);
+        } else if !waits {
+            state.body_moved();
+        }
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match &mut self.kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.sent += bytes.len() as u64;
+                self.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Kind::Stream(stream) => loop {
+                // The connection writes what it has whenever no further part is ready, so a flush needs nothing more.
+                match ready!(stream.poll_chunk(cx)) {
+                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
+                    Some(Ok(chunk)) => {
+                        self.sent += chunk.data.len() as u64;
+                        return Poll::Ready(Some(Ok(Frame::data(chunk.data))));
+                    }
+                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                    None => {
+                        self.kind = Kind::Empty;
+                        return Poll::Ready(None);
+                    }
+                }
+            },
+            Kind::File(file) => {
+                let frame = ready!(Pin::new(file).poll_frame(cx));
+                if let Some(Ok(frame)) = &frame {
+                    self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+                }
+                Poll::Ready(frame)
+            }
+        }
     }
 }
 
@@ -116,7 +170,11 @@ impl Drop for Body {
         let complete = self.is_end_stream();
         // The stream goes first: at its end it tells the exchange where the call ran.
         self.kind = Kind::Empty;
+        self.note(false);
         if let Some(exchange) = self.exchange.take() {
+            if exchange.conn.state.is_multiplexed() {
+                exchange.conn.state.sending_ends();
+            }
             exchange.finish(self.sent, complete);
         }
     }
@@ -127,38 +185,9 @@ impl HttpBody for Body {
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let this = &mut *self;
-        match &mut this.kind {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Full(bytes) => {
-                let bytes = std::mem::take(bytes);
-                this.sent += bytes.len() as u64;
-                this.kind = Kind::Empty;
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
-            }
-            Kind::Stream(stream) => loop {
-                // The connection writes what it has whenever no further part is ready, so a flush needs nothing more.
-                match ready!(stream.poll_chunk(cx)) {
-                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
-                    Some(Ok(chunk)) => {
-                        this.sent += chunk.data.len() as u64;
-                        return Poll::Ready(Some(Ok(Frame::data(chunk.data))));
-                    }
-                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                    None => {
-                        this.kind = Kind::Empty;
-                        return Poll::Ready(None);
-                    }
-                }
-            },
-            Kind::File(file) => {
-                let frame = ready!(Pin::new(file).poll_frame(cx));
-                if let Some(Ok(frame)) = &frame {
-                    this.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
-                }
-                Poll::Ready(frame)
-            }
-        }
+        let part = self.poll_part(cx);
+        self.note(part.is_pending());
+        part
     }
 
     fn is_end_stream(&self) -> bool {

@@ -29,6 +29,13 @@ pub fn next() -> RequestId {
     })
 }
 
+/// The id's sixteen digits, as `Display` writes them, without its machinery.
+#[must_use]
+pub fn digits(id: RequestId) -> [u8; 16] {
+    let nibble = |i: usize| b"0123456789abcdef"[(id.0 >> (60 - 4 * i) & 15) as usize];
+    std::array::from_fn(nibble)
+}
+
 /// The id in a header of a trusted proxy: 1 to 16 hexadecimal digits; anything else is not taken.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<RequestId> {
@@ -50,6 +57,13 @@ mod tests {
         let other = std::thread::spawn(draw).join().unwrap();
         let all: HashSet<u64> = draw().into_iter().chain(other).collect();
         assert_eq!(all.len(), 20_000);
+    }
+
+    #[test]
+    fn digits_are_those_of_display() {
+        for id in [RequestId(0), RequestId(0x0123_4567_89ab_cdef), next()] {
+            assert_eq!(digits(id), *id.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -111,6 +111,10 @@ impl AsyncRead for ConnIo {
             let n = this.ahead.len().min(buf.remaining());
             buf.put_slice(&this.ahead[..n]);
             this.ahead.advance(n);
+            if this.ahead.is_empty() {
+                // Gives the memory back; an emptied slice would keep it for as long as the connection lives.
+                this.ahead = Bytes::new();
+            }
             return Poll::Ready(Ok(()));
         }
         if this.is_over() {

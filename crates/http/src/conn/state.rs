@@ -77,6 +77,11 @@ pub struct ConnState {
     since: AtomicU64,
     /// Since when a write makes no progress; 0 if none waits.
     write_blocked: AtomicU64,
+    /// HTTP/2: answers whose body is being sent, how many of these wait for their source, and when one last moved.
+    /// There, a client that reads nothing blocks no write of the socket.
+    sending: AtomicU32,
+    waiting_for_source: AtomicU32,
+    moved: AtomicU64,
     /// Since when the connection waits for the client to close; 0 if it does not.
     lingering: AtomicU64,
     /// The shard's clock, copied here so that the connection reads only its own memory.
@@ -97,6 +102,9 @@ impl ConnState {
             unread_body: AtomicBool::new(false),
             since: AtomicU64::new(now),
             write_blocked: AtomicU64::new(0),
+            sending: AtomicU32::new(0),
+            waiting_for_source: AtomicU32::new(0),
+            moved: AtomicU64::new(now),
             lingering: AtomicU64::new(0),
             now: AtomicU64::new(now.max(1)),
             waker: Mutex::new(None),
@@ -176,7 +184,53 @@ impl ConnState {
 
     /// A write made progress.
     pub fn on_written(&self) {
-        self.write_blocked.store(0, Relaxed);
+        // What is written may belong to an answer that was handed over long ago: the connection idles from its last byte.
+        if self.write_blocked.load(Relaxed) != 0 || self.is_multiplexed() {
+            self.write_blocked.store(0, Relaxed);
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Whether the connection speaks HTTP/2.
+    #[must_use]
+    pub fn is_multiplexed(&self) -> bool {
+        self.multiplexed.load(Relaxed)
+    }
+
+    /// HTTP/2: an answer's body begins.
+    pub fn sending_begins(&self) {
+        self.sending.fetch_add(1, Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: an answer's body has ended.
+    pub fn sending_ends(&self) {
+        self.sending.fetch_sub(1, Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: the client took a part of some body.
+    pub fn body_moved(&self) {
+        self.moved.store(self.now.load(Relaxed), Relaxed);
+    }
+
+    /// HTTP/2: a body's source has (or no longer has) nothing to send, which is not the client's fault.
+    pub fn source_waits(&self, waits: bool) {
+        if waits {
+            self.waiting_for_source.fetch_add(1, Relaxed);
+        } else {
+            self.waiting_for_source.fetch_sub(1, Relaxed);
+            self.body_moved();
+        }
+    }
+
+    /// HTTP/2: all that is under way is bodies that the client does not take.
+    fn is_stalled(&self, now: u64, limit: u64) -> bool {
+        let sending = self.sending.load(Relaxed);
+        sending > 0
+            && sending == self.in_flight.load(Relaxed)
+            && self.waiting_for_source.load(Relaxed) == 0
+            && now.saturating_sub(self.moved.load(Relaxed)) > limit
     }
 
     /// The answer is out, and the connection waits for the client to close.
@@ -199,6 +253,9 @@ impl ConnState {
         let late = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
         if late(self.write_blocked.load(Relaxed), timeouts.write) || late(self.lingering.load(Relaxed), timeouts.linger)
         {
+            return Verdict::Drop;
+        }
+        if self.is_stalled(now, timeouts.write) {
             return Verdict::Drop;
         }
         if self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 {
@@ -284,5 +341,26 @@ mod tests {
             s.on_written();
         };
         assert_eq!(after(goes_on, 100_000), Verdict::None);
+    }
+
+    #[test]
+    fn an_http_2_client_that_takes_no_body_is_dropped_but_not_while_php_is_the_slow_one() {
+        let sending = |s: &ConnState| {
+            s.set_multiplexed();
+            s.begin();
+            s.sending_begins();
+        };
+        assert_eq!(after(sending, 510), Verdict::None);
+        assert_eq!(after(sending, 511), Verdict::Drop);
+        let waiting = |s: &ConnState| {
+            sending(s);
+            s.source_waits(true);
+        };
+        assert_eq!(after(waiting, 100_000), Verdict::None);
+        let second_request = |s: &ConnState| {
+            sending(s);
+            s.begin();
+        };
+        assert_eq!(after(second_request, 100_000), Verdict::None);
     }
 }

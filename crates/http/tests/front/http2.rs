@@ -1,6 +1,6 @@
 //! HTTP/2 without TLS, as clients speak it that know the server does.
 
-use crate::support::{SOON, Server};
+use crate::support::{SOON, Server, eventually, settings};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Request, StatusCode};
@@ -95,4 +95,21 @@ fn a_shutdown_says_goaway_and_lets_running_streams_end() {
     assert_eq!(server.shutdown(SOON), howdah_http::front::Drained::All);
     ender.join().unwrap();
     assert_eq!(client.join().unwrap(), b"last words");
+}
+
+#[test]
+fn a_client_that_takes_no_data_is_dropped() {
+    let mut settings = settings();
+    settings.http.write_timeout = Duration::from_millis(200);
+    let server = Server::with(settings);
+    std::fs::write(server.root.path().join("large.txt"), vec![b'x'; 1_000_000]).unwrap();
+    run(async {
+        let (mut sender, connection) = connect(&server).await;
+        let (response, _) = sender.send_request(request("GET", "/large.txt"), true).unwrap();
+        // The window's 65,535 bytes come, but are never said to be read.
+        let body = response.await.unwrap().into_body();
+        let _ = connection.await.unwrap();
+        drop(body);
+    });
+    eventually("dropping the client", || server.front().open_connections() == 0);
 }

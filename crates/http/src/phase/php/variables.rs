@@ -9,6 +9,7 @@ use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
 use crate::phase::access_log::{protocol, target};
 use crate::phase::route::{Script, root_bytes};
+use crate::request_id;
 use crate::site::Site;
 use howdah_pool::RequestBody;
 use howdah_transport::wire::{CallBuilder, EncodedCall, StrRef, VAR_NAMES, VarName};
@@ -16,6 +17,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 use std::time::UNIX_EPOCH;
 
@@ -76,7 +78,7 @@ fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: 
         call.var(VarName::PATH_INFO, &script.path_info);
         call.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
     }
-    call.var(VarName::REQUEST_ID, exchange.id.to_string().as_bytes());
+    call.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
 }
 
 /// The host that was asked for, with its port if one was named.
@@ -154,7 +156,7 @@ enum Variable {
 
 /// The `HTTP_*` variable of a header; `None` for those that scripts must not see.
 fn variable_name(name: &HeaderName) -> Option<Variable> {
-    static KNOWN: LazyLock<HashMap<HeaderName, VarName>> = LazyLock::new(known_headers);
+    static KNOWN: LazyLock<KnownHeaders> = LazyLock::new(known_headers);
     if let Some(var) = KNOWN.get(name) {
         return Some(Variable::Known(*var));
     }
@@ -168,7 +170,43 @@ fn variable_name(name: &HeaderName) -> Option<Variable> {
     Some(Variable::Spelled(spelled))
 }
 
-fn known_headers() -> HashMap<HeaderName, VarName> {
+type KnownHeaders = HashMap<HeaderName, VarName, BuildHasherDefault<QuickHasher>>;
+
+/// Looked up for every header of every request, and nobody can add to the table: speed is all that counts.
+#[derive(Default)]
+struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn known_headers() -> KnownHeaders {
     let header = |name: &str| {
         let text = name.strip_prefix("HTTP_")?.to_ascii_lowercase().replace('_', "-");
         HeaderName::from_bytes(text.as_bytes()).ok()
