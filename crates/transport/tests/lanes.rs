@@ -1,0 +1,254 @@
+//! Both ends of a lane in one process: every byte arrives, at every boundary of the smallest rings.
+
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::wire::{CallBuilder, EncodedCall, FLAG_FLUSH, FrameKind, VarName, WireDone};
+use howdah_transport::worker_end::call_parts;
+use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// A small generator with a fixed seed: failures repeat.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+struct Server {
+    sender: CallSender,
+    frames: FrameReceiver,
+    eventfd: OwnedFd,
+    _control: ControlSocket,
+}
+
+fn lane(sizes: LaneSizes) -> (Server, WorkerEnd) {
+    let (sender, frames, fd) = create_lane(sizes).unwrap();
+    let eventfd = new_eventfd().unwrap();
+    let (ours, theirs) = control_socket::pair().unwrap();
+    let worker = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
+    (Server { sender, frames, eventfd, _control: ours.into() }, worker)
+}
+
+fn call(query: &[u8]) -> EncodedCall {
+    let mut builder = CallBuilder::new(7, 1001, 1);
+    let at = builder.var(VarName::QUERY_STRING, query);
+    builder.query(at);
+    let method = builder.var(VarName::REQUEST_METHOD, b"POST");
+    builder.method(method);
+    builder.custom_var(b"HTTP_X_ODD", b"value");
+    builder.finish()
+}
+
+impl Server {
+    /// Waits for a frame like the server does: flag, look again, eventfd.
+    fn next(&mut self) -> howdah_transport::Frame {
+        loop {
+            if let Some(frame) = self.frames.next_frame().unwrap() {
+                self.frames.frames_taken();
+                return frame;
+            }
+            if !self.frames.prepare_sleep() {
+                continue;
+            }
+            let mut fds = [rustix::event::PollFd::new(&self.eventfd, rustix::event::PollFlags::IN)];
+            let limit = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+            assert_ne!(rustix::event::poll(&mut fds, Some(&limit)).unwrap(), 0, "no wake-up within 20 s");
+            let mut count = [0; 8];
+            rustix::io::read(&self.eventfd, &mut count).unwrap();
+        }
+    }
+
+    /// Sends a call, waiting for room.
+    fn send(&mut self, call: &EncodedCall, number: u64, body: &[u8]) {
+        loop {
+            match self.sender.send_call(call, number, BodyInLane::Inline(body)) {
+                Ok(_) => return,
+                Err(SendError::Full) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Answers each call with its inline body, in writes of random sizes, some flushed.
+fn echo_worker(mut worker: WorkerEnd, seed: u64) {
+    let mut random = Random(seed);
+    worker.ready();
+    while let Some(at) = worker.next_call().unwrap() {
+        // SAFETY: returned by next_call, and `done` comes last.
+        let parts = unsafe { call_parts(at) };
+        // SAFETY: an inline body has body_len bytes in the frame.
+        let body = unsafe { std::slice::from_raw_parts(parts.body, parts.head.body_len as usize) }.to_vec();
+        worker.head(false, &200u16.to_ne_bytes());
+        let mut rest = body.as_slice();
+        while !rest.is_empty() {
+            let n = (1 + random.below(3000)).min(rest.len());
+            worker.write(&rest[..n]).unwrap();
+            rest = &rest[n..];
+            if random.below(8) == 0 {
+                worker.flush();
+            }
+            if random.below(16) == 0 {
+                worker.log(6, b"still here");
+            }
+        }
+        worker.end_response(false);
+        worker.done(WireDone { php_ns: 5, ..WireDone::default() });
+    }
+}
+
+fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
+    let (mut server, worker) = lane(sizes);
+    let thread = std::thread::spawn(move || echo_worker(worker, 99));
+    assert_eq!(server.next().kind, FrameKind::Ready);
+    let mut random = Random(4711);
+    for number in 1..=rounds {
+        let (len, query_len) = (random.below(largest), random.below(200));
+        let (body, query) = (random.bytes(len), random.bytes(query_len));
+        server.send(&call(&query), number, &body);
+        let mut got = Vec::new();
+        loop {
+            let frame = server.next();
+            assert_eq!(frame.number, number);
+            match frame.kind {
+                FrameKind::Head => assert_eq!(frame.payload, 200u16.to_ne_bytes()),
+                FrameKind::Body => got.extend_from_slice(&frame.payload),
+                FrameKind::Log => assert_eq!(frame.payload, b"\x06still here"),
+                FrameKind::End => assert_eq!(got, body),
+                FrameKind::Done => break,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    server.sender.send_stop().unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn every_byte_arrives_through_the_smallest_rings() {
+    echo_many(LaneSizes::TINY, 3000, 7000);
+}
+
+#[test]
+fn every_byte_arrives_through_the_default_rings() {
+    echo_many(LaneSizes::DEFAULT, 600, 120_000);
+}
+
+#[test]
+fn a_call_taken_back_is_not_run_and_the_next_one_is() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let first = server.sender.send_call(&call(b"first"), 1, BodyInLane::None).unwrap();
+    server.sender.send_call(&call(b"second"), 2, BodyInLane::None).unwrap();
+    assert!(!server.sender.is_begun(first));
+    assert!(server.sender.take_back(first));
+    assert!(!server.sender.take_back(first), "only once");
+    worker.next_call().unwrap().unwrap();
+    assert_eq!(worker.number(), 2);
+}
+
+#[test]
+fn a_call_that_runs_cannot_be_taken_back() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let slot = server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
+    worker.next_call().unwrap().unwrap();
+    assert!(server.sender.is_begun(slot));
+    assert!(!server.sender.take_back(slot));
+}
+
+#[test]
+fn a_full_lane_says_so_and_takes_calls_again_when_the_worker_is_done() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let call = call(&[b'q'; 4000]);
+    let mut sent = 0;
+    while server.sender.send_call(&call, sent + 1, BodyInLane::None).is_ok() {
+        sent += 1;
+    }
+    assert!((2..=4).contains(&sent), "{sent}");
+    worker.next_call().unwrap().unwrap();
+    worker.done(WireDone::default());
+    server.sender.send_call(&call, sent + 1, BodyInLane::None).unwrap();
+}
+
+#[test]
+fn a_call_that_fits_no_lane_is_refused_for_good() {
+    let (mut server, _worker) = lane(LaneSizes::TINY);
+    let error = server.sender.send_call(&call(&[b'q'; 9000]), 1, BodyInLane::None).unwrap_err();
+    assert_eq!(error, SendError::TooLarge);
+}
+
+#[test]
+fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
+    let thread = std::thread::spawn(move || {
+        worker.next_call().unwrap().unwrap();
+        worker.write(&[b'x'; 100_000]).is_err()
+    });
+    // The first full ring is there: the worker waits for room or is about to.
+    while server.frames.prepare_sleep() {
+        std::thread::yield_now();
+    }
+    server.sender.abort(1);
+    // It may have been about to sleep; the flag is seen at its next look in any case.
+    while !thread.is_finished() {
+        server.sender.abort(1);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(thread.join().unwrap());
+}
+
+#[test]
+fn a_flush_reaches_the_server_before_the_call_is_done() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
+    worker.next_call().unwrap().unwrap();
+    worker.write(b"part").unwrap();
+    assert!(server.frames.next_frame().unwrap().is_none(), "nothing is published without a reason");
+    worker.flush();
+    let frame = server.next();
+    assert_eq!((frame.kind, frame.flags, frame.payload.as_slice()), (FrameKind::Body, FLAG_FLUSH, &b"part"[..]));
+}
+
+#[test]
+fn a_body_travels_as_a_descriptor_and_one_of_a_call_taken_back_is_skipped() {
+    let (sender, _frames, fd) = create_lane(LaneSizes::TINY).unwrap();
+    let mut sender = sender;
+    let (ours, theirs) = control_socket::pair().unwrap();
+    let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
+    let control = ControlSocket::from(ours);
+    let file = |text: &[u8]| {
+        let fd = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::io::write(&fd, text).unwrap();
+        fd
+    };
+    control.send_body(1, file(b"one").as_fd()).unwrap();
+    let first = sender.send_call(&call(b"1"), 1, BodyInLane::Descriptor(3)).unwrap();
+    control.send_body(2, file(b"two").as_fd()).unwrap();
+    sender.send_call(&call(b"2"), 2, BodyInLane::Descriptor(3)).unwrap();
+    assert!(sender.take_back(first));
+    worker.next_call().unwrap().unwrap();
+    let body = worker.receive_body().unwrap();
+    let mut text = [0; 3];
+    rustix::io::pread(&body, &mut text, 0).unwrap();
+    assert_eq!(&text, b"two");
+}
+
+#[test]
+fn a_worker_cannot_change_the_size_of_its_lane() {
+    let (_sender, _frames, fd) = create_lane(LaneSizes::TINY).unwrap();
+    assert!(rustix::fs::ftruncate(&fd, 0).is_err());
+    assert!(rustix::fs::ftruncate(&fd, 1 << 30).is_err());
+}
