@@ -6,9 +6,18 @@ use crate::setup::Setup;
 use crate::site::{Kind, Site};
 use serde_json::{Map, Value};
 
-/// Keys that differ by nature: the server's own name, times, FPM's process environment, ports.
-const OWN: &[&str] =
-    &["SERVER_SOFTWARE", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "FCGI_ROLE", "USER", "HOME", "HOWDAH_TEST_MARK"];
+/// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id.
+const OWN: &[&str] = &[
+    "SERVER_SOFTWARE", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "FCGI_ROLE", "USER", "HOME", "PATH", "TMPDIR", "HOWDAH_TEST_MARK",
+    "REQUEST_ID",
+];
+
+/// PHP-FPM sets it or not, depending on who splits the path; CGI says what it is (RFC 3875, 4.1.6), and a test does.
+const OPTIONAL: &str = "PATH_TRANSLATED";
+
+/// Keys that Debian's nginx sets even when they are empty. Scripts ask for both with `isset` too, and upstream's
+/// fastcgi_params has neither, so absent counts as empty.
+const EMPTY_OR_ABSENT: &[&str] = &["PATH_INFO", "REMOTE_USER"];
 
 /// Sends each request to both servers and returns every difference in what the script answered (a JSON object).
 #[must_use]
@@ -49,7 +58,10 @@ fn dump(site: &Site, bytes: &[u8]) -> Map<String, Value> {
         _ => Map::from_iter([("(no dump)".to_owned(), Value::String(response.text()))]),
     };
     map.insert("(status)".to_owned(), response.status.into());
-    map.retain(|key, _| !OWN.contains(&key.as_str()));
+    map.retain(|key, value| {
+        let empty = EMPTY_OR_ABSENT.contains(&key.as_str()) && *value == "";
+        !OWN.contains(&key.as_str()) && key != OPTIONAL && !empty
+    });
     let top = site.place().top.display().to_string();
     for (key, value) in &mut map {
         if let Value::String(text) = value {

@@ -10,6 +10,7 @@
 pub mod client;
 pub mod compare;
 pub mod gate;
+pub mod h2;
 pub mod howdah;
 pub mod process;
 pub mod reference;

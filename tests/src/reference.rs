@@ -78,6 +78,8 @@ fn spawn(command: &mut Command, place: &Place, log: &Path) -> Child {
     let output = File::create(log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
     let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
     command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("TMPDIR", &place.tmp)
         .process_group(0)
         .stdin(Stdio::null())

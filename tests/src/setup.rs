@@ -14,6 +14,7 @@ pub struct Setup {
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
     pub(crate) expected_log: Vec<String>,
+    pub(crate) allowed_log: Vec<String>,
     pub(crate) expect_boot_failure: bool,
     pub(crate) expect_exit: Option<i32>,
 }
@@ -30,6 +31,7 @@ impl Default for Setup {
             unix_listener: false,
             second_listener: false,
             expected_log: Vec::new(),
+            allowed_log: Vec::new(),
             expect_boot_failure: false,
             expect_exit: Some(0),
         }
@@ -125,6 +127,13 @@ impl Setup {
     #[must_use]
     pub fn expect_log(mut self, text: &str) -> Self {
         self.expected_log.push(text.to_owned());
+        self
+    }
+
+    /// Declares that the log may hold an error line with this text, where that depends on timing.
+    #[must_use]
+    pub fn allow_log(mut self, text: &str) -> Self {
+        self.allowed_log.push(text.to_owned());
         self
     }
 

@@ -67,7 +67,7 @@ scenario!(
 scenario!(
     the_grace_time_has_an_end,
     howdah_only = "the end of howdah is judged",
-    |s| s.workers(1).setting("grace", "\"500ms\"").expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |s| s.workers(1).setting("grace", "\"500ms\"").expect_exit(None).expect_log("grace time").php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();

@@ -36,7 +36,7 @@ scenario!(
             for thread in 0..20usize {
                 scope.spawn(move || {
                     let mark = format!("mark-{thread:04}-");
-                    let size = 10 * (1 + thread * 3000);
+                    let size = 10 * (2 + thread * 3000);
                     let content = mark.repeat(size / 10);
                     for _ in 0..3 {
                         let parts = [

@@ -4,12 +4,14 @@ use howdah_tests::{Request, Setup, scenario};
 
 scenario!(
     ini_settings_of_the_command_line_win,
-    |s| s.ini("memory_limit", "77M").ini("date.timezone", "Europe/Vienna").ini("user_agent", "with = sign; and \\\"quotes\\\"")
-        .php("i.php", "echo json_encode([ini_get('memory_limit'), date_default_timezone_get(), ini_get('user_agent')]);"),
+    |s| s.ini("memory_limit", "77M").ini("date.timezone", "Europe/Vienna").ini("error_reporting", "E_ALL & ~E_NOTICE").ini("user_agent", "\"a = b; c\"")
+        .ini("short_open_tag", "off").ini("arg_separator.output", "&amp;")
+        .php("i.php", "echo json_encode([ini_get('memory_limit'), date_default_timezone_get(), ini_get('error_reporting'), ini_get('user_agent'), ini_get('short_open_tag'),
+            ini_get('arg_separator.output')]);"),
     |site| {
         let seen = site.get("/i.php").expect(200).json();
-        assert_eq!(seen[0], "77M");
-        assert_eq!(seen[1], "Europe/Vienna");
+        let expected = ["77M", "Europe/Vienna", "32759", "a = b; c", "", "&amp;"];
+        assert_eq!(seen, serde_json::json!(expected));
     },
 );
 
@@ -69,7 +71,7 @@ scenario!(
 );
 
 fn with_opcache(setup: Setup) -> Setup {
-    setup.ini("opcache.enable", "1").ini("opcache.validate_timestamps", "1").ini("opcache.revalidate_freq", "0").php(
+    setup.ini("opcache.enable", "1").ini("opcache.validate_timestamps", "1").ini("opcache.revalidate_freq", "0").ini("opcache.file_update_protection", "0").php(
         "o.php",
         "$s = opcache_get_status(); echo json_encode([$s['opcache_enabled'] ?? false, isset($s['scripts'][__DIR__ . '/shared.php']),
         getmypid(), $s['opcache_statistics']['misses'] ?? -1]);",

@@ -117,9 +117,10 @@ impl Drop for Zygote {
 fn boot_spec(config: &PoolConfig) -> BootSpec {
     let mut ini_entries = String::new();
     for (key, value) in &config.ini {
-        // A value is one line; quotes keep ini syntax characters in it literal.
-        let value = value.replace(['\n', '\r'], " ").replace('"', "\\\"");
-        ini_entries.push_str(&format!("{key}=\"{value}\"\n"));
+        // A value is one line. Quotes, where needed, are put by the PHP host, which reads values as `php -d` does:
+        // `false` and `E_ALL & ~E_NOTICE` are no strings.
+        let value = value.replace(['\n', '\r'], " ");
+        ini_entries.push_str(&format!("{key}={value}\n"));
     }
     BootSpec {
         wire_version: WIRE_VERSION,
