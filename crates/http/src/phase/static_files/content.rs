@@ -96,6 +96,12 @@ impl Content {
         Ok(content)
     }
 
+    /// Whether it is still as it was loaded. What is in memory always is; a file may have been written to in place, and
+    /// the length announced for it must be right.
+    pub(super) fn is_intact(&self) -> bool {
+        self.small.is_some() || fstat(&self.file).is_ok_and(|stat| Stamp::of(&stat) == self.stamp)
+    }
+
     /// The whole file as a token for the connection's writer; `None` where there can be none, and it must be read.
     pub(super) fn token(&self) -> Option<&Bytes> {
         self.token.get_or_init(|| sendfile::reserve(Arc::clone(&self.file), self.stamp.size).ok()).as_ref()

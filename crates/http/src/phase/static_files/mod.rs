@@ -51,7 +51,8 @@ use crate::body::Body;
 use crate::phase::route::ResolvedFile;
 use crate::refusal::Refusal;
 
-/// How long the state of a file is trusted before the file system is asked again.
+/// How long a path is trusted to lead to the same file before the file system is asked again. A file that is too large
+/// to be held in memory is asked itself each time whether it was written to.
 const VALIDITY: Duration = Duration::from_secs(1);
 
 /// What the answer travels on, which decides how its body may be made.
@@ -173,7 +174,7 @@ impl StaticFiles {
             root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks)?)),
             path,
             root_checked: AtomicU64::new(0),
-            cache: Cache::new(settings.open_files),
+            cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
             types: MediaTypes::new(&settings.mime),
             settings: settings.clone(),
             cache_control,
@@ -199,7 +200,15 @@ impl StaticFiles {
             }
             self.cache.remove(path);
         }
-        let opened = Arc::new(self.load(&root, path, now)?);
+        let loaded = match self.load(&root, path, now) {
+            // Requests come before files that might be asked for again.
+            Err(Miss::Failed(Errno::MFILE | Errno::NFILE)) => {
+                self.cache.clear();
+                self.load(&root, path, now)
+            }
+            other => other,
+        };
+        let opened = Arc::new(loaded?);
         self.cache.insert(path, &opened);
         Ok(OpenFile(opened))
     }
@@ -254,7 +263,7 @@ impl StaticFiles {
 
     fn is_current(&self, root: &Root, path: &Path, opened: &Opened, now: u64) -> bool {
         if !self.is_due(&opened.checked, now) {
-            return true;
+            return opened.plain.is_intact() && opened.twins.iter().all(|twin| twin.is_intact());
         }
         let stamp = |path: &Path| root.stat(path).map(|stat| Stamp::of(&stat));
         if stamp(path) != Some(opened.plain.stamp) {
@@ -286,6 +295,12 @@ impl StaticFiles {
         }
         Ok(Opened::new(plain, twins, now))
     }
+}
+
+/// How many descriptors the cache may hold without starving connections: a quarter of what the process may have.
+fn descriptors_to_spare() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
 }
 
 fn twin_path(path: &Path, coding: Coding) -> PathBuf {

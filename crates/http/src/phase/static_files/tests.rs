@@ -431,6 +431,18 @@ fn changes_are_noticed() {
 }
 
 #[test]
+fn a_file_written_in_place_is_noticed_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, pattern(100_000)).unwrap();
+    let mut files = StaticFiles::new(directory.path(), &StaticSettings::default()).unwrap();
+    files.validity = u64::MAX;
+    assert_eq!(files.open(Path::new("file")).unwrap().len(), 100_000);
+    std::fs::write(&path, pattern(50_000)).unwrap();
+    assert_eq!(files.open(Path::new("file")).unwrap().len(), 50_000);
+}
+
+#[test]
 fn a_root_that_is_a_link_may_be_moved() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("current");
@@ -662,6 +674,30 @@ fn the_cache_is_used_and_can_be_switched_off() {
         assert_eq!(Arc::ptr_eq(&first.0, &second.0), open_files > 0);
         assert_eq!(files.open_descriptors(), held);
     }
+}
+
+#[test]
+fn over_http2() {
+    let server = Server::start(Transport::Other, |_| {});
+    let content = pattern(3_000_000);
+    server.write("file", &content);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::get("http://x/file").header("range", "bytes=1-").body(()).unwrap();
+        let response = sender.send_request(request, true).unwrap().0.await.unwrap();
+        assert_eq!(response.status(), 206);
+        let mut body = response.into_body();
+        let mut received = Vec::new();
+        while let Some(data) = body.data().await {
+            let data = data.unwrap();
+            body.flow_control().release_capacity(data.len()).unwrap();
+            received.extend(data);
+        }
+        assert!(received == content[1..]);
+    });
 }
 
 #[tokio::test]
