@@ -8,7 +8,15 @@ use serde_json::{Map, Value};
 
 /// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id.
 const OWN: &[&str] = &[
-    "SERVER_SOFTWARE", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "FCGI_ROLE", "USER", "HOME", "PATH", "TMPDIR", "HOWDAH_TEST_MARK",
+    "SERVER_SOFTWARE",
+    "REQUEST_TIME",
+    "REQUEST_TIME_FLOAT",
+    "FCGI_ROLE",
+    "USER",
+    "HOME",
+    "PATH",
+    "TMPDIR",
+    "HOWDAH_TEST_MARK",
     "REQUEST_ID",
 ];
 

@@ -45,8 +45,14 @@ pub struct Held {
 impl Gate {
     pub(crate) fn new(directory: &Path, name: &str) -> Self {
         let path = directory.join(name);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH, 0)
-            .unwrap_or_else(|e| panic!("mkfifo {}: {e}", path.display()));
+        mknodat(
+            CWD,
+            &path,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH,
+            0,
+        )
+        .unwrap_or_else(|e| panic!("mkfifo {}: {e}", path.display()));
         Self { path }
     }
 

@@ -38,7 +38,9 @@ fn header_block(path: &str) -> Vec<u8> {
     // Indexed names: 4 is `:path`, 1 is `:authority`. Values are short enough for a length of one byte.
     for (name, value) in [(4u8, path), (1, "localhost")] {
         block.push(name);
-        block.push(u8::try_from(value.len()).ok().filter(|n| *n < 127).unwrap_or_else(|| panic!("{value:?} is too long")));
+        block.push(
+            u8::try_from(value.len()).ok().filter(|n| *n < 127).unwrap_or_else(|| panic!("{value:?} is too long")),
+        );
         block.extend(value.as_bytes());
     }
     block

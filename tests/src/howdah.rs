@@ -56,7 +56,9 @@ fn built_program(variable: &str, name: &str) -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
     let candidates = [target.join("release").join(name), target.join("debug").join(name)];
     let newest = candidates.iter().filter_map(|p| Some((fs::metadata(p).ok()?.modified().ok()?, p))).max();
-    newest.map(|(_, p)| p.clone()).unwrap_or_else(|| panic!("no {name} in {}: run `make build` first", target.display()))
+    newest
+        .map(|(_, p)| p.clone())
+        .unwrap_or_else(|| panic!("no {name} in {}: run `make build` first", target.display()))
 }
 
 fn toml_text(text: &str) -> String {
@@ -226,7 +228,8 @@ impl Howdah {
         if running && !self.expect_boot_failure {
             complaints.extend(self.grown_descriptors().into_iter().map(|g| format!("descriptors grew: {g}")));
             let zombies = process::zombies(self.pid());
-            let reaped = zombies.is_empty() || eventually(Duration::from_secs(2), || process::zombies(self.pid()).is_empty());
+            let reaped =
+                zombies.is_empty() || eventually(Duration::from_secs(2), || process::zombies(self.pid()).is_empty());
             if !reaped {
                 complaints.push(format!("zombies: {zombies:?}"));
             }
@@ -295,7 +298,8 @@ fn kept_on_purpose(kind: &str) -> bool {
 }
 
 fn is_alarming(line: &str) -> bool {
-    let texts = [" ERROR ", "\"ERROR\"", "panicked at", "Sanitizer", "PHP Warning", "PHP Fatal", "PHP Parse", "PHP Notice"];
+    let texts =
+        [" ERROR ", "\"ERROR\"", "panicked at", "Sanitizer", "PHP Warning", "PHP Fatal", "PHP Parse", "PHP Notice"];
     texts.iter().any(|text| line.contains(text)) || line.starts_with("ERROR")
 }
 

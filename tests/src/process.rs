@@ -44,7 +44,8 @@ fn all() -> Vec<Stat> {
 #[must_use]
 pub fn tree(root: u32) -> BTreeSet<Identity> {
     let processes = all();
-    let mut found: BTreeSet<Identity> = processes.iter().filter(|p| p.identity.pid == root).map(|p| p.identity).collect();
+    let mut found: BTreeSet<Identity> =
+        processes.iter().filter(|p| p.identity.pid == root).map(|p| p.identity).collect();
     loop {
         let pids: BTreeSet<u32> = found.iter().map(|i| i.pid).collect();
         let before = found.len();

@@ -23,7 +23,10 @@ fn fpm_program() -> PathBuf {
     if let Some(path) = std::env::var_os("PHP_FPM") {
         return path.into();
     }
-    let found = ["8.5", "8.4", "8.3", "8.2"].iter().map(|v| PathBuf::from(format!("/usr/sbin/php-fpm{v}"))).find(|p| p.exists());
+    let found = ["8.5", "8.4", "8.3", "8.2"]
+        .iter()
+        .map(|v| PathBuf::from(format!("/usr/sbin/php-fpm{v}")))
+        .find(|p| p.exists());
     found.unwrap_or_else(|| panic!("php-fpm is not installed: run `make setup`"))
 }
 
@@ -46,7 +49,8 @@ fn nginx_configuration(place: &Place, setup: &Setup, port: u16) -> String {
     let run = place.run.display();
     let root = place.root.display();
     let user = if as_root() { "user root;" } else { "" };
-    let body = setup.settings.iter().find(|(key, _)| key == "http.max_body").map_or("128m", |(_, value)| value.as_str());
+    let body =
+        setup.settings.iter().find(|(key, _)| key == "http.max_body").map_or("128m", |(_, value)| value.as_str());
     format!(
         r"{user}
 daemon off; worker_processes 1; pid {run}/nginx.pid; error_log {run}/nginx.log info;

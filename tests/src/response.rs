@@ -42,7 +42,8 @@ impl Response {
     /// The body as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("not JSON ({e}): {} {:?}", self.status, self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {} {:?}", self.status, self.text()))
     }
 
     /// Fails unless the status is this one.
@@ -60,7 +61,9 @@ impl Response {
             None => return self.body.clone(),
             Some("gzip") => flate2::read::MultiGzDecoder::new(&self.body[..]).read_to_end(&mut plain),
             Some("br") => brotli::Decompressor::new(&self.body[..], 4096).read_to_end(&mut plain),
-            Some("zstd") => zstd::stream::read::Decoder::new(&self.body[..]).and_then(|mut d| d.read_to_end(&mut plain)),
+            Some("zstd") => {
+                zstd::stream::read::Decoder::new(&self.body[..]).and_then(|mut d| d.read_to_end(&mut plain))
+            }
             Some(other) => panic!("unknown Content-Encoding {other:?}"),
         };
         done.unwrap_or_else(|e| panic!("cannot decode {:?}: {e}", self.header("content-encoding")));

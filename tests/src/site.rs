@@ -79,7 +79,8 @@ pub fn free_port() -> u16 {
 }
 
 fn lay_out(setup: &Setup) -> (TempDir, Place) {
-    let directory = tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
+    let directory =
+        tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
     // PHP-FPM's and nginx's workers may run as another user.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap_or_else(|e| panic!("chmod: {e}"));
     let top = directory.path().canonicalize().unwrap_or_else(|e| panic!("canonicalize: {e}"));
@@ -90,7 +91,9 @@ fn lay_out(setup: &Setup) -> (TempDir, Place) {
         sessions: top.join("sessions"),
         top,
     };
-    for path in [&place.root, &place.tmp, &place.run, &place.sessions, &place.top.join("gates"), &place.top.join("marks")] {
+    for path in
+        [&place.root, &place.tmp, &place.run, &place.sessions, &place.top.join("gates"), &place.top.join("marks")]
+    {
         fs::create_dir(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     let write = |name: &str, content: &[u8]| {

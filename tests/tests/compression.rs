@@ -38,36 +38,42 @@ scenario!(
     },
 );
 
-scenario!(
-    quality_values_decide,
-    howdah_only = "Debian's nginx knows gzip only",
-    |s| s.php("p.php", PAGE),
-    |site| {
-        for (accept, expected) in [
-            ("gzip;q=1, br;q=0.5", Some("gzip")), ("gzip;q=0.2, br;q=0.5", Some("br")), ("gzip;q=0", None), ("identity", None), ("", None),
-            ("*", Some("any")), ("gzip;q=0, *", Some("not gzip")), ("GZIP", Some("gzip")), ("gzip ; q=0.5", Some("gzip")), ("deflate", None),
-            ("br;q=0, zstd;q=0, gzip;q=0.001", Some("gzip")), ("*;q=0", None),
-        ] {
-            let response = ask(site, "/p.php", accept);
-            let got = response.header("content-encoding");
-            match expected {
-                Some("any") => assert!(got.is_some(), "{accept:?}"),
-                Some("not gzip") => assert!(got.is_some() && got != Some("gzip"), "{accept:?}: {got:?}"),
-                other => assert_eq!(got, other, "{accept:?}"),
-            }
-            assert!(response.decoded() == page(), "{accept:?}");
+scenario!(quality_values_decide, howdah_only = "Debian's nginx knows gzip only", |s| s.php("p.php", PAGE), |site| {
+    for (accept, expected) in [
+        ("gzip;q=1, br;q=0.5", Some("gzip")),
+        ("gzip;q=0.2, br;q=0.5", Some("br")),
+        ("gzip;q=0", None),
+        ("identity", None),
+        ("", None),
+        ("*", Some("any")),
+        ("gzip;q=0, *", Some("not gzip")),
+        ("GZIP", Some("gzip")),
+        ("gzip ; q=0.5", Some("gzip")),
+        ("deflate", None),
+        ("br;q=0, zstd;q=0, gzip;q=0.001", Some("gzip")),
+        ("*;q=0", None),
+    ] {
+        let response = ask(site, "/p.php", accept);
+        let got = response.header("content-encoding");
+        match expected {
+            Some("any") => assert!(got.is_some(), "{accept:?}"),
+            Some("not gzip") => assert!(got.is_some() && got != Some("gzip"), "{accept:?}: {got:?}"),
+            other => assert_eq!(got, other, "{accept:?}"),
         }
-    },
-);
+        assert!(response.decoded() == page(), "{accept:?}");
+    }
+},);
 
 scenario!(
     some_answers_are_left_alone,
     howdah_only = "Debian's nginx compresses text/html alone",
-    |s| s.php("small.php", "echo 'small';").php("png.php", "header('Content-Type: image/png'); echo str_repeat('x', 50000);")
+    |s| {
+        s.php("small.php", "echo 'small';").php("png.php", "header('Content-Type: image/png'); echo str_repeat('x', 50000);")
         .php("own.php", "header('Content-Encoding: gzip'); echo gzencode(str_repeat('y', 50000));")
         .php("notransform.php", "header('Cache-Control: no-transform'); echo str_repeat('z', 50000);")
         .php("zlib.php", "ini_set('zlib.output_compression', '1'); echo str_repeat('w', 50000);")
-        .php("range.php", "http_response_code(206); header('Content-Range: bytes 0-49999/100000'); header('Content-Type: text/html'); echo str_repeat('r', 50000);"),
+        .php("range.php", "http_response_code(206); header('Content-Range: bytes 0-49999/100000'); header('Content-Type: text/html'); echo str_repeat('r', 50000);")
+    },
     |site| {
         for target in ["/small.php", "/png.php", "/notransform.php", "/range.php"] {
             assert_eq!(ask(site, target, "gzip, br, zstd").header("content-encoding"), None, "{target}");
@@ -117,7 +123,8 @@ scenario!(
     |site| {
         let first = ask(site, "/p.html", "gzip").expect(200);
         let etag = first.header("etag").expect("ETag").to_owned();
-        let again = site.send(&Request::get("/p.html").header("Accept-Encoding", "gzip").header("If-None-Match", &etag));
+        let again =
+            site.send(&Request::get("/p.html").header("Accept-Encoding", "gzip").header("If-None-Match", &etag));
         assert_eq!((again.status, again.body.len()), (304, 0));
         assert!(again.varies_on("accept-encoding"));
     },
@@ -126,7 +133,9 @@ scenario!(
 scenario!(
     a_flushed_part_can_be_decoded_at_once,
     howdah_only = "nginx's gzip buffers",
-    |s| s.ini("output_buffering", "0").php("f.php", "require 'gate.php'; header('Content-Type: text/html'); echo str_repeat('first ', 1000); flush(); gate('g'); echo str_repeat('second ', 1000);"),
+    |s| {
+        s.ini("output_buffering", "0").php("f.php", "require 'gate.php'; header('Content-Type: text/html'); echo str_repeat('first ', 1000); flush(); gate('g'); echo str_repeat('second ', 1000);")
+    },
     |site| {
         use std::io::Read;
         let gate = site.gate("g");
@@ -149,7 +158,11 @@ scenario!(
         assert!(plain == b"first ".repeat(1000));
         gate.release();
         compressed.extend(conn.read_rest());
-        let whole = Response { headers: vec![("content-encoding".into(), "gzip".into())], body: compressed, ..Response::default() };
+        let whole = Response {
+            headers: vec![("content-encoding".into(), "gzip".into())],
+            body: compressed,
+            ..Response::default()
+        };
         assert!(whole.decoded() == [b"first ".repeat(1000), b"second ".repeat(1000)].concat());
     },
 );
@@ -157,7 +170,10 @@ scenario!(
 scenario!(
     repeated_bodies_stay_right_when_they_change_slightly,
     howdah_only = "Howdah keeps compressed bodies for reuse",
-    |s| s.php("c.php", "header('Content-Type: text/html'); echo str_repeat('a', 30000), $_GET['x'], str_repeat('b', 30000);"),
+    |s| s.php(
+        "c.php",
+        "header('Content-Type: text/html'); echo str_repeat('a', 30000), $_GET['x'], str_repeat('b', 30000);"
+    ),
     |site| {
         for round in 0..40 {
             let x = round % 5;

@@ -7,19 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const DIE: &str = "require 'gate.php'; if (mark('tries') <= ($_GET['times'] ?? 1)) { posix_kill(getmypid(), (int) $_GET['signal']); sleep(5); }
 echo 'alive';";
 
-scenario!(
-    a_get_whose_worker_dies_is_run_again,
-    howdah_only = "nginx answers 502",
-    |s| s.php("die.php", DIE),
-    |site| {
-        for (round, signal) in [11, 9, 6, 7].into_iter().enumerate() {
-            std::fs::remove_file(site.place().top.join("marks/tries")).ok();
-            let response = site.get(&format!("/die.php?signal={signal}")).expect(200);
-            assert_eq!(response.text(), "alive", "round {round}");
-            assert_eq!(site.marks("tries"), 2);
-        }
-    },
-);
+scenario!(a_get_whose_worker_dies_is_run_again, howdah_only = "nginx answers 502", |s| s.php("die.php", DIE), |site| {
+    for (round, signal) in [11, 9, 6, 7].into_iter().enumerate() {
+        std::fs::remove_file(site.place().top.join("marks/tries")).ok();
+        let response = site.get(&format!("/die.php?signal={signal}")).expect(200);
+        assert_eq!(response.text(), "alive", "round {round}");
+        assert_eq!(site.marks("tries"), 2);
+    }
+},);
 
 scenario!(
     a_post_whose_worker_dies_is_502_and_runs_once,
@@ -50,7 +45,10 @@ scenario!(
 scenario!(
     an_answer_that_has_begun_breaks_off,
     howdah_only = "the log's words are Howdah's",
-    |s| s.ini("output_buffering", "0").expect_log("worker_died").php("b.php", "require 'gate.php'; echo 'begun'; flush(); gate('g'); posix_kill(getmypid(), 9); sleep(5);"),
+    |s| s
+        .ini("output_buffering", "0")
+        .expect_log("worker_died")
+        .php("b.php", "require 'gate.php'; echo 'begun'; flush(); gate('g'); posix_kill(getmypid(), 9); sleep(5);"),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -77,7 +75,11 @@ scenario!(
 scenario!(
     others_never_notice_a_storm_of_crashes,
     howdah_only = "the reference answers 502",
-    |s| s.workers(3).expect_log("worker_died").php("die.php", "posix_kill(getmypid(), 11); sleep(5);").php("ok.php", "usleep(500); echo $_GET['n'];"),
+    |s| s
+        .workers(3)
+        .expect_log("worker_died")
+        .php("die.php", "posix_kill(getmypid(), 11); sleep(5);")
+        .php("ok.php", "usleep(500); echo $_GET['n'];"),
     |site| {
         let stop = AtomicBool::new(false);
         let served = AtomicU64::new(0);
@@ -113,8 +115,12 @@ scenario!(
 scenario!(
     a_request_past_its_deadline_is_504_with_the_php_stack_in_the_log,
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
-    |s| s.workers(1).setting("deadline", "\"500ms\"").expect_log("past the deadline")
-        .php("slow.php", "function inner() { while (true) { usleep(1000); } } function outer() { inner(); } outer();").php("ok.php", "echo 'ok';"),
+    |s| s
+        .workers(1)
+        .setting("deadline", "\"500ms\"")
+        .expect_log("past the deadline")
+        .php("slow.php", "function inner() { while (true) { usleep(1000); } } function outer() { inner(); } outer();")
+        .php("ok.php", "echo 'ok';"),
     |site| {
         let response = site.get("/slow.php?which=this");
         assert_eq!(response.status, 504);
@@ -129,8 +135,12 @@ scenario!(
 scenario!(
     a_deadline_ends_a_script_that_blocks_in_the_kernel,
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
-    |s| s.workers(1).setting("deadline", "\"500ms\"").expect_log("past the deadline")
-        .php("slow.php", "require 'gate.php'; gate('never');").php("ok.php", "echo 'ok';"),
+    |s| s
+        .workers(1)
+        .setting("deadline", "\"500ms\"")
+        .expect_log("past the deadline")
+        .php("slow.php", "require 'gate.php'; gate('never');")
+        .php("ok.php", "echo 'ok';"),
     |site| {
         let _gate = site.gate("never");
         assert_eq!(site.send(&Request::form("/slow.php", "")).status, 504);
@@ -141,7 +151,10 @@ scenario!(
 scenario!(
     a_full_queue_is_503_with_retry_after,
     howdah_only = "the queue is Howdah's own",
-    |s| s.workers(1).setting("queue", "2").php("hold.php", "require 'gate.php'; gate('g' . $_GET['n']); echo 'served ', $_GET['n'];"),
+    |s| s
+        .workers(1)
+        .setting("queue", "2")
+        .php("hold.php", "require 'gate.php'; gate('g' . $_GET['n']); echo 'served ', $_GET['n'];"),
     |site| {
         let gates: Vec<_> = (0..8).map(|n| site.gate(&format!("g{n}"))).collect();
         let mut first = site.conn();
@@ -195,7 +208,8 @@ scenario!(
     |s| s.workers(2).setting("max_requests", "5").php("pid.php", "echo getmypid();"),
     |site| {
         let mut conn = site.conn();
-        let pids: std::collections::BTreeSet<String> = (0..60).map(|_| conn.exchange(&Request::get("/pid.php")).expect(200).text()).collect();
+        let pids: std::collections::BTreeSet<String> =
+            (0..60).map(|_| conn.exchange(&Request::get("/pid.php")).expect(200).text()).collect();
         assert!(pids.len() >= 6, "{pids:?}");
     },
 );
@@ -203,7 +217,12 @@ scenario!(
 scenario!(
     a_zygote_that_dies_is_replaced,
     howdah_only = "the reference has no zygote",
-    |s| s.workers(2).expect_log("zygote ended unexpectedly").allow_log("cannot order a worker").php("ok.php", "echo 'ok';").php("parent.php", "echo posix_getppid();"),
+    |s| s
+        .workers(2)
+        .expect_log("zygote ended unexpectedly")
+        .allow_log("cannot order a worker")
+        .php("ok.php", "echo 'ok';")
+        .php("parent.php", "echo posix_getppid();"),
     |site| {
         let zygote: u32 = site.get_ok("/parent.php").parse().unwrap();
         assert!(site.howdah().processes().iter().any(|p| p.pid == zygote));

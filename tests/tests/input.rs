@@ -29,32 +29,31 @@ scenario!(
             assert!(response.body == body, "size {size}: {} bytes came back", response.body.len());
         }
         for method in ["PUT", "PATCH", "DELETE", "POST"] {
-            let text = conn.exchange(&Request::new(method, "/in.php").header("Content-Type", "a/b").body("hello")).text();
+            let text =
+                conn.exchange(&Request::new(method, "/in.php").header("Content-Type", "a/b").body("hello")).text();
             assert_eq!(text, format!("{method} 5 5d41402abc4b2a76b9719d911017c592 5"));
         }
     },
 );
 
-scenario!(
-    chunked_bodies_arrive_whole,
-    |s| s.php("echo.php", "echo file_get_contents('php://input');"),
-    |site| {
-        let body = noise(700_000);
-        let chunks: Vec<&[u8]> = body.chunks(9_999).collect();
-        let request = Request::new("POST", "/echo.php").header("Content-Type", "a/b").chunks(&chunks);
-        let response = site.send(&request).expect(200);
-        assert!(response.body == body, "{} bytes came back", response.body.len());
-        assert_eq!(site.send(&Request::new("POST", "/echo.php").chunks(&[])).expect(200).text(), "");
-    },
-);
+scenario!(chunked_bodies_arrive_whole, |s| s.php("echo.php", "echo file_get_contents('php://input');"), |site| {
+    let body = noise(700_000);
+    let chunks: Vec<&[u8]> = body.chunks(9_999).collect();
+    let request = Request::new("POST", "/echo.php").header("Content-Type", "a/b").chunks(&chunks);
+    let response = site.send(&request).expect(200);
+    assert!(response.body == body, "{} bytes came back", response.body.len());
+    assert_eq!(site.send(&Request::new("POST", "/echo.php").chunks(&[])).expect(200).text(), "");
+},);
 
 scenario!(
     input_can_be_read_twice_and_in_pieces,
-    |s| s.php(
+    |s| {
+        s.php(
         "in.php",
         "$f = fopen('php://input', 'r'); $a = ''; while (!feof($f)) { $a .= fread($f, 1000); }
         rewind($f); $b = stream_get_contents($f, 10); echo strlen($a), ' ', $b, ' ', strlen(file_get_contents('php://input'));"
-    ),
+    )
+    },
     |site| {
         let body = "0123456789".repeat(50_000);
         assert_eq!(site.send(&Request::post("/in.php", "text/plain", body)).text(), "500000 0123456789 500000");
@@ -96,55 +95,59 @@ foreach ($_FILES as $name => $f) {
 }
 echo json_encode([$_POST, $out, file_get_contents('php://input')], JSON_UNESCAPED_SLASHES);";
 
-scenario!(
-    uploads_can_be_moved,
-    |s| s.php("up.php", UPLOAD),
-    |site| {
-        let big = noise(1_500_000);
-        let request = multipart(
-            "/up.php",
-            &[
-                Part { name: "title", file: None, content: b"two files" },
-                Part { name: "one", file: Some(("a.txt", "text/plain")), content: b"small" },
-                Part { name: "many[]", file: Some(("b.bin", "application/x")), content: &big },
-                Part { name: "many[]", file: Some(("c.txt", "text/plain")), content: b"" },
-                Part { name: "none", file: Some(("", "application/octet-stream")), content: b"" },
-            ],
-        );
-        let seen = site.send(&request).expect(200).json();
-        assert_eq!(seen[0].to_string(), r#"{"title":"two files"}"#);
-        assert_eq!(seen[1][0].to_string(), r#"["one","a.txt",0,"eb5c1399a871211c7e7ed732d15e3a8b",true,true,true]"#);
-        assert_eq!(seen[1][1][1], "b.bin");
-        assert_eq!(seen[1][2][2], 0, "an empty file is no error");
-        assert_eq!(seen[1][3][2], 4, "UPLOAD_ERR_NO_FILE");
-        assert_eq!(seen[2], "", "php://input is empty after multipart");
-        assert!(fs::read(site.place().top.join("marks/many0")).unwrap() == big);
-    },
-);
+scenario!(uploads_can_be_moved, |s| s.php("up.php", UPLOAD), |site| {
+    let big = noise(1_500_000);
+    let request = multipart(
+        "/up.php",
+        &[
+            Part { name: "title", file: None, content: b"two files" },
+            Part { name: "one", file: Some(("a.txt", "text/plain")), content: b"small" },
+            Part { name: "many[]", file: Some(("b.bin", "application/x")), content: &big },
+            Part { name: "many[]", file: Some(("c.txt", "text/plain")), content: b"" },
+            Part { name: "none", file: Some(("", "application/octet-stream")), content: b"" },
+        ],
+    );
+    let seen = site.send(&request).expect(200).json();
+    assert_eq!(seen[0].to_string(), r#"{"title":"two files"}"#);
+    assert_eq!(seen[1][0].to_string(), r#"["one","a.txt",0,"eb5c1399a871211c7e7ed732d15e3a8b",true,true,true]"#);
+    assert_eq!(seen[1][1][1], "b.bin");
+    assert_eq!(seen[1][2][2], 0, "an empty file is no error");
+    assert_eq!(seen[1][3][2], 4, "UPLOAD_ERR_NO_FILE");
+    assert_eq!(seen[2], "", "php://input is empty after multipart");
+    assert!(fs::read(site.place().top.join("marks/many0")).unwrap() == big);
+},);
 
-scenario!(
-    uploads_that_nobody_moves_are_removed,
-    |s| s.php("up.php", "echo $_FILES['f']['tmp_name'];"),
-    |site| {
-        let request = multipart("/up.php", &[Part { name: "f", file: Some(("a", "b/c")), content: b"x" }]);
-        let path = site.send(&request).expect(200).text();
-        assert!(site.is_reference() || path.starts_with(&site.place().tmp.display().to_string()), "uploads go to TMPDIR, not {path}");
-        assert!(howdah_tests::process::eventually(std::time::Duration::from_secs(5), || !std::path::Path::new(&path).exists()));
-    },
-);
+scenario!(uploads_that_nobody_moves_are_removed, |s| s.php("up.php", "echo $_FILES['f']['tmp_name'];"), |site| {
+    let request = multipart("/up.php", &[Part { name: "f", file: Some(("a", "b/c")), content: b"x" }]);
+    let path = site.send(&request).expect(200).text();
+    assert!(
+        site.is_reference() || path.starts_with(&site.place().tmp.display().to_string()),
+        "uploads go to TMPDIR, not {path}"
+    );
+    assert!(
+        howdah_tests::process::eventually(std::time::Duration::from_secs(5), || !std::path::Path::new(&path).exists())
+    );
+},);
 
 scenario!(
     upload_limits_are_phps,
-    |s| s.ini("upload_max_filesize", "1000").ini("post_max_size", "5000").ini("max_file_uploads", "2")
-        .ini("display_errors", "0").php("up.php", "echo json_encode([$_POST, array_column($_FILES, 'error', 'name')]);")
-        .expect_log("POST Content-Length of").expect_log("Maximum number of allowable file uploads"),
+    |s| s
+        .ini("upload_max_filesize", "1000")
+        .ini("post_max_size", "5000")
+        .ini("max_file_uploads", "2")
+        .ini("display_errors", "0")
+        .php("up.php", "echo json_encode([$_POST, array_column($_FILES, 'error', 'name')]);")
+        .expect_log("POST Content-Length of")
+        .expect_log("Maximum number of allowable file uploads"),
     |site| {
         let file = |name: &'static str, content: &'static [u8]| Part { name, file: Some((name, "b/c")), content };
-        let text = site.send(&multipart("/up.php", &[file("fits", &[1; 999]), file("big", &[1; 1001])])).expect(200).text();
+        let text =
+            site.send(&multipart("/up.php", &[file("fits", &[1; 999]), file("big", &[1; 1001])])).expect(200).text();
         assert_eq!(text, r#"[[],{"fits":0,"big":1}]"#, "UPLOAD_ERR_INI_SIZE");
         let too_long = Request::form("/up.php", &format!("a=1&b={}", "x".repeat(6000)));
         assert_eq!(site.send(&too_long).expect(200).text(), "[[],[]]", "post_max_size empties $_POST");
-        let text = site.send(&multipart("/up.php", &[file("a", b"1"), file("b", b"1"), file("c", b"1")])).expect(200).text();
+        let text =
+            site.send(&multipart("/up.php", &[file("a", b"1"), file("b", b"1"), file("c", b"1")])).expect(200).text();
         assert_eq!(text, r#"[[],{"a":0,"b":0}]"#);
     },
 );
@@ -183,17 +186,13 @@ scenario!(
     },
 );
 
-scenario!(
-    bad_chunks_get_400,
-    |s| s.php("m.php", "require 'gate.php'; mark('ran'); echo 'ran';"),
-    |site| {
-        for body in ["zz\r\nhello\r\n0\r\n\r\n", "5\r\nhello world\r\n0\r\n\r\n", "-1\r\n\r\n"] {
-            let mut conn = site.conn();
-            conn.send(format!("POST /m.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));
-            if let Some(response) = conn.try_response("POST") {
-                assert_eq!(response.status, 400, "{body:?}");
-            }
+scenario!(bad_chunks_get_400, |s| s.php("m.php", "require 'gate.php'; mark('ran'); echo 'ran';"), |site| {
+    for body in ["zz\r\nhello\r\n0\r\n\r\n", "5\r\nhello world\r\n0\r\n\r\n", "-1\r\n\r\n"] {
+        let mut conn = site.conn();
+        conn.send(format!("POST /m.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));
+        if let Some(response) = conn.try_response("POST") {
+            assert_eq!(response.status, 400, "{body:?}");
         }
-        assert_eq!(site.marks("ran"), 0);
-    },
-);
+    }
+    assert_eq!(site.marks("ran"), 0);
+},);

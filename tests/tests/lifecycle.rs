@@ -29,19 +29,14 @@ scenario!(
     },
 );
 
-scenario!(
-    sigint_ends_an_idle_server_at_once,
-    howdah_only = "the end of howdah is judged",
-    |s| s,
-    |site| {
-        let idle = site.conn();
-        site.howdah().signal(Signal::INT);
-        let begun = std::time::Instant::now();
-        assert_eq!(site.howdah_mut().wait(), Some(0));
-        assert!(begun.elapsed() < Duration::from_secs(5), "an idle connection must not hold up the end");
-        drop(idle);
-    },
-);
+scenario!(sigint_ends_an_idle_server_at_once, howdah_only = "the end of howdah is judged", |s| s, |site| {
+    let idle = site.conn();
+    site.howdah().signal(Signal::INT);
+    let begun = std::time::Instant::now();
+    assert_eq!(site.howdah_mut().wait(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5), "an idle connection must not hold up the end");
+    drop(idle);
+},);
 
 scenario!(
     a_second_sigterm_exits_now,
@@ -67,7 +62,12 @@ scenario!(
 scenario!(
     the_grace_time_has_an_end,
     howdah_only = "the end of howdah is judged",
-    |s| s.workers(1).setting("grace", "\"500ms\"").expect_exit(None).expect_log("grace time").php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |s| s
+        .workers(1)
+        .setting("grace", "\"500ms\"")
+        .expect_exit(None)
+        .expect_log("grace time")
+        .php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -82,7 +82,11 @@ scenario!(
 scenario!(
     sigkill_of_howdah_leaves_no_process,
     howdah_only = "the end of howdah is judged",
-    |s| s.workers(3).expect_exit(None).php("hold.php", "require 'gate.php'; gate('g'); echo 'x';").php("spin.php", "require 'gate.php'; set_time_limit(0); mark('spins'); while (true) { }"),
+    |s| s
+        .workers(3)
+        .expect_exit(None)
+        .php("hold.php", "require 'gate.php'; gate('g'); echo 'x';")
+        .php("spin.php", "require 'gate.php'; set_time_limit(0); mark('spins'); while (true) { }"),
     |site| {
         let gate = site.gate("g");
         let mut blocked = site.conn();
@@ -161,25 +165,24 @@ scenario!(
     },
 );
 
-scenario!(
-    stop_ends_the_server,
-    howdah_only = "stop is Howdah's command",
-    |s| s,
-    |site| {
-        let stop = site.howdah().command(&["stop"]);
-        assert!(stop.status.success(), "{}", output_text(&stop));
-        assert_eq!(site.howdah_mut().wait(), Some(0));
-        let status = site.howdah().command(&["status"]);
-        assert!(!status.status.success(), "nobody answers any more");
-    },
-);
+scenario!(stop_ends_the_server, howdah_only = "stop is Howdah's command", |s| s, |site| {
+    let stop = site.howdah().command(&["stop"]);
+    assert!(stop.status.success(), "{}", output_text(&stop));
+    assert_eq!(site.howdah_mut().wait(), Some(0));
+    let status = site.howdah().command(&["status"]);
+    assert!(!status.status.success(), "nobody answers any more");
+},);
 
 const BROKEN: &str = "<?php this does not parse";
 const GOOD: &str = "<?php function from_preload() { return 'preloaded'; }";
 const ASK: &str = "echo function_exists('from_preload') ? from_preload() : 'not preloaded', ' ', getmypid();";
 
 fn preloading(setup: Setup, preload: &str) -> Setup {
-    setup.ini("opcache.preload", "@ROOT@/preload.php").ini("opcache.preload_user", &own_name()).file("preload.php", preload).php("a.php", ASK)
+    setup
+        .ini("opcache.preload", "@ROOT@/preload.php")
+        .ini("opcache.preload_user", &own_name())
+        .file("preload.php", preload)
+        .php("a.php", ASK)
 }
 
 /// The name of the user that runs the tests: PHP wants to be told whom preloading may run as.
@@ -191,7 +194,11 @@ fn own_name() -> String {
 scenario!(
     a_php_that_cannot_boot_is_shown_in_log_and_status,
     howdah_only = "PHP-FPM refuses to start",
-    |s| preloading(s, BROKEN).expect_boot_failure().expect_log("PHP did not start").expect_log("preload.php").expect_log("pool_down"),
+    |s| preloading(s, BROKEN)
+        .expect_boot_failure()
+        .expect_log("PHP did not start")
+        .expect_log("preload.php")
+        .expect_log("pool_down"),
     |site| {
         assert_eq!(site.get_ok("/ready.txt"), "ready\n", "static files are served");
         let _ = site.wait_for_log(&["ERROR", "preload.php"]);
@@ -206,7 +213,11 @@ scenario!(
 scenario!(
     a_pool_that_is_repaired_serves_again,
     howdah_only = "PHP-FPM refuses to start",
-    |s| preloading(s, BROKEN).expect_boot_failure().expect_log("PHP did not start").expect_log("preload.php").expect_log("pool_down"),
+    |s| preloading(s, BROKEN)
+        .expect_boot_failure()
+        .expect_log("PHP did not start")
+        .expect_log("preload.php")
+        .expect_log("pool_down"),
     |site| {
         let _ = site.wait_for_log(&["ERROR", "preload.php"]);
         assert_eq!(site.get("/a.php").status, 503);
@@ -234,20 +245,18 @@ scenario!(
     },
 );
 
-scenario!(
-    preloaded_functions_are_everywhere,
-    |s| preloading(s, GOOD),
-    |site| {
-        for _ in 0..5 {
-            let text = site.get_ok("/a.php");
-            assert!(text.starts_with("preloaded "), "{text}");
-        }
-    },
-);
+scenario!(preloaded_functions_are_everywhere, |s| preloading(s, GOOD), |site| {
+    for _ in 0..5 {
+        let text = site.get_ok("/a.php");
+        assert!(text.starts_with("preloaded "), "{text}");
+    }
+},);
 
 scenario!(
     no_worker_outlives_its_request_tree,
-    |s| s.workers(2).php("child.php", "$p = proc_open(['sleep', '60'], [], $pipes); echo proc_get_status($p)['pid']; proc_terminate($p); proc_close($p);"),
+    |s| {
+        s.workers(2).php("child.php", "$p = proc_open(['sleep', '60'], [], $pipes); echo proc_get_status($p)['pid']; proc_terminate($p); proc_close($p);")
+    },
     |site| {
         let pid: u32 = site.get_ok("/child.php").parse().unwrap();
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());

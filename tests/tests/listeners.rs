@@ -8,7 +8,10 @@ const WHO: &str = "echo json_encode([$_SERVER['REMOTE_ADDR'], $_SERVER['HTTPS'] 
 scenario!(
     a_unix_socket_serves,
     howdah_only = "the harness configures the reference with one TCP port",
-    |s| s.unix_listener().php("a.php", "echo $_SERVER['REMOTE_ADDR'] ?? 'none', '|', $_SERVER['SERVER_PROTOCOL'];").file("f.txt", "static"),
+    |s| s
+        .unix_listener()
+        .php("a.php", "echo $_SERVER['REMOTE_ADDR'] ?? 'none', '|', $_SERVER['SERVER_PROTOCOL'];")
+        .file("f.txt", "static"),
     |site| {
         let mut conn = Conn::open(&site.unix());
         assert!(conn.exchange(&Request::get("/a.php")).expect(200).text().ends_with("|HTTP/1.1"));
@@ -29,19 +32,18 @@ scenario!(
     },
 );
 
-scenario!(
-    strangers_are_not_believed,
-    |s| s.php("w.php", WHO),
-    |site| {
-        let request = Request::get("/w.php").header("X-Forwarded-For", "9.9.9.9").header("X-Forwarded-Proto", "https")
-            .header("X-Forwarded-Host", "evil.example").header("Forwarded", "for=9.9.9.9;proto=https;host=evil.example");
-        let seen = site.send(&request).expect(200).json();
-        assert_eq!(seen[0], "127.0.0.1");
-        assert_eq!(seen[1], "");
-        assert_eq!(seen[2], "http");
-        assert_eq!(seen[3], "localhost");
-    },
-);
+scenario!(strangers_are_not_believed, |s| s.php("w.php", WHO), |site| {
+    let request = Request::get("/w.php")
+        .header("X-Forwarded-For", "9.9.9.9")
+        .header("X-Forwarded-Proto", "https")
+        .header("X-Forwarded-Host", "evil.example")
+        .header("Forwarded", "for=9.9.9.9;proto=https;host=evil.example");
+    let seen = site.send(&request).expect(200).json();
+    assert_eq!(seen[0], "127.0.0.1");
+    assert_eq!(seen[1], "");
+    assert_eq!(seen[2], "http");
+    assert_eq!(seen[3], "localhost");
+},);
 
 scenario!(
     trusted_proxies_are_believed,
@@ -52,8 +54,15 @@ scenario!(
             let request = headers.iter().fold(Request::get("/w.php"), |r, (n, v)| r.header(n, v));
             site.send(&request).expect(200).json()
         };
-        let seen = ask(&[("X-Forwarded-For", "9.9.9.9"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "shop.example")]);
-        assert_eq!((&seen[0], &seen[1], &seen[2], &seen[3]), (&"9.9.9.9".into(), &"on".into(), &"https".into(), &"shop.example".into()));
+        let seen = ask(&[
+            ("X-Forwarded-For", "9.9.9.9"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "shop.example"),
+        ]);
+        assert_eq!(
+            (&seen[0], &seen[1], &seen[2], &seen[3]),
+            (&"9.9.9.9".into(), &"on".into(), &"https".into(), &"shop.example".into())
+        );
         let seen = ask(&[("Forwarded", "for=\"[2001:db8::1]:4711\";proto=https;host=f.example")]);
         assert_eq!((&seen[0], &seen[1], &seen[3]), (&"2001:db8::1".into(), &"on".into(), &"f.example".into()));
         // The last address that is not a trusted proxy counts: what stands before it may be invented.

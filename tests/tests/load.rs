@@ -4,7 +4,9 @@ use howdah_tests::{Part, Request, multipart, scenario};
 
 scenario!(
     a_hundred_at_once_get_their_own_answers,
-    |s| s.workers(4).php("m.php", "usleep(random_int(0, 2000)); header('X-Mark: ' . $_GET['m']); setcookie('mark', $_GET['m']); echo $_GET['m'], ' ', $_POST['m'] ?? '', ' ', $_COOKIE['m'] ?? '', ' ', str_repeat($_GET['m'], 3000);"),
+    |s| {
+        s.workers(4).php("m.php", "usleep(random_int(0, 2000)); header('X-Mark: ' . $_GET['m']); setcookie('mark', $_GET['m']); echo $_GET['m'], ' ', $_POST['m'] ?? '', ' ', $_COOKIE['m'] ?? '', ' ', str_repeat($_GET['m'], 3000);")
+    },
     |site| {
         let site = &*site;
         std::thread::scope(|scope| {
@@ -14,7 +16,8 @@ scenario!(
                     for n in 0..5 {
                         let m = format!("{thread}.{n}");
                         let target = format!("/m.php?m={m}");
-                        let request = if n % 2 == 0 { Request::get(&target) } else { Request::form(&target, &format!("m={m}")) };
+                        let request =
+                            if n % 2 == 0 { Request::get(&target) } else { Request::form(&target, &format!("m={m}")) };
                         let response = conn.exchange(&request.header("Cookie", &format!("m={m}"))).expect(200);
                         let post = if n % 2 == 0 { "" } else { m.as_str() };
                         assert_eq!(response.header("x-mark"), Some(m.as_str()));
@@ -29,7 +32,10 @@ scenario!(
 
 scenario!(
     uploads_at_once_do_not_mix,
-    |s| s.workers(4).php("u.php", "echo $_POST['m'], ' ', file_get_contents($_FILES['f']['tmp_name'], length: 20), ' ', $_FILES['f']['size'];"),
+    |s| s.workers(4).php(
+        "u.php",
+        "echo $_POST['m'], ' ', file_get_contents($_FILES['f']['tmp_name'], length: 20), ' ', $_FILES['f']['size'];"
+    ),
     |site| {
         let site = &*site;
         std::thread::scope(|scope| {

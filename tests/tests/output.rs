@@ -41,27 +41,25 @@ scenario!(
     },
 );
 
-scenario!(
-    malformed_status_lines_do_no_harm,
-    |s| s.php("s.php", "header($_GET['line']); echo 'ok';"),
-    |site| {
-        for line in ["HTTP/1.1", "HTTP/", "HTTP/1.1%20", "HTTP/1.1%20abc", "HTTP/1.1%20200", "HTTP/1.1%20404%20"] {
-            let response = site.get(&format!("/s.php?line={line}"));
-            assert!((200..600).contains(&response.status), "{line}: {}", response.status);
-        }
-        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
-    },
-);
+scenario!(malformed_status_lines_do_no_harm, |s| s.php("s.php", "header($_GET['line']); echo 'ok';"), |site| {
+    for line in ["HTTP/1.1", "HTTP/", "HTTP/1.1%20", "HTTP/1.1%20abc", "HTTP/1.1%20200", "HTTP/1.1%20404%20"] {
+        let response = site.get(&format!("/s.php?line={line}"));
+        assert!((200..600).contains(&response.status), "{line}: {}", response.status);
+    }
+    assert_eq!(site.get_ok("/ready.txt"), "ready\n");
+},);
 
 scenario!(
     headers_and_cookies_keep_order_and_repetition,
-    |s| s.php(
+    |s| {
+        s.php(
         "h.php",
         "header('X-One: 1'); header('X-One: 2'); header('X-Two: a', false); header('X-Two: b', false); header('X-Gone: x');
         header_remove('X-Gone'); header('x-lower: MiXed'); header('X-Empty:'); header('Content-Type: text/plain; charset=utf-8');
         setcookie('first', 'a b'); setcookie('second', 'v', ['expires' => 2000000000, 'path' => '/p', 'secure' => true,
         'httponly' => true, 'samesite' => 'Lax']); echo 'x';"
-    ),
+    )
+    },
     |site| {
         let response = site.get("/h.php").expect(200);
         assert_eq!(response.all("x-one"), ["2"]);
@@ -79,7 +77,9 @@ scenario!(
 
 scenario!(
     the_default_type_and_powered_by_are_phps,
-    |s| s.ini("expose_php", "1").php("d.php", "echo 'x';").php("n.php", "header_remove('X-Powered-By'); ini_set('default_charset', ''); ini_set('default_mimetype', 'text/x-own'); echo 'x';"),
+    |s| {
+        s.ini("expose_php", "1").php("d.php", "echo 'x';").php("n.php", "header_remove('X-Powered-By'); ini_set('default_charset', ''); ini_set('default_mimetype', 'text/x-own'); echo 'x';")
+    },
     |site| {
         let response = site.get("/d.php").expect(200);
         assert_eq!(response.header("content-type"), Some("text/html; charset=UTF-8"));
@@ -91,7 +91,9 @@ scenario!(
 
 scenario!(
     header_injection_is_impossible,
-    |s| s.ini("display_errors", "0").php("i.php", "header(\"X-A: b\\r\\nX-Injected: 1\"); header(\"X-N: a\\0b\"); echo 'x';")
+    |s| s
+        .ini("display_errors", "0")
+        .php("i.php", "header(\"X-A: b\\r\\nX-Injected: 1\"); header(\"X-N: a\\0b\"); echo 'x';")
         .expect_log("Header may not contain"),
     |site| {
         let response = site.get("/i.php");
@@ -114,7 +116,8 @@ scenario!(
 
 scenario!(
     head_has_no_body_but_the_same_head,
-    |s| s.php("h.php", "header('X-Method: ' . $_SERVER['REQUEST_METHOD']); header('Content-Length: 5'); echo 'hello';")
+    |s| s
+        .php("h.php", "header('X-Method: ' . $_SERVER['REQUEST_METHOD']); header('Content-Length: 5'); echo 'hello';")
         .php("b.php", "echo str_repeat('x', 300000);"),
     |site| {
         let mut conn = site.conn();
@@ -127,14 +130,18 @@ scenario!(
 
 scenario!(
     big_bodies_arrive_whole,
-    |s| s.php("b.php", "for ($i = 0; $i < (int) $_GET['n']; $i++) { echo str_repeat(chr(65 + $i % 26), 1000); }")
+    |s| s
+        .php("b.php", "for ($i = 0; $i < (int) $_GET['n']; $i++) { echo str_repeat(chr(65 + $i % 26), 1000); }")
         .php("one.php", "echo str_repeat('0123456789', 2000000);"),
     |site| {
         let mut conn = site.conn();
         for n in [1, 15, 63, 64, 65, 66, 1000, 5000] {
             let body = conn.exchange(&Request::get(&format!("/b.php?n={n}"))).expect(200).body;
             assert_eq!(body.len(), n * 1000);
-            assert!(body.chunks(1000).enumerate().all(|(i, c)| c.iter().all(|b| usize::from(*b) == 65 + i % 26)), "n={n}");
+            assert!(
+                body.chunks(1000).enumerate().all(|(i, c)| c.iter().all(|b| usize::from(*b) == 65 + i % 26)),
+                "n={n}"
+            );
         }
         assert_eq!(conn.exchange(&Request::get("/one.php")).expect(200).body.len(), 20_000_000);
     },
@@ -152,7 +159,9 @@ scenario!(
 scenario!(
     a_wrong_content_length_never_shifts_the_next_answer,
     howdah_only = "nginx passes the wrong length on and the client then waits or breaks off",
-    |s| s.php("long.php", "header('Content-Length: 3'); echo 'sixsix';").php("short.php", "header('Content-Length: 9'); echo 'six';"),
+    |s| s
+        .php("long.php", "header('Content-Length: 3'); echo 'sixsix';")
+        .php("short.php", "header('Content-Length: 9'); echo 'six';"),
     |site| {
         for path in ["/long.php", "/short.php"] {
             let mut conn = site.conn();
@@ -172,11 +181,13 @@ scenario!(
 // `X-Accel-Buffering` asks nginx, which buffers otherwise, to behave as Howdah always does.
 scenario!(
     flushed_output_arrives_while_the_script_still_runs,
-    |s| s.ini("output_buffering", "0").php(
+    |s| {
+        s.ini("output_buffering", "0").php(
         "f.php",
         "require 'gate.php'; header('X-Accel-Buffering: no'); echo 'first'; flush(); gate('one'); echo 'second'; flush();
         gate('two'); echo 'third';"
-    ),
+    )
+    },
     |site| {
         let (one, two) = (site.gate("one"), site.gate("two"));
         let mut conn = site.conn();
@@ -201,7 +212,12 @@ scenario!(
     |site| {
         let gates: Vec<_> = (0..5).map(|i| site.gate(&format!("next{i}"))).collect();
         let mut conn = site.conn();
-        conn.send(Request::get("/sse.php").header("Accept", "text/event-stream").header("Accept-Encoding", "gzip, br, zstd").bytes());
+        conn.send(
+            Request::get("/sse.php")
+                .header("Accept", "text/event-stream")
+                .header("Accept-Encoding", "gzip, br, zstd")
+                .bytes(),
+        );
         let head = conn.head("GET");
         assert!(head.header("content-type").is_some_and(|v| v.starts_with("text/event-stream")), "{head:?}");
         assert_eq!(head.header("content-encoding"), None, "events are not held back by a compressor");
@@ -215,7 +231,10 @@ scenario!(
 
 scenario!(
     implicit_flush_needs_no_flush,
-    |s| s.ini("implicit_flush", "1").ini("output_buffering", "0").php("f.php", "require 'gate.php'; header('X-Accel-Buffering: no'); echo 'now'; gate('g'); echo 'end';"),
+    |s| s
+        .ini("implicit_flush", "1")
+        .ini("output_buffering", "0")
+        .php("f.php", "require 'gate.php'; header('X-Accel-Buffering: no'); echo 'now'; gate('g'); echo 'end';"),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -229,11 +248,13 @@ scenario!(
 
 scenario!(
     output_buffering_works,
-    |s| s.php(
+    |s| {
+        s.php(
         "ob.php",
         "ob_start(); echo 'dropped'; ob_end_clean(); ob_start(fn ($s) => strtoupper($s)); echo 'kept'; header('X-Late: yes');
         ob_end_flush(); ob_start(); echo ' open at the end';"
-    ).php("level.php", "echo ob_get_level(), ini_get('output_buffering');"),
+    ).php("level.php", "echo ob_get_level(), ini_get('output_buffering');")
+    },
     |site| {
         let response = site.get("/ob.php").expect(200);
         assert_eq!((response.text().as_str(), response.header("x-late")), ("KEPT open at the end", Some("yes")));
@@ -259,8 +280,10 @@ scenario!(
 
 scenario!(
     finish_request_releases_the_connection_for_the_next_request,
-    |s| s.php("f.php", "require 'gate.php'; header('Content-Type: text/plain'); echo 'one'; fastcgi_finish_request(); gate('after'); mark('end');")
-        .php("two.php", "echo 'two';"),
+    |s| {
+        s.php("f.php", "require 'gate.php'; header('Content-Type: text/plain'); echo 'one'; fastcgi_finish_request(); gate('after'); mark('end');")
+        .php("two.php", "echo 'two';")
+    },
     |site| {
         let gate = site.gate("after");
         let mut conn = site.conn();
@@ -273,12 +296,14 @@ scenario!(
 
 scenario!(
     header_functions_tell_the_truth,
-    |s| s.php(
+    |s| {
+        s.php(
         "h.php",
         "header('X-A: 1'); header('X-B: 2'); echo json_encode([getallheaders()['X-Sent'], apache_request_headers()['X-Sent'],
         headers_sent(), headers_list(), function_exists('apache_response_headers') ? apache_response_headers()['X-A'] : '1',
         http_response_code()]);"
-    ),
+    )
+    },
     |site| {
         let seen = site.send(&Request::get("/h.php").header("X-Sent", "s")).expect(200).json();
         assert_eq!(seen[0], "s");
@@ -292,8 +317,10 @@ scenario!(
 
 scenario!(
     headers_sent_names_the_place,
-    |s| s.ini("display_errors", "0").ini("output_buffering", "0").expect_log("headers already sent")
-        .php("h.php", "echo 'x'; flush(); $w = headers_sent($f, $l); header('X-Late: 1'); echo json_encode([$w, basename($f), $l]);"),
+    |s| s.ini("display_errors", "0").ini("output_buffering", "0").expect_log("headers already sent").php(
+        "h.php",
+        "echo 'x'; flush(); $w = headers_sent($f, $l); header('X-Late: 1'); echo json_encode([$w, basename($f), $l]);"
+    ),
     |site| {
         let response = site.get("/h.php").expect(200);
         assert_eq!(response.text(), r#"x[true,"h.php",2]"#);

@@ -4,10 +4,12 @@ use howdah_tests::{Request, Setup, scenario};
 
 scenario!(
     ini_settings_of_the_command_line_win,
-    |s| s.ini("memory_limit", "77M").ini("date.timezone", "Europe/Vienna").ini("error_reporting", "E_ALL & ~E_NOTICE").ini("user_agent", "\"a = b; c\"")
+    |s| {
+        s.ini("memory_limit", "77M").ini("date.timezone", "Europe/Vienna").ini("error_reporting", "E_ALL & ~E_NOTICE").ini("user_agent", "\"a = b; c\"")
         .ini("short_open_tag", "off").ini("arg_separator.output", "&amp;")
         .php("i.php", "echo json_encode([ini_get('memory_limit'), date_default_timezone_get(), ini_get('error_reporting'), ini_get('user_agent'), ini_get('short_open_tag'),
-            ini_get('arg_separator.output')]);"),
+            ini_get('arg_separator.output')]);")
+    },
     |site| {
         let seen = site.get("/i.php").expect(200).json();
         let expected = ["77M", "Europe/Vienna", "32759", "a = b; c", "", "&amp;"];
@@ -18,14 +20,18 @@ scenario!(
 scenario!(
     ini_settings_of_the_configuration_file_work,
     howdah_only = "howdah.toml is Howdah's",
-    |s| s.setting("php.ini", "{ memory_limit = \"55M\", display_errors = false, precision = 7 }")
-        .php("i.php", "echo json_encode([ini_get('memory_limit'), (bool) ini_get('display_errors'), ini_get('precision')]);"),
+    |s| s.setting("php.ini", "{ memory_limit = \"55M\", display_errors = false, precision = 7 }").php(
+        "i.php",
+        "echo json_encode([ini_get('memory_limit'), (bool) ini_get('display_errors'), ini_get('precision')]);"
+    ),
     |site| assert_eq!(site.get_ok("/i.php"), r#"["55M",false,"7"]"#),
 );
 
 scenario!(
     extensions_and_php_ini_are_debians,
-    |s| s.php("e.php", "echo json_encode([php_ini_loaded_file(), count(explode(',', php_ini_scanned_files())) > 5, extension_loaded('mbstring'), extension_loaded('curl'), PHP_SAPI !== '']);"),
+    |s| {
+        s.php("e.php", "echo json_encode([php_ini_loaded_file(), count(explode(',', php_ini_scanned_files())) > 5, extension_loaded('mbstring'), extension_loaded('curl'), PHP_SAPI !== '']);")
+    },
     |site| {
         let seen = site.get("/e.php").expect(200).json();
         assert!(seen[0].as_str().is_some_and(|p| p.starts_with("/etc/php/") && p.ends_with("/php.ini")), "{seen}");
@@ -37,8 +43,11 @@ scenario!(
 
 scenario!(
     user_ini_files_count_for_their_directory,
-    |s| s.file(".user.ini", "precision = 5\nupload_max_filesize = 3M\n").file("sub/.user.ini", "precision = 6\n")
-        .php("a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');").php("sub/a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');"),
+    |s| s
+        .file(".user.ini", "precision = 5\nupload_max_filesize = 3M\n")
+        .file("sub/.user.ini", "precision = 6\n")
+        .php("a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');")
+        .php("sub/a.php", "echo ini_get('precision'), ini_get('upload_max_filesize');"),
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get_ok("/a.php"), "53M");
@@ -52,8 +61,10 @@ scenario!(
 
 scenario!(
     the_pools_environment_reaches_scripts,
-    |s| s.env("APP_ENV", "testing").env("APP_TEXT", "a b=c").workers(1)
-        .php("e.php", "echo json_encode([getenv('APP_ENV'), $_SERVER['APP_ENV'] ?? null, getenv('APP_TEXT'), getenv('PATH') !== '']); putenv('APP_ENV=changed');"),
+    |s| {
+        s.env("APP_ENV", "testing").env("APP_TEXT", "a b=c").workers(1)
+        .php("e.php", "echo json_encode([getenv('APP_ENV'), $_SERVER['APP_ENV'] ?? null, getenv('APP_TEXT'), getenv('PATH') !== '']); putenv('APP_ENV=changed');")
+    },
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get_ok("/e.php"), r#"["testing","testing","a b=c",true]"#);
@@ -63,7 +74,9 @@ scenario!(
 
 scenario!(
     request_variables_are_in_getenv_too,
-    |s| s.php("e.php", "echo json_encode([getenv('REQUEST_METHOD'), getenv('QUERY_STRING'), getenv('HTTP_X_A'), getenv('SCRIPT_NAME')]);"),
+    |s| {
+        s.php("e.php", "echo json_encode([getenv('REQUEST_METHOD'), getenv('QUERY_STRING'), getenv('HTTP_X_A'), getenv('SCRIPT_NAME')]);")
+    },
     |site| {
         let seen = site.send(&Request::get("/e.php?q=1").header("X-A", "b")).expect(200).json();
         assert_eq!(seen, serde_json::json!(["GET", "q=1", "b", "/e.php"]));
@@ -104,25 +117,25 @@ scenario!(
     },
 );
 
-scenario!(
-    a_changed_script_is_seen,
-    |s| with_opcache(s).php("v.php", "echo 'old';"),
-    |site| {
-        for _ in 0..4 {
-            assert_eq!(site.get_ok("/v.php"), "old");
-        }
-        howdah_tests::site::replace_file(&site.file("v.php"), "<?php echo 'new';");
-        let file = std::fs::File::options().write(true).open(site.file("v.php")).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).unwrap();
-        for _ in 0..4 {
-            assert_eq!(site.get_ok("/v.php"), "new");
-        }
-    },
-);
+scenario!(a_changed_script_is_seen, |s| with_opcache(s).php("v.php", "echo 'old';"), |site| {
+    for _ in 0..4 {
+        assert_eq!(site.get_ok("/v.php"), "old");
+    }
+    howdah_tests::site::replace_file(&site.file("v.php"), "<?php echo 'new';");
+    let file = std::fs::File::options().write(true).open(site.file("v.php")).unwrap();
+    file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).unwrap();
+    for _ in 0..4 {
+        assert_eq!(site.get_ok("/v.php"), "new");
+    }
+},);
 
 scenario!(
     opcache_reset_harms_nobody,
-    |s| with_opcache(s).workers(3).php("reset.php", "opcache_reset(); echo 'reset';").php("a.php", "require 'b.php'; echo b();").php("b.php", "function b() { return 'b'; }"),
+    |s| with_opcache(s)
+        .workers(3)
+        .php("reset.php", "opcache_reset(); echo 'reset';")
+        .php("a.php", "require 'b.php'; echo b();")
+        .php("b.php", "function b() { return 'b'; }"),
     |site| {
         let site = &*site;
         std::thread::scope(|scope| {

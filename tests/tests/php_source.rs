@@ -7,16 +7,58 @@ const SECRET: &str = "'password-in-' . 'the-source'";
 
 /// Targets that have shown source code on one server or another.
 const TRICKS: &[&str] = &[
-    "/s.php", "/s.php/", "/s.php//", "/s.php.", "/s.php..", "/s.php%20", "/s.php%00", "/s.php%00.txt", "/s.php%0a", "/s.php/.",
-    "/s.php/..", "/s.php/x.txt", "/s.php%2f", "/s.php%2fx.css", "/s%2ephp", "/s%2Ephp", "/s.ph%70", "/S.PHP", "/s.PHP", "/s.pHp",
-    "/s.php::$DATA", "/s.php~", "/s.php;.txt", "/s.php%3b.txt", "/s.php%3f", "/s.php%23", "/./s.php", "//s.php", "/%2e/s.php",
-    "/d/../s.php", "/s.php?x=.txt", "/s.php%5c", "/s.php%ff", "/s.php%c0%ae", "/link.txt", "/upper.PHP", "/upper.php", "/d/linkdir/s.php",
-    "/s.php%252e", "/s.php/s.php", "/s.php%20/x", "/\\s.php", "/s.php\\", "/s.php%09",
+    "/s.php",
+    "/s.php/",
+    "/s.php//",
+    "/s.php.",
+    "/s.php..",
+    "/s.php%20",
+    "/s.php%00",
+    "/s.php%00.txt",
+    "/s.php%0a",
+    "/s.php/.",
+    "/s.php/..",
+    "/s.php/x.txt",
+    "/s.php%2f",
+    "/s.php%2fx.css",
+    "/s%2ephp",
+    "/s%2Ephp",
+    "/s.ph%70",
+    "/S.PHP",
+    "/s.PHP",
+    "/s.pHp",
+    "/s.php::$DATA",
+    "/s.php~",
+    "/s.php;.txt",
+    "/s.php%3b.txt",
+    "/s.php%3f",
+    "/s.php%23",
+    "/./s.php",
+    "//s.php",
+    "/%2e/s.php",
+    "/d/../s.php",
+    "/s.php?x=.txt",
+    "/s.php%5c",
+    "/s.php%ff",
+    "/s.php%c0%ae",
+    "/link.txt",
+    "/upper.PHP",
+    "/upper.php",
+    "/d/linkdir/s.php",
+    "/s.php%252e",
+    "/s.php/s.php",
+    "/s.php%20/x",
+    "/\\s.php",
+    "/s.php\\",
+    "/s.php%09",
 ];
 
 scenario!(
     source_is_never_sent,
-    |s| s.php("s.php", &format!("echo 'ran'; // {SECRET}")).php("upper.PHP", &format!("echo 'ran'; // {SECRET}")).file("d/x.txt", "x"),
+    |s| s
+        .php("s.php", &format!("echo 'ran'; // {SECRET}"))
+        .php("upper.PHP", &format!("echo 'ran'; // {SECRET}"))
+        .file("d/x.txt", "x"),
     |site| {
         symlink("..", site.file("d/linkdir")).unwrap();
         if !site.is_reference() {
@@ -30,7 +72,11 @@ scenario!(
                     let mut conn = site.conn();
                     conn.send(Request::new(method, trick).header(header.0, header.1).close().bytes());
                     let Some(response) = conn.try_response(method) else { continue };
-                    assert!(!response.text().contains("password-in-"), "{method} {trick} shows the source:\n{}", response.text());
+                    assert!(
+                        !response.text().contains("password-in-"),
+                        "{method} {trick} shows the source:\n{}",
+                        response.text()
+                    );
                     assert_ne!(response.header("content-type"), Some("application/x-php"), "{trick}");
                 }
             }
@@ -38,21 +84,23 @@ scenario!(
     },
 );
 
-scenario!(
-    scripts_that_do_not_exist_are_404,
-    |s| s.php("s.php", "echo 'ran';"),
-    |site| {
-        for target in ["/none.php", "/none.php/info", "/s.txt/none.php", "/d/none.php?x"] {
-            assert_eq!(site.get(target).status, 404, "{target}");
-        }
-    },
-);
+scenario!(scripts_that_do_not_exist_are_404, |s| s.php("s.php", "echo 'ran';"), |site| {
+    for target in ["/none.php", "/none.php/info", "/s.txt/none.php", "/d/none.php?x"] {
+        assert_eq!(site.get(target).status, 404, "{target}");
+    }
+},);
 
 scenario!(
     an_uploaded_image_is_not_run_through_path_info,
     |s| s.file("up/evil.png", "<?php echo 'EXE' . 'CUTED';").file("up/evil.txt", "<?php echo 'EXE' . 'CUTED';"),
     |site| {
-        for target in ["/up/evil.png/x.php", "/up/evil.png/.php", "/up/evil.png%00.php", "/up/evil.txt/index.php", "/up/evil.png%20.php"] {
+        for target in [
+            "/up/evil.png/x.php",
+            "/up/evil.png/.php",
+            "/up/evil.png%00.php",
+            "/up/evil.txt/index.php",
+            "/up/evil.png%20.php",
+        ] {
             let response = site.get(target);
             assert!(!response.text().contains("EXECUTED"), "{target}");
             assert!([400, 403, 404].contains(&response.status), "{target}: {}", response.status);

@@ -10,39 +10,34 @@ fn status_of(site: &Site, bytes: impl AsRef<[u8]>) -> Option<u16> {
     conn.try_response("GET").map(|r| r.status)
 }
 
-scenario!(
-    connections_are_kept,
-    |s| s.php("a.php", "echo $_SERVER['REMOTE_PORT'];").file("f.txt", "static"),
-    |site| {
-        let mut conn = site.conn();
-        let port = conn.local_port().to_string();
-        for _ in 0..5 {
-            assert_eq!(conn.exchange(&Request::get("/a.php")).expect(200).text(), port);
-            assert_eq!(conn.exchange(&Request::get("/f.txt")).expect(200).text(), "static");
-            assert_eq!(conn.exchange(&Request::get("/none.txt")).status, 404);
-        }
-        let last = conn.exchange(&Request::get("/a.php").close());
-        assert_eq!(last.header("connection").map(str::to_lowercase).as_deref(), Some("close"));
-        assert!(conn.closed_by_server());
-    },
-);
+scenario!(connections_are_kept, |s| s.php("a.php", "echo $_SERVER['REMOTE_PORT'];").file("f.txt", "static"), |site| {
+    let mut conn = site.conn();
+    let port = conn.local_port().to_string();
+    for _ in 0..5 {
+        assert_eq!(conn.exchange(&Request::get("/a.php")).expect(200).text(), port);
+        assert_eq!(conn.exchange(&Request::get("/f.txt")).expect(200).text(), "static");
+        assert_eq!(conn.exchange(&Request::get("/none.txt")).status, 404);
+    }
+    let last = conn.exchange(&Request::get("/a.php").close());
+    assert_eq!(last.header("connection").map(str::to_lowercase).as_deref(), Some("close"));
+    assert!(conn.closed_by_server());
+},);
 
-scenario!(
-    http_1_0_closes_unless_asked,
-    |s| s.php("a.php", "echo str_repeat('x', 100000);"),
-    |site| {
-        let mut conn = site.conn();
-        conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
-        let response = conn.response("GET").expect(200);
-        assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 knows no chunks");
-        assert_eq!(response.body.len(), 100_000);
-        assert!(conn.closed_by_server());
-    },
-);
+scenario!(http_1_0_closes_unless_asked, |s| s.php("a.php", "echo str_repeat('x', 100000);"), |site| {
+    let mut conn = site.conn();
+    conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    let response = conn.response("GET").expect(200);
+    assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 knows no chunks");
+    assert_eq!(response.body.len(), 100_000);
+    assert!(conn.closed_by_server());
+},);
 
 scenario!(
     pipelined_requests_are_answered_in_order,
-    |s| s.workers(4).php("n.php", "usleep((10 - $_GET['n']) * 1000); echo $_GET['n'];").php("p.php", "echo file_get_contents('php://input');")
+    |s| s
+        .workers(4)
+        .php("n.php", "usleep((10 - $_GET['n']) * 1000); echo $_GET['n'];")
+        .php("p.php", "echo file_get_contents('php://input');")
         .file("f.txt", "static"),
     |site| {
         let mut conn = site.conn();
@@ -75,7 +70,10 @@ scenario!(
 
 scenario!(
     unknown_length_is_chunked_and_the_connection_stays,
-    |s| s.ini("output_buffering", "0").php("c.php", "require 'gate.php'; header('X-Accel-Buffering: no'); echo 'a'; flush(); gate('g' . $_GET['n']); echo 'b';"),
+    |s| s.ini("output_buffering", "0").php(
+        "c.php",
+        "require 'gate.php'; header('X-Accel-Buffering: no'); echo 'a'; flush(); gate('g' . $_GET['n']); echo 'b';"
+    ),
     |site| {
         let mut conn = site.conn();
         for n in 0..3 {
@@ -91,7 +89,9 @@ scenario!(
 
 scenario!(
     expect_100_continue,
-    |s| s.php("p.php", "echo 'got ', file_get_contents('php://input'), isset($_SERVER['HTTP_EXPECT']);").setting("http.max_body", "1000"),
+    |s| s
+        .php("p.php", "echo 'got ', file_get_contents('php://input'), isset($_SERVER['HTTP_EXPECT']);")
+        .setting("http.max_body", "1000"),
     |site| {
         let mut conn = site.conn();
         conn.send("POST /p.php HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
@@ -110,30 +110,34 @@ scenario!(
     },
 );
 
-scenario!(
-    malformed_requests_get_400,
-    |s| s.php("a.php", "require 'gate.php'; mark('ran'); echo 'x';"),
-    |site| {
-        for bytes in [
-            "GET\r\n\r\n", "GET /a.php\0 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a.php HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
-            "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n", "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-            "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", "GET /a.php HTTP/1.1\r\n\r\n",
-            "GET /a.php%00b HTTP/1.1\r\nHost: a\r\n\r\n", "GET a.php HTTP/1.1\r\nHost: a\r\n\r\n", "\u{1}\u{2}\u{3}\r\n\r\n",
-            "GET /a.php HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
-        ] {
-            if let Some(status) = status_of(site, bytes) {
-                assert_eq!(status, 400, "{bytes:?}");
-            }
+scenario!(malformed_requests_get_400, |s| s.php("a.php", "require 'gate.php'; mark('ran'); echo 'x';"), |site| {
+    for bytes in [
+        "GET\r\n\r\n",
+        "GET /a.php\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /a.php HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
+        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n",
+        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+        "GET /a.php HTTP/1.1\r\n\r\n",
+        "GET /a.php%00b HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET a.php HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\u{1}\u{2}\u{3}\r\n\r\n",
+        "GET /a.php HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+    ] {
+        if let Some(status) = status_of(site, bytes) {
+            assert_eq!(status, 400, "{bytes:?}");
         }
-        assert_eq!(site.marks("ran"), 0);
-        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
-    },
-);
+    }
+    assert_eq!(site.marks("ran"), 0);
+    assert_eq!(site.get_ok("/ready.txt"), "ready\n");
+},);
 
 scenario!(
     request_smuggling_is_refused,
     howdah_only = "nginx 1.22 accepts some of these and closes the connection",
-    |s| s.php("a.php", "require 'gate.php'; mark('ran'); echo 'x';").php("evil.php", "require 'gate.php'; mark('smuggled');"),
+    |s| s
+        .php("a.php", "require 'gate.php'; mark('ran'); echo 'x';")
+        .php("evil.php", "require 'gate.php'; mark('smuggled');"),
     |site| {
         let inner = "GET /evil.php HTTP/1.1\r\nHost: a\r\n\r\n";
         let host = "POST /a.php HTTP/1.1\r\nHost: a\r\n";
@@ -160,7 +164,10 @@ scenario!(
 
 scenario!(
     long_targets_get_414,
-    |s| s.setting("http.max_uri", "\"4K\"").setting("http.max_header_bytes", "\"32K\"").php("a.php", "echo strlen($_GET['x']);"),
+    |s| s
+        .setting("http.max_uri", "\"4K\"")
+        .setting("http.max_header_bytes", "\"32K\"")
+        .php("a.php", "echo strlen($_GET['x']);"),
     |site| {
         assert_eq!(site.get_ok(&format!("/a.php?x={}", "y".repeat(3000))), "3000");
         assert_eq!(status_of(site, Request::get(&format!("/a.php?x={}", "y".repeat(12_000))).bytes()), Some(414));
@@ -229,40 +236,42 @@ scenario!(
     },
 );
 
-scenario!(
-    a_half_closed_client_still_gets_a_file,
-    |s| s.file("f.txt", "static"),
-    |site| {
-        let mut conn = site.conn();
-        conn.send(Request::get("/f.txt").bytes());
-        conn.half_close();
-        assert_eq!(conn.response("GET").expect(200).text(), "static");
-        assert!(conn.closed_by_server());
-    },
-);
+scenario!(a_half_closed_client_still_gets_a_file, |s| s.file("f.txt", "static"), |site| {
+    let mut conn = site.conn();
+    conn.send(Request::get("/f.txt").bytes());
+    conn.half_close();
+    assert_eq!(conn.response("GET").expect(200).text(), "static");
+    assert!(conn.closed_by_server());
+},);
 
-scenario!(
-    methods_are_case_sensitive_and_any_word,
-    |s| s.php("m.php", "echo $_SERVER['REQUEST_METHOD'];"),
-    |site| {
-        for method in ["PROPFIND", "MKCALENDAR", "PURGE", "M-SEARCH"] {
-            let response = site.send(&Request::new(method, "/m.php"));
-            assert!(response.status == 200 && response.text() == method || site.is_reference(), "{method}: {}", response.status);
-        }
-        assert_ne!(site.send(&Request::new("TRACE", "/m.php")).status, 200, "TRACE");
-        assert_ne!(status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Some(200), "CONNECT");
-    },
-);
+scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SERVER['REQUEST_METHOD'];"), |site| {
+    for method in ["PROPFIND", "MKCALENDAR", "PURGE", "M-SEARCH"] {
+        let response = site.send(&Request::new(method, "/m.php"));
+        assert!(
+            response.status == 200 && response.text() == method || site.is_reference(),
+            "{method}: {}",
+            response.status
+        );
+    }
+    assert_ne!(site.send(&Request::new("TRACE", "/m.php")).status, 200, "TRACE");
+    assert_ne!(status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Some(200), "CONNECT");
+},);
 
 scenario!(
     http_2_with_prior_knowledge,
     howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
-    |s| s.workers(3).php("p.php", "echo $_SERVER['SERVER_PROTOCOL'], ' ', $_SERVER['HTTP_HOST'], ' ', $_SERVER['REQUEST_SCHEME'], ' ', strlen(file_get_contents('php://input'));")
-        .php("big.php", "echo str_repeat('x', 3000000);").file("f.bin", vec![7u8; 2_000_000]),
+    |s| {
+        s.workers(3).php("p.php", "echo $_SERVER['SERVER_PROTOCOL'], ' ', $_SERVER['HTTP_HOST'], ' ', $_SERVER['REQUEST_SCHEME'], ' ', strlen(file_get_contents('php://input'));")
+        .php("big.php", "echo str_repeat('x', 3000000);").file("f.bin", vec![7u8; 2_000_000])
+    },
     |site| {
         let base = format!("http://127.0.0.1:{}", site.port());
         let curl = |arguments: &[&str]| {
-            let output = std::process::Command::new("curl").args(["-sS", "--max-time", "20", "--http2-prior-knowledge"]).args(arguments).output().unwrap();
+            let output = std::process::Command::new("curl")
+                .args(["-sS", "--max-time", "20", "--http2-prior-knowledge"])
+                .args(arguments)
+                .output()
+                .unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             output.stdout
         };
@@ -282,10 +291,14 @@ scenario!(
 scenario!(
     http_2_streams_run_side_by_side,
     howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
-    |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("n.php", "echo str_repeat($_GET['n'] . ' ', 3000);"),
+    |s| s
+        .workers(2)
+        .php("hold.php", "require 'gate.php'; gate('g'); echo 'held';")
+        .php("n.php", "echo str_repeat($_GET['n'] . ' ', 3000);"),
     |site| {
         let gate = site.gate("g");
-        let paths: Vec<String> = std::iter::once("/hold.php".to_owned()).chain((1..40).map(|n| format!("/n.php?n={n}"))).collect();
+        let paths: Vec<String> =
+            std::iter::once("/hold.php".to_owned()).chain((1..40).map(|n| format!("/n.php?n={n}"))).collect();
         let mut left = paths.len();
         let answers = howdah_tests::h2::get_all(site.target(), &paths, |i| {
             left -= 1;
@@ -301,13 +314,9 @@ scenario!(
     },
 );
 
-scenario!(
-    connections_that_say_nothing_do_no_harm,
-    |s| s.php("a.php", "echo 'ok';"),
-    |site| {
-        let idle: Vec<Conn> = (0..200).map(|_| site.conn()).collect();
-        assert_eq!(site.get_ok("/a.php"), "ok");
-        drop(idle);
-        assert_eq!(site.get_ok("/a.php"), "ok");
-    },
-);
+scenario!(connections_that_say_nothing_do_no_harm, |s| s.php("a.php", "echo 'ok';"), |site| {
+    let idle: Vec<Conn> = (0..200).map(|_| site.conn()).collect();
+    assert_eq!(site.get_ok("/a.php"), "ok");
+    drop(idle);
+    assert_eq!(site.get_ok("/a.php"), "ok");
+},);

@@ -15,12 +15,14 @@ scenario!(
 
 scenario!(
     shutdown_functions_and_destructors_run,
-    |s| s.workers(1).php(
+    |s| {
+        s.workers(1).php(
         "s.php",
         "class D { function __destruct() { echo ' destruct'; } } $d = new D;
         register_shutdown_function(function () { echo ' shutdown ', connection_status(); register_shutdown_function(fn () => print(' nested')); });
         echo 'main'; exit;"
-    ),
+    )
+    },
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get_ok("/s.php"), "main shutdown 0 nested destruct");
@@ -30,8 +32,13 @@ scenario!(
 
 scenario!(
     an_uncaught_exception_is_500_and_logged,
-    |s| s.workers(1).ini("display_errors", "0").ini("log_errors", "1").expect_log("Uncaught RuntimeException: broken on purpose")
-        .php("x.php", "throw new RuntimeException('broken on purpose');").php("ok.php", "echo 'ok';"),
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .ini("log_errors", "1")
+        .expect_log("Uncaught RuntimeException: broken on purpose")
+        .php("x.php", "throw new RuntimeException('broken on purpose');")
+        .php("ok.php", "echo 'ok';"),
     |site| {
         let response = site.get("/x.php").expect(500);
         assert_eq!(response.text(), "", "nothing is shown");
@@ -42,17 +49,26 @@ scenario!(
 
 scenario!(
     an_exception_handler_decides,
-    |s| s.php("x.php", "set_exception_handler(function ($e) { http_response_code(422); echo 'handled ', $e->getMessage(); }); throw new Exception('it');"),
+    |s| {
+        s.php("x.php", "set_exception_handler(function ($e) { http_response_code(422); echo 'handled ', $e->getMessage(); }); throw new Exception('it');")
+    },
     |site| assert_eq!(site.get("/x.php").expect(422).text(), "handled it"),
 );
 
 scenario!(
     errors_are_shown_when_asked,
-    |s| s.ini("display_errors", "1").ini("html_errors", "0").ini("log_errors", "0").php("w.php", "echo 'a'; echo $undefined; echo 'b';")
+    |s| s
+        .ini("display_errors", "1")
+        .ini("html_errors", "0")
+        .ini("log_errors", "0")
+        .php("w.php", "echo 'a'; echo $undefined; echo 'b';")
         .php("f.php", "echo 'a'; nope();"),
     |site| {
         let text = site.get_ok("/w.php");
-        assert!(text.starts_with('a') && text.ends_with('b') && text.contains("Undefined variable $undefined"), "{text}");
+        assert!(
+            text.starts_with('a') && text.ends_with('b') && text.contains("Undefined variable $undefined"),
+            "{text}"
+        );
         let response = site.get("/f.php");
         assert_eq!(response.status, 200, "display_errors on: PHP keeps 200");
         assert!(response.text().contains("Call to undefined function nope()"), "{}", response.text());
@@ -61,7 +77,12 @@ scenario!(
 
 scenario!(
     a_parse_error_is_500,
-    |s| s.workers(1).ini("display_errors", "0").expect_log("PHP Parse error").file("p.php", "<?php this is not php").php("ok.php", "echo 'ok';"),
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .expect_log("PHP Parse error")
+        .file("p.php", "<?php this is not php")
+        .php("ok.php", "echo 'ok';"),
     |site| {
         assert_eq!(site.get("/p.php").status, 500);
         assert_eq!(site.get_ok("/ok.php"), "ok");
@@ -71,8 +92,13 @@ scenario!(
 
 scenario!(
     the_memory_limit_ends_one_request_only,
-    |s| s.workers(1).ini("display_errors", "0").ini("memory_limit", "16M").expect_log("Allowed memory size of 16777216 bytes exhausted")
-        .php("m.php", "$a = []; while (true) { $a[] = str_repeat('x', 100000); }").php("ok.php", "echo memory_get_usage() < 8e6 ? 'ok' : 'grown';"),
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .ini("memory_limit", "16M")
+        .expect_log("Allowed memory size of 16777216 bytes exhausted")
+        .php("m.php", "$a = []; while (true) { $a[] = str_repeat('x', 100000); }")
+        .php("ok.php", "echo memory_get_usage() < 8e6 ? 'ok' : 'grown';"),
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get("/m.php").status, 500);
@@ -84,8 +110,12 @@ scenario!(
 
 scenario!(
     max_execution_time_ends_one_request_only,
-    |s| s.workers(1).ini("display_errors", "0").expect_log("Maximum execution time of 1 second exceeded")
-        .php("t.php", "set_time_limit(1); while (true) { }").php("ok.php", "echo ini_get('max_execution_time');"),
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .expect_log("Maximum execution time of 1 second exceeded")
+        .php("t.php", "set_time_limit(1); while (true) { }")
+        .php("ok.php", "echo ini_get('max_execution_time');"),
     |site| {
         assert_eq!(site.get("/t.php").status, 500);
         assert_eq!(site.get_ok("/ok.php"), "30", "the script's own limit is gone");
@@ -95,8 +125,13 @@ scenario!(
 
 scenario!(
     deep_recursion_does_not_stop_the_server,
-    |s| s.workers(1).ini("display_errors", "0").ini("memory_limit", "32M").expect_log("Allowed memory size")
-        .php("r.php", "function f($n) { return f($n + 1) + 1; } f(0);").php("ok.php", "echo 'ok';"),
+    |s| s
+        .workers(1)
+        .ini("display_errors", "0")
+        .ini("memory_limit", "32M")
+        .expect_log("Allowed memory size")
+        .php("r.php", "function f($n) { return f($n + 1) + 1; } f(0);")
+        .php("ok.php", "echo 'ok';"),
     |site| {
         assert_eq!(site.get("/r.php").status, 500);
         assert_eq!(site.get_ok("/ok.php"), "ok");
@@ -106,7 +141,8 @@ scenario!(
 
 scenario!(
     no_state_leaks_into_the_next_request,
-    |s| s.workers(1).php(
+    |s| {
+        s.workers(1).php(
         "state.php",
         "if (isset($_GET['set'])) {
             ini_set('precision', '3'); setlocale(LC_ALL, 'C.UTF-8'); date_default_timezone_set('Asia/Tokyo'); mb_internal_encoding('ISO-8859-1');
@@ -117,14 +153,16 @@ scenario!(
         echo json_encode([ini_get('precision'), setlocale(LC_ALL, 0), date_default_timezone_get(), mb_internal_encoding(), getcwd() === __DIR__,
             umask(), getenv('LEAK'), isset($GLOBALS['leak']), defined('LEAK'), set_error_handler(null), error_reporting(), ignore_user_abort(),
             function_exists('leak', ), class_exists('Leak', false), get_include_path(), in_array('http', stream_get_wrappers())]);"
-    ),
+    )
+    },
     |site| {
         let before = site.get_ok("/state.php");
         assert_eq!(site.get("/state.php?set").status, 201);
         let after = site.get("/state.php").expect(200);
         assert_eq!(after.header("x-leak"), None);
         // umask is not undone by PHP; the server's other state must be.
-        let (before, after): (serde_json::Value, serde_json::Value) = (serde_json::from_str(&before).unwrap(), after.json());
+        let (before, after): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(&before).unwrap(), after.json());
         for (i, (was, is)) in before.as_array().unwrap().iter().zip(after.as_array().unwrap()).enumerate() {
             assert!(i == 5 || was == is, "value {i}: {was} became {is}");
         }
@@ -133,7 +171,9 @@ scenario!(
 
 scenario!(
     random_numbers_differ_between_workers,
-    |s| s.workers(4).php("r.php", "echo mt_rand(), ' ', rand(), ' ', lcg_value(), ' ', bin2hex(random_bytes(8)), ' ', uniqid('', true), ' ', bin2hex(openssl_random_pseudo_bytes(8));"),
+    |s| {
+        s.workers(4).php("r.php", "echo mt_rand(), ' ', rand(), ' ', lcg_value(), ' ', bin2hex(random_bytes(8)), ' ', uniqid('', true), ' ', bin2hex(openssl_random_pseudo_bytes(8));")
+    },
     |site| {
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..40 {
@@ -146,9 +186,11 @@ scenario!(
 
 scenario!(
     a_script_that_ignores_the_abort_runs_to_its_end,
-    |s| s.ini("output_buffering", "0").php("i.php", "require 'gate.php'; ignore_user_abort(true); header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g');
+    |s| {
+        s.ini("output_buffering", "0").php("i.php", "require 'gate.php'; ignore_user_abort(true); header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g');
         for ($i = 0; $i < 200 && !connection_aborted(); $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); }
-        mark(connection_aborted() ? 'aborted' : 'normal'); mark('end');"),
+        mark(connection_aborted() ? 'aborted' : 'normal'); mark('end');")
+    },
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -164,9 +206,12 @@ scenario!(
 
 scenario!(
     a_client_abort_ends_the_script_at_its_next_output,
-    |s| s.ini("ignore_user_abort", "0").ini("output_buffering", "0").php("a.php", "require 'gate.php'; header('X-Accel-Buffering: no');
+    |s| s.ini("ignore_user_abort", "0").ini("output_buffering", "0").php(
+        "a.php",
+        "require 'gate.php'; header('X-Accel-Buffering: no');
         register_shutdown_function(fn () => mark('shutdown' . connection_status())); echo 'begin'; flush(); gate('g');
-        for ($i = 0; $i < 500; $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); } mark('end');"),
+        for ($i = 0; $i < 500; $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); } mark('end');"
+    ),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -193,7 +238,10 @@ scenario!(
 scenario!(
     log_lines_carry_the_requests_id,
     howdah_only = "nginx and PHP-FPM have no common request id",
-    |s| s.setting("http.request_id_header", "\"X-Request-Id\"").ini("display_errors", "0").expect_log("Undefined variable $nowhere")
+    |s| s
+        .setting("http.request_id_header", "\"X-Request-Id\"")
+        .ini("display_errors", "0")
+        .expect_log("Undefined variable $nowhere")
         .php("l.php", "error_log('marked line'); echo $nowhere;"),
     |site| {
         let response = site.get("/l.php").expect(200);
@@ -205,14 +253,19 @@ scenario!(
 
 scenario!(
     stray_output_does_not_break_the_answer,
-    |s| s.php("o.php", "fwrite(fopen('php://stdout', 'w'), 'to stdout'); file_put_contents('php://stderr', 'to stderr'); echo 'body';"),
+    |s| s.php(
+        "o.php",
+        "fwrite(fopen('php://stdout', 'w'), 'to stdout'); file_put_contents('php://stderr', 'to stderr'); echo 'body';"
+    ),
     |site| assert_eq!(site.get_ok("/o.php"), "body"),
 );
 
 scenario!(
     subprocesses_work,
-    |s| s.php("p.php", "echo trim(shell_exec('echo shell')); exec('exit 3', $o, $c); echo $c; $p = proc_open(['cat'], [['pipe','r'],['pipe','w']], $pipes);
-        fwrite($pipes[0], 'through'); fclose($pipes[0]); echo stream_get_contents($pipes[1]); echo proc_close($p);"),
+    |s| {
+        s.php("p.php", "echo trim(shell_exec('echo shell')); exec('exit 3', $o, $c); echo $c; $p = proc_open(['cat'], [['pipe','r'],['pipe','w']], $pipes);
+        fwrite($pipes[0], 'through'); fclose($pipes[0]); echo stream_get_contents($pipes[1]); echo proc_close($p);")
+    },
     |site| {
         for _ in 0..3 {
             assert_eq!(site.get_ok("/p.php"), "shell3through0");

@@ -66,12 +66,20 @@ fn methods_and_bodies_equal_the_reference() {
     ];
     assert_same(&[
         named("form", &Request::form("/dump.php?q=1", "a=1&b[]=2&b[]=3")),
-        named("form with charset", &Request::post("/dump.php", "application/x-www-form-urlencoded; charset=UTF-8", "a=%C3%A9")),
+        named(
+            "form with charset",
+            &Request::post("/dump.php", "application/x-www-form-urlencoded; charset=UTF-8", "a=%C3%A9"),
+        ),
         named("json", &Request::post("/dump.php", "application/json", "{\"a\":1}")),
         named("no type", &Request::new("POST", "/dump.php").body("x=1")),
         named("empty post", &Request::new("POST", "/dump.php").body("")),
         named("multipart", &multipart("/dump.php", &parts)),
-        named("chunked form", &Request::new("POST", "/dump.php").header("Content-Type", "application/x-www-form-urlencoded").chunks(&[b"a=1", b"&b=2"])),
+        named(
+            "chunked form",
+            &Request::new("POST", "/dump.php")
+                .header("Content-Type", "application/x-www-form-urlencoded")
+                .chunks(&[b"a=1", b"&b=2"]),
+        ),
         named("put", &Request::new("PUT", "/dump.php/item/7").header("Content-Type", "text/plain").body("whole")),
         named("patch", &Request::new("PATCH", "/dump.php").header("Content-Type", "application/json").body("[]")),
         named("delete with body", &Request::new("DELETE", "/dump.php").body("why")),
@@ -85,7 +93,13 @@ fn methods_and_bodies_equal_the_reference() {
 #[test]
 fn headers_equal_the_reference() {
     assert_same(&[
-        named("usual", &Request::get("/dump.php").header("User-Agent", "t/1").header("Accept", "*/*").header("Accept-Language", "de")),
+        named(
+            "usual",
+            &Request::get("/dump.php")
+                .header("User-Agent", "t/1")
+                .header("Accept", "*/*")
+                .header("Accept-Language", "de"),
+        ),
         named("custom", &Request::get("/dump.php").header("X-Custom-Header", "v").header("x-lower", "w")),
         named("digits and dashes", &Request::get("/dump.php").header("X-1-2-3", "v")),
         named("underscore", &Request::get("/dump.php").header("X_Under", "hidden").header("X-Under", "seen")),
@@ -96,7 +110,10 @@ fn headers_equal_the_reference() {
         named("digest", &Request::get("/dump.php").header("Authorization", "Digest username=\"u\", realm=\"r\"")),
         named("bearer", &Request::get("/dump.php").header("Authorization", "Bearer abc.def")),
         named("cookies", &Request::get("/dump.php").header("Cookie", "a=1; b=2%203; c=x=y; a=9")),
-        named("forwarded, not trusted", &Request::get("/dump.php").header("X-Forwarded-For", "1.2.3.4").header("X-Forwarded-Proto", "https")),
+        named(
+            "forwarded, not trusted",
+            &Request::get("/dump.php").header("X-Forwarded-For", "1.2.3.4").header("X-Forwarded-Proto", "https"),
+        ),
         named("content type on get", &Request::get("/dump.php").header("Content-Type", "text/x")),
         named("many", &(0..60).fold(Request::get("/dump.php"), |r, i| r.header(&format!("X-H-{i}"), &"v".repeat(i)))),
     ]);
@@ -129,7 +146,11 @@ scenario!(
     howdah_only = "nginx before 1.23 hands over the last one only",
     |s| s.www("dump.php"),
     |site| {
-        let request = Request::get("/dump.php").header("X-Twice", "a").header("X-Twice", "b").header("Cookie", "a=1").header("Cookie", "b=2");
+        let request = Request::get("/dump.php")
+            .header("X-Twice", "a")
+            .header("X-Twice", "b")
+            .header("Cookie", "a=1")
+            .header("Cookie", "b=2");
         let seen = site.send(&request).expect(200).json();
         assert_eq!(seen["HTTP_X_TWICE"], "a, b");
         assert_eq!(seen["HTTP_COOKIE"], "a=1; b=2");
@@ -137,17 +158,14 @@ scenario!(
     },
 );
 
-scenario!(
-    basic_credentials_reach_php,
-    |s| s.www("dump.php"),
-    |site| {
-        let seen = site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
-        assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
-        assert_eq!(seen["HTTP_AUTHORIZATION"], "Basic dXNlcjpwYTpzcw==");
-        // nginx fills REMOTE_USER from the header unchecked; Howdah has checked nothing and says nothing.
-        assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
-    },
-);
+scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
+    let seen =
+        site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
+    assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
+    assert_eq!(seen["HTTP_AUTHORIZATION"], "Basic dXNlcjpwYTpzcw==");
+    // nginx fills REMOTE_USER from the header unchecked; Howdah has checked nothing and says nothing.
+    assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
+},);
 
 scenario!(
     path_info_is_translated,
@@ -160,33 +178,27 @@ scenario!(
     },
 );
 
-scenario!(
-    doubtful_header_names_make_no_variables,
-    |s| s.www("dump.php"),
-    |site| {
-        let request = Request::get("/dump.php").header("Proxy", "http://evil.example/").header("X.Dot", "v").header("X_Under", "v");
-        let seen = site.send(&request).expect(200).json();
-        for key in ["HTTP_PROXY", "HTTP_X.DOT", "HTTP_X_DOT", "HTTP_X_UNDER"] {
-            assert_eq!(seen.get(key), None, "{key}");
-        }
-    },
-);
+scenario!(doubtful_header_names_make_no_variables, |s| s.www("dump.php"), |site| {
+    let request =
+        Request::get("/dump.php").header("Proxy", "http://evil.example/").header("X.Dot", "v").header("X_Under", "v");
+    let seen = site.send(&request).expect(200).json();
+    for key in ["HTTP_PROXY", "HTTP_X.DOT", "HTTP_X_DOT", "HTTP_X_UNDER"] {
+        assert_eq!(seen.get(key), None, "{key}");
+    }
+},);
 
-scenario!(
-    a_request_without_a_host_has_a_server_name,
-    |s| s.www("dump.php"),
-    |site| {
-        let mut conn = site.conn();
-        conn.send("GET /dump.php HTTP/1.0\r\n\r\n");
-        let seen = conn.response("GET").expect(200).json();
-        assert!(["localhost", "127.0.0.1"].contains(&seen["SERVER_NAME"].as_str().unwrap_or_default()), "{seen}");
-        assert_eq!(seen["SERVER_PROTOCOL"], "HTTP/1.0");
-    },
-);
+scenario!(a_request_without_a_host_has_a_server_name, |s| s.www("dump.php"), |site| {
+    let mut conn = site.conn();
+    conn.send("GET /dump.php HTTP/1.0\r\n\r\n");
+    let seen = conn.response("GET").expect(200).json();
+    assert!(["localhost", "127.0.0.1"].contains(&seen["SERVER_NAME"].as_str().unwrap_or_default()), "{seen}");
+    assert_eq!(seen["SERVER_PROTOCOL"], "HTTP/1.0");
+},);
 
 scenario!(
     request_time_is_now,
-    |s| s.php("t.php", "echo json_encode([$_SERVER['REQUEST_TIME'], $_SERVER['REQUEST_TIME_FLOAT'], microtime(true)]);"),
+    |s| s
+        .php("t.php", "echo json_encode([$_SERVER['REQUEST_TIME'], $_SERVER['REQUEST_TIME_FLOAT'], microtime(true)]);"),
     |site| {
         let seen = site.get("/t.php").expect(200).json();
         let (whole, fine, now) = (seen[0].as_f64().unwrap(), seen[1].as_f64().unwrap(), seen[2].as_f64().unwrap());
@@ -205,22 +217,22 @@ scenario!(
     },
 );
 
-scenario!(
-    nothing_of_the_last_request_stays,
-    |s| s.workers(1).www("dump.php"),
-    |site| {
-        let full = Request::form("/dump.php/path?q=1", "p=1").header("Cookie", "c=1").header("X-Only-First", "1")
-            .header("Authorization", "Basic dTpw");
-        let first = site.send(&full).expect(200).json();
-        assert_eq!(first["PHP_AUTH_USER"], "u");
-        let second = site.get("/dump.php").expect(200).json();
-        for key in ["HTTP_X_ONLY_FIRST", "HTTP_COOKIE", "PHP_AUTH_USER", "PHP_AUTH_PW", "HTTP_AUTHORIZATION", "PATH_TRANSLATED"] {
-            assert_eq!(second.get(key), None, "{key}");
-        }
-        for key in ["_GET", "_POST", "_COOKIE", "_REQUEST"] {
-            assert_eq!(second[key], "[]", "{key}");
-        }
-        assert_eq!(second["QUERY_STRING"], "");
-        assert_eq!(second["php://input"], "");
-    },
-);
+scenario!(nothing_of_the_last_request_stays, |s| s.workers(1).www("dump.php"), |site| {
+    let full = Request::form("/dump.php/path?q=1", "p=1")
+        .header("Cookie", "c=1")
+        .header("X-Only-First", "1")
+        .header("Authorization", "Basic dTpw");
+    let first = site.send(&full).expect(200).json();
+    assert_eq!(first["PHP_AUTH_USER"], "u");
+    let second = site.get("/dump.php").expect(200).json();
+    for key in
+        ["HTTP_X_ONLY_FIRST", "HTTP_COOKIE", "PHP_AUTH_USER", "PHP_AUTH_PW", "HTTP_AUTHORIZATION", "PATH_TRANSLATED"]
+    {
+        assert_eq!(second.get(key), None, "{key}");
+    }
+    for key in ["_GET", "_POST", "_COOKIE", "_REQUEST"] {
+        assert_eq!(second[key], "[]", "{key}");
+    }
+    assert_eq!(second["QUERY_STRING"], "");
+    assert_eq!(second["php://input"], "");
+},);

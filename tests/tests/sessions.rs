@@ -12,32 +12,33 @@ echo 'hello ', $_SESSION['user'] ?? 'stranger', ' ', $_SESSION['visits'] = ($_SE
 
 fn session_cookie(response: &Response) -> String {
     let cookies = response.all("set-cookie");
-    let last = cookies.iter().rfind(|c| c.starts_with("PHPSESSID=")).unwrap_or_else(|| panic!("no session in {cookies:?}"));
+    let last =
+        cookies.iter().rfind(|c| c.starts_with("PHPSESSID=")).unwrap_or_else(|| panic!("no session in {cookies:?}"));
     last.split(';').next().unwrap_or_default().to_owned()
 }
 
-scenario!(
-    a_login_lasts_over_requests,
-    |s| s.workers(3).php("login.php", LOGIN),
-    |site| {
-        assert_eq!(site.send(&Request::form("/login.php", "user=ada&password=wrong")).status, 403);
-        let anonymous = session_cookie(&site.get("/login.php"));
-        let logged_in = site.send(&Request::form("/login.php", "user=ada&password=secret").header("Cookie", &anonymous)).expect(303);
-        let cookie = session_cookie(&logged_in);
-        assert_ne!(cookie, anonymous, "the id is new after the login");
-        for visit in 2..6 {
-            let text = site.send(&Request::get("/login.php").header("Cookie", &cookie)).expect(200).text();
-            assert_eq!(text, format!("hello ada {visit}"));
-        }
-        assert!(site.get_ok("/login.php").starts_with("hello stranger"));
-        assert_eq!(site.send(&Request::get("/login.php?logout").header("Cookie", &cookie)).text(), "bye");
-        assert_eq!(site.send(&Request::get("/login.php").header("Cookie", &cookie)).text(), "hello stranger 1");
-    },
-);
+scenario!(a_login_lasts_over_requests, |s| s.workers(3).php("login.php", LOGIN), |site| {
+    assert_eq!(site.send(&Request::form("/login.php", "user=ada&password=wrong")).status, 403);
+    let anonymous = session_cookie(&site.get("/login.php"));
+    let logged_in =
+        site.send(&Request::form("/login.php", "user=ada&password=secret").header("Cookie", &anonymous)).expect(303);
+    let cookie = session_cookie(&logged_in);
+    assert_ne!(cookie, anonymous, "the id is new after the login");
+    for visit in 2..6 {
+        let text = site.send(&Request::get("/login.php").header("Cookie", &cookie)).expect(200).text();
+        assert_eq!(text, format!("hello ada {visit}"));
+    }
+    assert!(site.get_ok("/login.php").starts_with("hello stranger"));
+    assert_eq!(site.send(&Request::get("/login.php?logout").header("Cookie", &cookie)).text(), "bye");
+    assert_eq!(site.send(&Request::get("/login.php").header("Cookie", &cookie)).text(), "hello stranger 1");
+},);
 
 scenario!(
     one_session_runs_one_request_at_a_time,
-    |s| s.workers(4).php("count.php", "session_start(); $n = $_SESSION['n'] ?? 0; usleep(2000); $_SESSION['n'] = $n + 1; echo $n + 1;"),
+    |s| s.workers(4).php(
+        "count.php",
+        "session_start(); $n = $_SESSION['n'] ?? 0; usleep(2000); $_SESSION['n'] = $n + 1; echo $n + 1;"
+    ),
     |site| {
         let cookie = session_cookie(&site.get("/count.php"));
         let site = &*site;
@@ -58,7 +59,10 @@ scenario!(
 scenario!(
     a_crashed_session_holder_frees_its_lock,
     howdah_only = "the answer for a crashed worker is Howdah's own",
-    |s| s.workers(2).expect_log("worker_died").php("crash.php", "session_start(); $_SESSION['a'] = 1; posix_kill(getmypid(), SIGKILL);")
+    |s| s
+        .workers(2)
+        .expect_log("worker_died")
+        .php("crash.php", "session_start(); $_SESSION['a'] = 1; posix_kill(getmypid(), SIGKILL);")
         .php("ok.php", "session_start(); echo 'free';"),
     |site| {
         let cookie = "PHPSESSID=abcdefghijklmnopqrstuv";
@@ -69,7 +73,12 @@ scenario!(
 
 scenario!(
     session_write_close_lets_the_next_request_in,
-    |s| s.workers(2).php("hold.php", "require 'gate.php'; session_start(); $_SESSION['a'] = 'b'; session_write_close(); gate('g'); echo 'held';")
+    |s| s
+        .workers(2)
+        .php(
+            "hold.php",
+            "require 'gate.php'; session_start(); $_SESSION['a'] = 'b'; session_write_close(); gate('g'); echo 'held';"
+        )
         .php("read.php", "session_start(); echo $_SESSION['a'];"),
     |site| {
         let gate = site.gate("g");

@@ -80,7 +80,10 @@ scenario!(
 scenario!(
     a_client_that_leaves_while_it_waits_is_not_served,
     howdah_only = "PHP-FPM runs requests of clients that have gone",
-    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("mark.php", "require 'gate.php'; mark('ran'); echo 'ran';"),
+    |s| s
+        .workers(1)
+        .php("hold.php", "require 'gate.php'; gate('g'); echo 'held';")
+        .php("mark.php", "require 'gate.php'; mark('ran'); echo 'ran';"),
     |site| {
         let gate = site.gate("g");
         let mut first = site.conn();

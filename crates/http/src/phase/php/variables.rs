@@ -2,8 +2,9 @@
 //!
 //! Deliberately different: `SERVER_NAME` is the host that was asked for, as there is no configured one; `PATH_INFO` and
 //! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
-//! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a dot or another sign that PHP turns into
-//! one, is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become `HTTP_PROXY`, which libraries take for a setting).
+//! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
+//! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
+//! `HTTP_PROXY`, which libraries take for a setting).
 
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
