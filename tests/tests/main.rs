@@ -1,5 +1,8 @@
 //! Black-box scenarios, grouped by what they look at. One binary, so that linking happens once.
 
+// Everything here is a test or a helper of one.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod compression;
 mod crash;
 mod input;
