@@ -198,7 +198,7 @@ pub enum RunKind {
 
 /// A run either measured something or failed; it is never zero.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It worked.
     Measured(Box<Sample>),

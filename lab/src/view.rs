@@ -208,6 +208,7 @@ pub(crate) mod sample_results {
             requests,
             succeeded: requests,
             bytes: requests * 200,
+            statuses: [(200, requests)].into(),
             latency: Latency { mean: 500.0, stdev: 50.0, max: 1100.0, percentiles },
             answer: Answer {
                 status: 200,

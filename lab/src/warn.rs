@@ -32,22 +32,15 @@ pub enum Warning {
     },
     /// Some answers were compressed and others were not.
     CompressionDiffers {
-        /// Case.
-        case: String,
+        /// Cases.
+        cases: Vec<String>,
         /// Systems that compressed.
         compressed: Vec<String>,
         /// Systems that did not.
         plain: Vec<String>,
     },
-    /// The runs of one system scatter.
-    Spread {
-        /// System.
-        system: String,
-        /// Case.
-        case: String,
-        /// Distance between the extremes as a share of the median.
-        spread: f64,
-    },
+    /// The runs of some systems scatter: system, case, and the distance between the extremes as a share of the median.
+    Spread(Vec<(String, String, f64)>),
     /// Too few rounds to tell a difference from chance.
     FewRounds(u32),
     /// Runs too short for the kernel's clock ticks.
@@ -89,13 +82,8 @@ pub enum Warning {
     OpcacheDiffers(Vec<String>),
     /// A frequency governor that changes the clock.
     Governor(String),
-    /// Prefork processes per connection against a fixed number of workers.
-    WorkersDiffer {
-        /// Case.
-        case: String,
-        /// Processes of the system that has more.
-        detail: String,
-    },
+    /// Prefork processes per connection against a fixed number of workers: case, processes, workers of the others.
+    Prefork(Vec<(String, f64, u32)>),
 }
 
 impl Warning {
@@ -111,13 +99,18 @@ impl Warning {
             Self::Errors { system, case, count } => {
                 format!("{system} on {case}: {count} requests failed; they do not count as served.")
             }
-            Self::CompressionDiffers { case, compressed, plain } => format!(
-                "{case}: compressed by {}, not compressed by {}. Their throughput compares compression as much as runtimes.",
+            Self::CompressionDiffers { cases, compressed, plain } => format!(
+                "{}: compressed by {}, not compressed by {}. Their throughput compares compression as much as runtimes.",
+                cases.join(", "),
                 compressed.join(", "),
                 plain.join(", ")
             ),
-            Self::Spread { system, case, spread } => {
-                format!("{system} on {case}: the runs differ by {:.0} % of their median.", spread * 100.0)
+            Self::Spread(items) => {
+                let items: Vec<String> = items
+                    .iter()
+                    .map(|(system, case, spread)| format!("{system} on {case} {:.0} %", spread * 100.0))
+                    .collect();
+                format!("The runs of one system scatter by more than 15 % of their median: {}.", items.join(", "))
             }
             Self::FewRounds(rounds) => {
                 format!("{rounds} rounds: no difference, however large, can be told from chance with fewer than 4.")
@@ -147,7 +140,17 @@ impl Warning {
             Self::PhpDiffers(versions) => format!("Different builds of PHP: {}.", versions.join("; ")),
             Self::OpcacheDiffers(states) => format!("OPcache or JIT differ: {}.", states.join("; ")),
             Self::Governor(name) => format!("The frequency governor is {name:?}; the clock may change between runs."),
-            Self::WorkersDiffer { case, detail } => format!("{case}: {detail}"),
+            Self::Prefork(items) => {
+                let items: Vec<String> = items
+                    .iter()
+                    .map(|(case, processes, workers)| format!("{processes:.0} instead of {workers} on {case}"))
+                    .collect();
+                format!(
+                    "Apache's prefork needs a process for each kept-alive connection and had more processes than others had \
+                     workers: {}.",
+                    items.join(", ")
+                )
+            }
         }
     }
 }
@@ -160,6 +163,9 @@ pub fn all(results: &ResultSet) -> Vec<Warning> {
     }
     let views = view::cases(results);
     failures(results, &mut warnings);
+    warnings.extend(compression(&views));
+    warnings.extend(prefork(&views));
+    warnings.extend(spread(&views));
     for view in &views {
         of_case(view, &mut warnings);
     }
@@ -186,38 +192,63 @@ fn failures(results: &ResultSet, warnings: &mut Vec<Warning>) {
     }
 }
 
+/// Cases in which some systems compress, those with the same systems together.
+fn compression(views: &[CaseView<'_>]) -> Vec<Warning> {
+    let mut groups: Vec<(Vec<String>, Vec<String>, Vec<String>)> = Vec::new();
+    for view in views {
+        let names = |compressed: bool| -> Vec<String> {
+            view.measured()
+                .filter(|(_, m)| m.compressed() == compressed)
+                .map(|(system, _)| system.title.clone())
+                .collect()
+        };
+        let (compressed, plain) = (names(true), names(false));
+        if compressed.is_empty() || plain.is_empty() {
+            continue;
+        }
+        match groups.iter_mut().find(|(a, b, _)| *a == compressed && *b == plain) {
+            Some((_, _, cases)) => cases.push(view.case.id.clone()),
+            None => groups.push((compressed, plain, vec![view.case.id.clone()])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(compressed, plain, cases)| Warning::CompressionDiffers { cases, compressed, plain })
+        .collect()
+}
+
+fn prefork(views: &[CaseView<'_>]) -> Option<Warning> {
+    let mut items = Vec::new();
+    for view in views {
+        for (_, measured) in view.measured().filter(|(system, _)| system.id == "apache") {
+            // One process more than those that serve: the parent.
+            let processes = measured.median(|sample| f64::from(sample.memory.processes)) - 1.0;
+            if processes > f64::from(view.case.workers) {
+                items.push((view.case.id.clone(), processes, view.case.workers));
+            }
+        }
+    }
+    (!items.is_empty()).then_some(Warning::Prefork(items))
+}
+
+fn spread(views: &[CaseView<'_>]) -> Option<Warning> {
+    let mut items = Vec::new();
+    for view in views {
+        for (system, measured) in view.measured() {
+            if measured.rate.count > 1 && measured.rate.spread() > 0.15 {
+                items.push((system.title.clone(), view.case.id.clone(), measured.rate.spread()));
+            }
+        }
+    }
+    (!items.is_empty()).then_some(Warning::Spread(items))
+}
+
 fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
     let case = &view.case.id;
-    let names = |compressed: bool| -> Vec<String> {
-        view.measured().filter(|(_, m)| m.compressed() == compressed).map(|(system, _)| system.title.clone()).collect()
-    };
-    let (compressed, plain) = (names(true), names(false));
-    if !compressed.is_empty() && !plain.is_empty() {
-        warnings.push(Warning::CompressionDiffers { case: case.clone(), compressed, plain });
-    }
-    let prefork: Vec<String> = view
-        .measured()
-        .filter(|(system, m)| system.id == "apache" && m.median(|s| f64::from(s.memory.processes)) > f64::from(view.case.workers + 2))
-        .map(|(_, m)| {
-            format!(
-                "Apache's prefork needs a process for each kept-alive connection and had {:.0}, where others had {} workers.",
-                m.median(|s| f64::from(s.memory.processes)) - 1.0,
-                view.case.workers
-            )
-        })
-        .collect();
-    warnings.extend(prefork.into_iter().map(|detail| Warning::WorkersDiffer { case: case.clone(), detail }));
     for (system, measured) in view.measured() {
         let (system, case) = (system.title.clone(), case.clone());
         if measured.errors() > 0 {
             warnings.push(Warning::Errors { system: system.clone(), case: case.clone(), count: measured.errors() });
-        }
-        if measured.rate.count > 1 && measured.rate.spread() > 0.15 {
-            warnings.push(Warning::Spread {
-                system: system.clone(),
-                case: case.clone(),
-                spread: measured.rate.spread(),
-            });
         }
         if let Some(floor) = view.floor {
             let share = measured.rate.median / floor.requests_per_second;
@@ -347,7 +378,7 @@ mod tests {
         results.floors[0].requests_per_second = 32_000.0;
         assert!(has(&results, |w| matches!(w, Warning::Noise { share, .. } if *share > 0.5)));
         assert!(has(&results, |w| matches!(w, Warning::Errors { count: 8, .. })));
-        assert!(has(&results, |w| matches!(w, Warning::Spread { system, .. } if system == "FAST")));
+        assert!(has(&results, |w| matches!(w, Warning::Spread(items) if items.len() == 1 && items[0].0 == "FAST")));
         assert!(has(&results, |w| matches!(w, Warning::GeneratorLimit { system, .. } if system == "FAST")));
     }
 
