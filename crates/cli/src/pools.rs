@@ -83,6 +83,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         queue_timeout: pool.queue_timeout,
         boot_timeout: pool.boot_timeout,
         max_requests: pool.max_requests,
+        max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         software: concat!("Howdah/", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -11,6 +11,9 @@
 
 /* --- C calls Rust ------------------------------------------------------------------------------------------------- */
 
+/* The worker can take calls: tells the server, once. */
+void howdah_rs_ready(void);
+
 /* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in shared
  * memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
 const WireCall *howdah_rs_next_call(void);
@@ -53,6 +56,7 @@ typedef struct howdah_boot {
     const char *ini_entries; /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
     const char *software;    /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
     unsigned long max_requests; /* calls after which a worker retires; 0 = never */
+    unsigned long max_memory;   /* bytes of memory with which a worker retires after a call; 0 = never */
 } howdah_boot;
 
 /* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings of

@@ -15,11 +15,14 @@
 #include <php_main.h>
 #include <php_output.h>
 #include <php_variables.h>
+#include <zend_exceptions.h>
 #include <zend_ini.h>
 #include <zend_signal.h>
 #include <zend_smart_str.h>
 #include <ext/json/php_json.h>
 #include <ext/random/php_random.h>
+#include <ext/session/php_session.h>
+#include <ext/spl/spl_exceptions.h>
 #include <ext/standard/head.h>
 #include <ext/standard/info.h>
 #pragma GCC diagnostic pop
@@ -47,6 +50,11 @@ static inline void shim_compat_forget_random_state(void) {
     RANDOM_G(fallback_seed_state).initialized = false;
 #endif
 }
+
+/* A PHP without ext/session has no such symbols; the shim looks before it uses them. */
+#pragma weak ps_globals
+#pragma weak php_session_start
+#define SHIM_HAS_SESSION() (&ps_globals != NULL)
 
 /* PHP built with --enable-zend-signals (all of Debian's) takes over seven signals; a PHP without has none of this. */
 #ifdef ZEND_SIGNALS

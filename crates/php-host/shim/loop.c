@@ -1,8 +1,14 @@
 /* The worker's one loop, with the one zend_try around a call. A mode says what happens in each step; taking a call from
  * the lane and reporting it done are here, so that a mode which loops inside a script uses the same two functions. */
 #include "shim.h"
+#include "worker_loop.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
+
+/* The kernel is asked for the memory after each so many calls. */
+#define MEMORY_CHECK 16
 
 shim_state shim;
 
@@ -40,8 +46,36 @@ bool shim_response_end(void) {
     return true;
 }
 
-bool shim_requests_used_up(void) {
-    return shim.boot->max_requests != 0 && shim.calls_done + 1 >= shim.boot->max_requests;
+/* Memory that is this process's alone: what it shares with the zygote and with OPcache is not its own to leak. */
+static size_t own_memory(void) {
+    char text[128];
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return 0;
+    }
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0) {
+        return 0;
+    }
+    text[length] = '\0';
+    unsigned long resident = 0, shared = 0;
+    if (sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared) {
+        return 0;
+    }
+    return (resident - shared) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+bool shim_used_up(void) {
+    if (shim.boot->max_requests != 0 && shim.calls_done + 1 >= shim.boot->max_requests) {
+        return true;
+    }
+    if (shim.boot->max_memory == 0) {
+        return false;
+    }
+    /* PHP's own count costs nothing; the kernel's, which sees leaks of libraries too, a few microseconds. */
+    return zend_memory_usage(true) > shim.boot->max_memory ||
+           (shim.calls_done % MEMORY_CHECK == 0 && own_memory() > shim.boot->max_memory);
 }
 
 /* Runs a step of a mode; a bailout that PHP did not catch itself ends it here. */
@@ -62,6 +96,17 @@ static shim_outcome run_call(const shim_mode *mode) {
     return run == SHIM_RETIRE ? run : after;
 }
 
+/* Runs a script that takes the calls itself, to its end. */
+static int run_resident(const shim_mode *mode) {
+    guarded(mode->run, SHIM_RETIRE);
+    guarded(mode->after, SHIM_RETIRE);
+    int status = shim_loop_exit_status();
+    if (shim.call != NULL) {
+        shim_call_finish(true);
+    }
+    return status;
+}
+
 SHIM_EXPORT int howdah_c_worker_run(void) {
     const shim_mode *mode = shim.mode;
     /* Now, not at startup: PHP passes signals on to the handlers that are installed at this moment. */
@@ -70,9 +115,13 @@ SHIM_EXPORT int howdah_c_worker_run(void) {
     if (mode->boot != NULL && guarded(mode->boot, SHIM_RETIRE) == SHIM_RETIRE) {
         return 1;
     }
+    if (mode->resident) {
+        return run_resident(mode);
+    }
+    howdah_rs_ready();
     bool retire = false;
     while (!retire && shim_call_take()) {
-        retire = run_call(mode) == SHIM_RETIRE || shim_requests_used_up();
+        retire = run_call(mode) == SHIM_RETIRE || shim_used_up();
         shim_call_finish(retire);
         if (mode->reset != NULL) {
             mode->reset();

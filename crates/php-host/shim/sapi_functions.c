@@ -1,6 +1,7 @@
 /* The functions this SAPI gives to scripts, described for readers in howdah.stub.php: those of PHP-FPM and mod_php that
  * applications test for, and Howdah's own in the namespace Howdah. */
 #include "shim.h"
+#include "worker_functions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,6 +96,26 @@ PHP_FUNCTION(apache_response_headers) {
     }
 }
 
+void shim_log_with_context(int level, const zend_string *message, HashTable *context) {
+    if (context == NULL || zend_hash_num_elements(context) == 0) {
+        shim_log_line(level, ZSTR_VAL(message), ZSTR_LEN(message));
+        return;
+    }
+    smart_str line = {0};
+    smart_str_append(&line, message);
+    smart_str_appendc(&line, ' ');
+    zval values;
+    ZVAL_ARR(&values, context);
+    php_json_encode(&line, &values,
+                    PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE | PHP_JSON_INVALID_UTF8_SUBSTITUTE |
+                        PHP_JSON_PARTIAL_OUTPUT_ON_ERROR);
+    smart_str_0(&line);
+    if (EG(exception) == NULL) {
+        shim_log_line(level, ZSTR_VAL(line.s), ZSTR_LEN(line.s));
+    }
+    smart_str_free(&line);
+}
+
 PHP_FUNCTION(howdah_log) {
     zend_string *message;
     zend_long level = LOG_INFO;
@@ -109,23 +130,7 @@ PHP_FUNCTION(howdah_log) {
         zend_argument_value_error(2, "must be between 0 and 7");
         RETURN_THROWS();
     }
-    if (context == NULL || zend_hash_num_elements(context) == 0) {
-        shim_log_line((int)level, ZSTR_VAL(message), ZSTR_LEN(message));
-        return;
-    }
-    smart_str line = {0};
-    smart_str_append(&line, message);
-    smart_str_appendc(&line, ' ');
-    zval values;
-    ZVAL_ARR(&values, context);
-    php_json_encode(&line, &values,
-                    PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE | PHP_JSON_INVALID_UTF8_SUBSTITUTE |
-                        PHP_JSON_PARTIAL_OUTPUT_ON_ERROR);
-    smart_str_0(&line);
-    if (EG(exception) == NULL) {
-        shim_log_line((int)level, ZSTR_VAL(line.s), ZSTR_LEN(line.s));
-    }
-    smart_str_free(&line);
+    shim_log_with_context((int)level, message, context);
 }
 
 PHP_FUNCTION(howdah_mode) {
@@ -146,6 +151,9 @@ PHP_FUNCTION(howdah_request_id) {
 /* clang-format off */
 static const zend_function_entry functions[] = {
     PHP_FE(fastcgi_finish_request, arginfo_none_bool)
+    PHP_FALIAS(frankenphp_finish_request, fastcgi_finish_request, arginfo_none_bool)
+    PHP_FALIAS(frankenphp_request_headers, apache_request_headers, arginfo_none_array)
+    PHP_FALIAS(frankenphp_response_headers, apache_response_headers, arginfo_none_array)
     PHP_FE(apache_request_headers, arginfo_none_array)
     PHP_FALIAS(getallheaders, apache_request_headers, arginfo_none_array)
     PHP_FE(apache_response_headers, arginfo_none_array)
@@ -169,8 +177,8 @@ zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler h
 
 static PHP_MINIT_FUNCTION(howdah) {
     (void)type;
-    (void)module_number;
     shim_server_array_startup();
+    shim_worker_functions_startup(module_number);
     return SUCCESS;
 }
 

@@ -2,17 +2,33 @@
  * Once the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client
  * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
 #include "shim.h"
+#include "worker_loop.h"
 
 #include <string.h>
 #include <strings.h>
 
+/* The client has gone. A script that runs for one call ends unless it ignores that; one that lives on for other calls only
+ * loses its output. */
+static void client_gone(void) {
+    shim.response_refused = true;
+    if (shim.mode->resident) {
+        PG(connection_status) = PHP_CONNECTION_ABORTED;
+        php_output_set_status(PHP_OUTPUT_DISABLED);
+    } else {
+        php_handle_aborted_connection(); /* does not return when the script shall end */
+    }
+}
+
 size_t shim_sapi_write(const char *data, size_t length) {
+    if (shim.call == NULL && shim.mode->resident) {
+        shim_loop_boot_output(data, length);
+        return length;
+    }
     if (shim.call == NULL || shim.response_ended) {
         return length;
     }
     if (shim.response_refused || !howdah_rs_write(data, length)) {
-        shim.response_refused = true;
-        php_handle_aborted_connection(); /* does not return when the script shall end */
+        client_gone();
         return 0;
     }
     return length;
@@ -25,8 +41,7 @@ void shim_sapi_flush(void *server_context) {
     }
     sapi_send_headers();
     if (shim.response_refused || !howdah_rs_flush()) {
-        shim.response_refused = true;
-        php_handle_aborted_connection();
+        client_gone();
     }
 }
 
@@ -77,12 +92,9 @@ static unsigned answer_status(sapi_headers_struct *headers) {
     return is_final_status(code) ? (unsigned)code : 200;
 }
 
-int shim_sapi_send_headers(sapi_headers_struct *headers) {
-    if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
-        return SAPI_HEADER_SENT_SUCCESSFULLY;
-    }
-    unsigned status = answer_status(headers);
-    howdah_rs_head_begin(status, false);
+/* An interim head (1xx) announces another one. */
+static void send_head(unsigned status, sapi_headers_struct *headers) {
+    howdah_rs_head_begin(status, status < 200);
     zend_llist_position position;
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
@@ -96,5 +108,19 @@ int shim_sapi_send_headers(sapi_headers_struct *headers) {
         howdah_rs_head_line(header->header, header->header_len);
     }
     howdah_rs_head_end();
+}
+
+int shim_sapi_send_headers(sapi_headers_struct *headers) {
+    if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
+        return SAPI_HEADER_SENT_SUCCESSFULLY;
+    }
+    send_head(answer_status(headers), headers);
+    return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+int shim_send_interim(unsigned status) {
+    if (shim.call != NULL && !shim.response_ended && !SG(headers_sent)) {
+        send_head(status, &SG(sapi_headers));
+    }
     return SAPI_HEADER_SENT_SUCCESSFULLY;
 }

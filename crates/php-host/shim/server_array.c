@@ -5,6 +5,7 @@
  * cost of $_SERVER, and hardly any script asks. So, as long as filter.default leaves values alone, it is shown them
  * when a script calls one of its functions, and not before. */
 #include "shim.h"
+#include "worker_loop.h"
 
 #include <string.h>
 
@@ -151,6 +152,7 @@ static bool filter_can_wait(void) {
 void shim_sapi_register_variables(zval *array) {
     import_process_environment(array);
     if (shim.call == NULL) {
+        shim_loop_boot_variables(array);
         return;
     }
     if (!filter_can_wait()) {

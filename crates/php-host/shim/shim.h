@@ -23,6 +23,8 @@ typedef enum shim_outcome {
  * boot, (run, after, reset)*. `boot` and `reset` may be NULL. */
 typedef struct shim_mode {
     const char *name;
+    /* One script lives as long as the worker and takes calls itself (worker_loop.h): `run` runs it, `after` ends it. */
+    bool resident;
     /* Once per worker, before its first call. SHIM_RETIRE ends the worker. */
     shim_outcome (*boot)(void);
     /* Prepares PHP for shim.call and runs the script. May be left by a PHP bailout. */
@@ -34,6 +36,7 @@ typedef struct shim_mode {
 } shim_mode;
 
 extern const shim_mode shim_mode_classic;
+extern const shim_mode shim_mode_worker;
 
 /* The state of this process. Not reset between calls unless it says so. */
 typedef struct shim_state {
@@ -62,8 +65,8 @@ bool shim_call_take(void);
 void shim_call_finish(bool retire);
 /* Ends the client's answer, once. True for the call that did it. */
 bool shim_response_end(void);
-/* Whether max_requests is reached with the current call. */
-bool shim_requests_used_up(void);
+/* Whether the worker has reached max_requests or max_memory with the current call. */
+bool shim_used_up(void);
 
 /* --- fork.c --- */
 
@@ -115,9 +118,13 @@ void shim_sapi_register_variables(zval *array);
 size_t shim_sapi_write(const char *data, size_t length);
 void shim_sapi_flush(void *server_context);
 int shim_sapi_send_headers(sapi_headers_struct *headers);
+/* Sends the headers set so far as an interim answer. */
+int shim_send_interim(unsigned status);
 
 /* --- sapi_functions.c --- */
 extern zend_module_entry shim_module;
+/* Writes a line into the server's log, `context` behind the message as JSON. */
+void shim_log_with_context(int level, const zend_string *message, HashTable *context);
 /* Puts `handler` before an internal function; returns the function's own handler, or NULL when there is no such
  * function. */
 zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler);

@@ -95,7 +95,8 @@ static void activate_host(void) {
 }
 
 int shim_sapi_activate(void) {
-    if (shim.call == NULL) {
+    /* In a resident script ini settings belong to the script: PHP takes them back at its end only. */
+    if (shim.call == NULL || shim.mode->resident) {
         return SUCCESS;
     }
     if (php_ini_has_per_host_config()) {

@@ -73,6 +73,13 @@ unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn howdah_rs_ready() {
+    if let Some(host) = host() {
+        host.lane.ready();
+    }
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_call() -> *const WireCall {
     let Some(host) = host() else { return std::ptr::null() };
     let call = match host.lane.next_call() {
@@ -223,9 +230,15 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
     // SAFETY: C's promise in bridge.h.
     let message = unsafe { bytes(message, length) };
     match host() {
-        Some(host) if host.lane.number() != 0 => host.lane.log(level.clamp(0, 7) as u8, message),
-        _ => {
-            // No call: the server reads standard error of the whole pool.
+        Some(host) => {
+            host.lane.log(level.clamp(0, 7) as u8, message);
+            if host.lane.number() == 0 {
+                // No answer follows that would carry it along.
+                host.lane.publish();
+            }
+        }
+        None => {
+            // No lane: the server reads standard error of the whole pool.
             let mut err = std::io::stderr().lock();
             let _ = err.write_all(message);
             let _ = err.write_all(b"\n");

@@ -13,6 +13,7 @@ struct Boot {
     ini_entries: *const c_char,
     software: *const c_char,
     max_requests: c_ulong,
+    max_memory: c_ulong,
 }
 
 unsafe extern "C" {
@@ -43,6 +44,7 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
         ini_entries: text(&spec.ini_entries)?,
         software: text(&spec.software)?,
         max_requests: spec.max_requests,
+        max_memory: spec.max_memory,
     };
     // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
     // called once, by the zygote, which has one thread.

@@ -17,7 +17,7 @@ pub(crate) fn run(worker: u32, parent: Pid, [lane, eventfd, control]: [OwnedFd; 
         exit(0);
     }
     let stack_socket = control.as_raw_fd();
-    let mut end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
+    let end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
         Ok(end) => end,
         Err(error) => {
             eprintln!("howdah-php: worker {worker}: {error}");
@@ -27,7 +27,6 @@ pub(crate) fn run(worker: u32, parent: Pid, [lane, eventfd, control]: [OwnedFd; 
     drop(lane);
     php::after_fork();
     stack_signal::install(stack_socket);
-    end.ready();
     bridge::install(end);
     let status = php::run_worker();
     php::shutdown();

@@ -38,6 +38,8 @@ pub struct PoolConfig {
     pub boot_timeout: Duration,
     /// Calls after which a worker is replaced; 0: never.
     pub max_requests: u64,
+    /// Bytes of memory with which a worker is replaced after a call; 0: never.
+    pub max_memory: u64,
     /// Bytes of one answer kept in memory before the rest goes to a temporary file.
     pub reply_memory: usize,
     /// Directory for such files.

@@ -132,6 +132,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         ini_entries,
         software: config.software.clone(),
         max_requests: config.max_requests,
+        max_memory: config.max_memory,
     }
 }
 

@@ -78,4 +78,6 @@ pub struct BootSpec {
     pub software: String,
     /// Calls after which a worker retires; 0 = never.
     pub max_requests: u64,
+    /// Bytes of memory with which a worker retires after a call; 0 = never.
+    pub max_memory: u64,
 }

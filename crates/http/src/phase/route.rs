@@ -16,7 +16,7 @@
 //! rests on a file's absence is checked again each time: a file that PHP has just written is found at once.
 
 use crate::site::Site;
-use howdah_config::Symlinks;
+use howdah_config::{Mode, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -115,6 +115,11 @@ fn resolve(site: &Site, raw: &str) -> (Route, Option<PathBuf>) {
         Err(reason) => return (Route::Invalid(reason), None),
     };
     let finder = Finder::new(site, &path);
+    if let Some(script) = finder.resident_script(&path) {
+        // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
+        // look at the file system for each request would find none.
+        return (finder.plain_file(&path).unwrap_or(Route::Script(script)), None);
+    }
     let mut absent = None;
     if !finder.is_hidden(&path) {
         match finder.kind(&path) {
@@ -257,6 +262,34 @@ impl<'a> Finder<'a> {
             }
         }
         None
+    }
+
+    /// The script of a pool whose workers run one script for all paths (mode `worker`), wherever it lies. Below the root
+    /// it bears the name it has there, else its file's name.
+    fn resident_script(&self, path: &[u8]) -> Option<Script> {
+        let pool = self.site.settings.pools.get(self.pool).filter(|pool| pool.mode == Mode::Worker)?;
+        let file = pool.script.as_deref()?;
+        let below = file.strip_prefix(&self.site.root).ok().or_else(|| file.file_name().map(Path::new))?;
+        let mut name = vec![b'/'];
+        name.extend_from_slice(below.as_os_str().as_bytes());
+        let path_info = path.strip_prefix(name.as_slice()).filter(|rest| rest.starts_with(b"/")).unwrap_or_default();
+        Some(Script {
+            filename: file.as_os_str().as_bytes().to_vec(),
+            path_info: path_info.to_vec(),
+            name,
+            pool: self.pool,
+        })
+    }
+
+    /// A regular file that is no script: its application sees all other paths itself.
+    fn plain_file(&self, path: &[u8]) -> Option<Route> {
+        if self.is_hidden(path) || is_script_name(path) {
+            return None;
+        }
+        match self.kind(path) {
+            Some(Kind::File) => self.file(path),
+            _ => None,
+        }
     }
 
     fn front_controller(&self) -> Option<Script> {

@@ -1,0 +1,255 @@
+/* The loop of calls inside one running script, see worker_loop.h. What PHP does at the start and the end of a request is
+ * done here around each call, without ending the request in which the script runs; reset.c has what is put back.
+ *
+ * The client has its whole answer when the callback has returned; the request's data stays until the script asks for the
+ * next call, so that code behind the loop call (Symfony's terminate()) finds it, as after fastcgi_finish_request(). */
+#include "worker_loop.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+/* Exit status of a worker whose script ended before it asked for a call. */
+#define BOOT_FAILED 71
+
+typedef enum loop_phase {
+    LOOP_CLOSED,  /* no script runs */
+    LOOP_BOOTING, /* the script has not asked for a call */
+    LOOP_BETWEEN, /* the script's own code, with or without an answered call */
+    LOOP_RUNNING, /* the callback */
+    LOOP_LEFT,    /* there are no more calls */
+} loop_phase;
+
+static loop_phase phase = LOOP_CLOSED;
+static bool was_ready;
+/* The script's path, for messages and $_SERVER. */
+static const char *script_path;
+/* PHP's value of max_input_time, see mode_classic.c. */
+static zend_long max_input_time;
+
+bool shim_loop_booting(void) {
+    return phase == LOOP_BOOTING;
+}
+
+bool shim_loop_may_serve(void) {
+    return phase == LOOP_BOOTING || phase == LOOP_BETWEEN || phase == LOOP_LEFT;
+}
+
+int shim_loop_exit_status(void) {
+    return was_ready ? EG(exit_status) & 0xff : BOOT_FAILED;
+}
+
+/* Nobody is there to read what is printed outside of a call: one line of the log for each. */
+void shim_loop_boot_output(const char *text, size_t length) {
+    while (length > 0) {
+        const char *newline = memchr(text, '\n', length);
+        size_t line = newline != NULL ? (size_t)(newline - text) : length;
+        size_t shown = line > 0 && text[line - 1] == '\r' ? line - 1 : line;
+        if (shown > 0) {
+            shim_log_line(LOG_INFO, text, shown);
+        }
+        line += newline != NULL;
+        text += line;
+        length -= line;
+    }
+}
+
+void shim_loop_boot_variables(zval *array) {
+    if (phase != LOOP_BOOTING) {
+        return;
+    }
+    char copy[PATH_MAX];
+    const char *name = strrchr(script_path, '/');
+    php_register_variable("SCRIPT_FILENAME", script_path, array);
+    php_register_variable("SCRIPT_NAME", name != NULL ? name : script_path, array);
+    php_register_variable("PHP_SELF", name != NULL ? name : script_path, array);
+    if (strlen(script_path) < sizeof copy) {
+        php_register_variable("DOCUMENT_ROOT", dirname(strcpy(copy, script_path)), array);
+    }
+    php_register_variable("SERVER_SOFTWARE", shim.boot->software, array);
+    /* How scripts written for FrankenPHP see that they may loop. */
+    php_register_variable("FRANKENPHP_WORKER", "1", array);
+}
+
+/* A script's request without a call: nobody gets its headers, its output goes to the log. */
+static void enter_script_alone(void) {
+    SG(request_info).no_headers = 1;
+}
+
+shim_outcome shim_loop_run_script(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || access(path, R_OK) != 0) {
+        shim_log(LOG_CRIT, "cannot read the worker script %s", path);
+        return SHIM_RETIRE;
+    }
+    script_path = path;
+    phase = LOOP_BOOTING;
+    max_input_time = PG(max_input_time);
+    PG(max_input_time) = -1;
+    SG(request_info).path_translated = (char *)path;
+    if (php_request_startup() == FAILURE) {
+        phase = LOOP_CLOSED;
+        shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
+        return SHIM_RETIRE;
+    }
+    SHIM_SIGNALS_KEEP_HANDLERS();
+    enter_script_alone();
+    char copy[PATH_MAX];
+    if (strlen(path) < sizeof copy && chdir(dirname(strcpy(copy, path))) != 0) {
+        shim_log(LOG_WARNING, "cannot enter the directory of %s", path);
+    }
+    zend_file_handle file;
+    zend_string *name = zend_string_init(path, strlen(path), 0);
+    zend_stream_init_filename_ex(&file, name);
+    zend_string_release(name);
+    file.primary_script = true;
+    EG(exit_status) = 0;
+    php_execute_script(&file);
+    if (!file.in_list) {
+        zend_destroy_file_handle(&file);
+    }
+    return SHIM_RETIRE;
+}
+
+shim_outcome shim_loop_close_script(void) {
+    if (phase == LOOP_CLOSED) {
+        return SHIM_RETIRE;
+    }
+    if (!was_ready) {
+        shim_log(LOG_CRIT, "the worker script %s ended before it called frankenphp_handle_request()", script_path);
+    }
+    /* Its shutdown functions may print, and belong to the last call if that has not been answered. */
+    phase = LOOP_LEFT;
+    PG(max_input_time) = max_input_time;
+    php_request_shutdown(NULL);
+    shim_input_release();
+    phase = LOOP_CLOSED;
+    return SHIM_RETIRE;
+}
+
+void shim_loop_boot_end(void) {
+    php_output_end_all();
+    shim_reset_session_close();
+    shim_reset_filter();
+    SG(post_read) = 1;
+    sapi_deactivate();
+    phase = LOOP_BETWEEN;
+    was_ready = true;
+    howdah_rs_ready();
+}
+
+/* PHP's start of a request, as far as it is about the request and not about the script. */
+static void open_request(void) {
+    shim_reset_status();
+    shim_input_prepare();
+    SG(request_info).no_headers = 0;
+    sapi_activate();
+    shim_reset_output();
+    if (PG(expose_php)) {
+        sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
+    }
+    shim_reset_superglobals();
+    shim_reset_session_open();
+}
+
+bool shim_loop_begin(void) {
+    /* A worker that waits uses no processor time, so the timer of the last call, which counts that, need not be stopped:
+     * it is set anew below. The one for wall-clock time is the server's. */
+    if (!shim_call_take()) {
+        return false;
+    }
+    open_request();
+    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. */
+    if (EG(timeout_seconds) != 0) {
+        zend_set_timeout(EG(timeout_seconds), 0);
+    }
+    return true;
+}
+
+/* Whether exit() is on its way out of the script. */
+static bool leaving(void) {
+    return EG(exception) != NULL && (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception)));
+}
+
+/* An exception that the callback did not catch ends the call and not the script: the application's handler gets it, as
+ * it would at the end of a script, else PHP's message is printed. */
+static void report_exception(void) {
+    if (EG(exception) == NULL || leaving()) {
+        return;
+    }
+    if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
+        zend_user_exception_handler();
+    }
+    if (EG(exception) != NULL) {
+        zend_exception_error(EG(exception), E_ERROR);
+    }
+}
+
+bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    zval result;
+    ZVAL_UNDEF(&result);
+    function->retval = &result;
+    function->param_count = 0;
+    phase = LOOP_RUNNING;
+    zend_call_function(function, cache);
+    zval_ptr_dtor(&result);
+    if (leaving()) {
+        return false;
+    }
+    report_exception();
+    phase = LOOP_BETWEEN;
+    return !leaving();
+}
+
+void shim_loop_answer(void) {
+    php_output_end_all();
+    report_exception();
+    shim_reset_session_close();
+    report_exception();
+    php_header();
+    shim_reset_memory_limit();
+    shim_response_end();
+}
+
+bool shim_loop_release(void) {
+    shim_reset_filter();
+    shim_reset_session_close();
+    shim_reset_input();
+    sapi_deactivate();
+    bool retire = shim_used_up();
+    shim_call_finish(retire);
+    return !retire;
+}
+
+void shim_loop_leave(void) {
+    phase = LOOP_LEFT;
+    shim_input_release();
+    sapi_activate();
+    shim_reset_output();
+    enter_script_alone();
+}
+
+bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    /* A process that the script forked takes no calls. */
+    if (phase == LOOP_LEFT || shim.script_child) {
+        return false;
+    }
+    bool more = true;
+    if (phase == LOOP_BOOTING) {
+        shim_loop_boot_end();
+    } else if (shim.call != NULL) {
+        more = shim_loop_release();
+    }
+    if (!more || !shim_loop_begin()) {
+        shim_loop_leave();
+        return false;
+    }
+    if (!shim_loop_run(function, cache) || shim.script_child) {
+        return false;
+    }
+    shim_loop_answer();
+    return true;
+}

@@ -1,0 +1,61 @@
+/* A call that runs inside a script which is already running: frankenphp_handle_request() in its pieces. Worker mode uses
+ * them as one turn; a mode that keeps the script's state otherwise puts its own steps between them. The order is
+ *
+ *     shim_loop_boot_end            once, when the script asks for its first call
+ *     ( shim_loop_begin             waits for a call, opens PHP's request for it
+ *       shim_loop_run               runs the script's callback
+ *       shim_loop_answer            the client has its whole answer; the script goes on
+ *       shim_loop_release )*        the request is over, the worker is free
+ *     shim_loop_leave               there are no more calls: the script runs to its end without one
+ *
+ * Each may be left by a PHP bailout. A call that is still open then (shim.call is set) ends with the script. */
+#ifndef HOWDAH_WORKER_LOOP_H
+#define HOWDAH_WORKER_LOOP_H
+
+#include "shim.h"
+
+/* Opens the request in which the worker script runs, enters its directory and runs it to its end. The script takes calls
+ * meanwhile. SHIM_RETIRE always: a script that has ended is not started again in this process. */
+shim_outcome shim_loop_run_script(const char *path);
+/* Closes the request in which the script ran. */
+shim_outcome shim_loop_close_script(void);
+/* The status with which the process is to end: BOOT_FAILED for a script that never asked for a call. */
+int shim_loop_exit_status(void);
+
+/* Whether the script boots still: it runs and has not asked for a call. */
+bool shim_loop_booting(void);
+/* Whether the running code may ask for a call: a worker script is there, and none of its calls is being run. */
+bool shim_loop_may_serve(void);
+
+void shim_loop_boot_end(void);
+/* False when the worker shall end: there is no call then. */
+bool shim_loop_begin(void);
+/* False when the script is on its way out (exit): the answer is complete when it has ended. */
+bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache);
+void shim_loop_answer(void);
+/* False when the worker's limits are reached: it was told that this was the last call. */
+bool shim_loop_release(void);
+void shim_loop_leave(void);
+
+/* All of the above for one call. False when the worker shall end. */
+bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache);
+
+/* What a script prints while it boots, for the log. */
+void shim_loop_boot_output(const char *text, size_t length);
+/* $_SERVER of the script while it boots. */
+void shim_loop_boot_variables(zval *array);
+
+/* --- reset.c: what a new call must not find of the one before --- */
+
+/* At the beginning of a call, in this order. */
+void shim_reset_status(void);
+void shim_reset_output(void);
+void shim_reset_superglobals(void);
+void shim_reset_session_open(void);
+/* At the end of a call: before the client has its answer, then after. */
+void shim_reset_session_close(void);
+void shim_reset_memory_limit(void);
+void shim_reset_input(void);
+void shim_reset_filter(void);
+
+#endif
