@@ -346,3 +346,32 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     }
     assert!(cache.kept.len() <= MOST_KEPT);
 }
+
+#[test]
+fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
+    let pieces =
+        ["/", ".", "..", "%2e", "%2F", "a", "%", "%00", "\\", ".php", "%2e%2e", "%252e", "//", "\u{e9}", "%ff", "~"];
+    let mut random = 1_u64;
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let mut raw = String::from("/");
+        for _ in 0..8 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            raw.push_str(pieces[(random >> 33) as usize % pieces.len()]);
+        }
+        let Ok(path) = decode(raw.as_bytes()).and_then(|decoded| normalise(&decoded)) else { continue };
+        accepted += 1;
+        assert_eq!(path[0], b'/', "{raw}");
+        assert!(!path.contains(&0), "{raw}");
+        let inner = path[1..].strip_suffix(b"/").unwrap_or(&path[1..]);
+        if !inner.is_empty() {
+            for segment in inner.split(|&b| b == b'/') {
+                assert!(!matches!(segment, b"" | b"." | b".."), "{raw}");
+            }
+        }
+        let again = normalise(&path).unwrap();
+        assert_eq!(again, path, "{raw}");
+        assert_eq!(decode(encode(&path).as_bytes()).unwrap(), path, "{raw}");
+    }
+    assert!(accepted > 1000);
+}

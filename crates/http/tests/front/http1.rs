@@ -136,6 +136,35 @@ fn streamed_parts_go_out_at_once() {
 }
 
 #[test]
+fn http_1_0_gets_a_stream_that_ends_with_the_connection() {
+    let server = Server::start();
+    let mut client = server.connect();
+    server.stand.pipe.push("one ", true);
+    server.stand.pipe.push("two", false);
+    server.stand.pipe.end();
+    client.send("GET /stream.php HTTP/1.0\r\n\r\n");
+    let head = client.head();
+    assert_eq!((head.status, head.header("transfer-encoding")), (200, None));
+    assert_eq!(client.rest(), "one two");
+}
+
+#[test]
+fn at_the_limit_connections_wait_their_turn() {
+    let mut settings = settings();
+    settings.http.max_connections = 2;
+    let server = Server::with(settings);
+    let request = "GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n";
+    let (mut one, mut two, mut three) = (server.connect(), server.connect(), server.connect());
+    assert_eq!((one.ask(request).status, two.ask(request).status), (200, 200));
+    three.send(request);
+    assert_eq!(one.ask(request).status, 200);
+    assert_eq!(server.metrics.requests_total(), 3);
+    assert_eq!(server.front().open_connections(), 2);
+    drop(one);
+    assert_eq!(three.response().status, 200);
+}
+
+#[test]
 fn a_client_that_leaves_is_noticed() {
     let server = Server::start();
     let mut client = server.connect();

@@ -5,6 +5,7 @@
 mod http1;
 mod http2;
 mod limits;
+mod log;
 mod php;
 mod shutdown;
 mod support;

@@ -1,12 +1,12 @@
 //! A front over a temporary document root, a stand-in for PHP, and a raw client.
 
 use bytes::Bytes;
-use howdah_config::{ByteSize, ListenAddr, Settings};
+use howdah_config::{AccessFormat, AccessTarget, ByteSize, ListenAddr, Settings};
 use howdah_http::front::{Drained, Front, runtimes};
 use howdah_http::listener::Listener;
 use howdah_http::site::Site;
 use howdah_http::upstream::{Answer, AnswerBody, Upstream};
-use howdah_observe::Metrics;
+use howdah_observe::{AccessLog, Metrics};
 use howdah_pool::{Call, CallStats, Chunk, Fault, FaultKind, RequestBody};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -193,6 +193,7 @@ pub(crate) struct Server {
     pub(crate) stand: Arc<Stand>,
     pub(crate) addr: ListenAddr,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) log: Option<Arc<AccessLog>>,
     front: Option<Front>,
 }
 
@@ -213,7 +214,12 @@ impl Server {
         Self::with(settings())
     }
 
-    pub(crate) fn with(mut settings: Settings) -> Self {
+    pub(crate) fn with(settings: Settings) -> Self {
+        Self::logging(settings, None)
+    }
+
+    /// With an access log in this file, in JSON.
+    pub(crate) fn logging(mut settings: Settings, access_log: Option<&Path>) -> Self {
         let root = tempfile::tempdir().unwrap();
         for script in ["vars", "echo", "stream", "hang", "fail", "raw"] {
             std::fs::write(root.path().join(format!("{script}.php")), "<?php // SOURCE").unwrap();
@@ -223,10 +229,13 @@ impl Server {
         let listeners = vec![Listener::bind(&settings.listen[0]).unwrap()];
         let addr = listeners[0].local_addr();
         let metrics = Metrics::new();
-        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), None).unwrap());
+        settings.log.access = access_log.map_or(AccessTarget::Off, |path| AccessTarget::File(path.to_owned()));
+        settings.log.access_format = AccessFormat::Json;
+        let log = AccessLog::open(&settings.log, metrics.clone()).unwrap().map(Arc::new);
+        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), log.clone()).unwrap());
         let stand = Arc::new(Stand::default());
         let front = Front::start(&site, &stand, listeners, runtimes(2).unwrap()).unwrap();
-        Self { root, stand, addr, metrics, front: Some(front) }
+        Self { root, stand, addr, metrics, log, front: Some(front) }
     }
 
     pub(crate) fn tcp(&self) -> SocketAddr {
@@ -375,6 +384,13 @@ impl Client {
 }
 
 impl Client {
+    /// Everything until the connection ends.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.stream.read_to_string(&mut rest).unwrap();
+        rest
+    }
+
     /// The first line of an answer; `None` if the connection ended without one.
     pub(crate) fn first_line(&mut self) -> Option<String> {
         let mut line = String::new();
