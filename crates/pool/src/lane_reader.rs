@@ -5,7 +5,7 @@
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::KillReason;
+use crate::lane::{KillReason, Phase};
 use crate::pool::Pool;
 use crate::reply_sink::Sink;
 use crate::supervisor::Event;
@@ -142,7 +142,9 @@ impl LaneReader {
                 self.log(&frame);
                 return Ok(());
             }
-            FrameKind::Call | FrameKind::Stop | FrameKind::Pad => return Err("a frame that only the server sends".into()),
+            FrameKind::Call | FrameKind::Stop | FrameKind::Pad => {
+                return Err("a frame that only the server sends".into());
+            }
             _ => {}
         }
         if self.current.as_ref().is_none_or(|c| c.number != frame.number) {
@@ -214,6 +216,7 @@ impl LaneReader {
         let answering = self.current.take();
         let Some(mut lane) = self.pool.remove_lane(self.index) else { return };
         let reason = lane.kill_reason.clone();
+        let idle = lane.calls == 0 && lane.in_flight.is_empty() && reason.is_none() && lane.phase == Phase::Serving;
         for call in std::mem::take(&mut lane.in_flight) {
             let begun = lane.is_begun(&call);
             if let Some(answering) = &answering
@@ -229,6 +232,7 @@ impl LaneReader {
             pid: lane.pid,
             generation: lane.generation,
             was_ready: lane.was_ready,
+            idle,
             lived: lane.started.elapsed(),
             reason,
         };

@@ -182,6 +182,8 @@ impl Pool {
         }
         if retire {
             scheduler.drain_lane(index);
+            drop(scheduler);
+            self.tell_supervisor(Event::WorkerRetires);
         } else {
             scheduler.refill(index);
         }

@@ -167,7 +167,7 @@ impl Scheduler {
     pub(crate) fn drain_lane(&mut self, index: usize) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        let job = if lane.in_flight.len() > 1 { lane.take_back_last() } else { None };
+        let job = lane.take_back_last();
         lane.stop();
         let home = lane.home;
         if let Some(job) = job {
@@ -206,6 +206,9 @@ impl Scheduler {
 
     /// Idle workers, the longest idle first.
     pub(crate) fn idle_longest(&self) -> Option<(usize, Duration)> {
-        self.idle.iter().map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed()))).max_by_key(|&(_, d)| d)
+        self.idle
+            .iter()
+            .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
+            .max_by_key(|&(_, d)| d)
     }
 }

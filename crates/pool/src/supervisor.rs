@@ -29,6 +29,8 @@ const TICK: Duration = Duration::from_millis(100);
 const GROW_AFTER: Duration = Duration::from_millis(20);
 /// A pool shrinks when a worker has been idle this long.
 const SHRINK_AFTER: Duration = Duration::from_secs(30);
+/// A worker that ends within this time without having had a call counts as a failed start.
+const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
@@ -37,12 +39,35 @@ const FAILURES_UNTIL_DOWN: u32 = 3;
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum Event {
-    WorkerReady { worker: u32, generation: u64 },
-    WorkerGone { worker: u32, pid: u32, generation: u64, was_ready: bool, lived: Duration, reason: Option<KillReason> },
-    Zygote { generation: u64, message: FromZygote, fds: Vec<OwnedFd> },
-    ZygoteGone { generation: u64, status: String },
+    WorkerReady {
+        worker: u32,
+        generation: u64,
+    },
+    /// A worker takes no more calls: it can be replaced before it has ended.
+    WorkerRetires,
+    WorkerGone {
+        worker: u32,
+        pid: u32,
+        generation: u64,
+        was_ready: bool,
+        idle: bool,
+        lived: Duration,
+        reason: Option<KillReason>,
+    },
+    Zygote {
+        generation: u64,
+        message: FromZygote,
+        fds: Vec<OwnedFd>,
+    },
+    ZygoteGone {
+        generation: u64,
+        status: String,
+    },
     Reload(oneshot::Sender<Result<(), String>>),
-    Stop { grace: Duration, done: oneshot::Sender<()> },
+    Stop {
+        grace: Duration,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// A worker that was ordered from the zygote.
@@ -139,12 +164,15 @@ impl Supervisor {
                 }
                 self.finish_reload_if_ready();
             }
-            Event::WorkerGone { worker, pid, generation, was_ready, lived, reason } => {
+            Event::WorkerRetires => {}
+            Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason } => {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
                 self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
-                if !was_ready && self.stop.is_none() {
+                let useless = !was_ready || (idle && lived < SHORT_LIFE);
+                if useless && self.stop.is_none() {
                     let why = match reason {
                         Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
+                        _ if was_ready => format!("worker {pid} ended before its first call"),
                         _ => format!("worker {pid} ended before it was ready"),
                     };
                     self.failed(generation, why);
@@ -191,7 +219,9 @@ impl Supervisor {
             FromZygote::Exited { pid, status, signal } => {
                 let pool = self.pool.name();
                 match (status, signal) {
-                    (_, Some(signal)) if self.stop.is_none() => tracing::warn!(pool, pid, signal, "worker killed by a signal"),
+                    (_, Some(signal)) if self.stop.is_none() => {
+                        tracing::warn!(pool, pid, signal, "worker killed by a signal")
+                    }
                     (Some(status), _) if status != 0 => tracing::warn!(pool, pid, status, "worker ended with an error"),
                     _ => tracing::debug!(pool, pid, "worker ended"),
                 }
@@ -212,8 +242,7 @@ impl Supervisor {
         };
         let pidfd = Arc::new(pidfd);
         let shards = self.pool.shards();
-        let new =
-            NewWorker { worker, generation: number, pid, pidfd: pidfd.clone(), home: home % shards.len().max(1) };
+        let new = NewWorker { worker, generation: number, pid, pidfd: pidfd.clone(), home: home % shards.len().max(1) };
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
         if stopping {
             lane.kill(KillReason::Stopping);
@@ -478,7 +507,8 @@ impl Generation {
         loop {
             let number = {
                 let scheduler = pool.lock();
-                let alive = scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
+                let alive =
+                    scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
                 if alive + self.ordered.len() >= target {
                     return Ok(());
                 }
