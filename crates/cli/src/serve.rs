@@ -23,8 +23,17 @@ use tokio::sync::mpsc;
 pub(crate) fn run(settings: Settings) -> Result<()> {
     let settings = Arc::new(settings);
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
+    raise_descriptor_limit();
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     main.block_on(serve(settings, log))
+}
+
+/// Every connection, open file and spooled body is a descriptor, and the usual soft limit is 1024: takes what the hard
+/// limit allows (getrlimit(2)). A failure leaves the limit as it is.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// What is running.
