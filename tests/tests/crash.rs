@@ -1,7 +1,9 @@
 //! PHP processes that die, hang or are all busy: one request may suffer, the others never notice.
 
+use howdah_tests::process::eventually;
 use howdah_tests::{Request, scenario};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Dies by a signal the first so many times it is called.
 const DIE: &str = "require 'gate.php'; if (mark('tries') <= ($_GET['times'] ?? 1)) { posix_kill(getmypid(), (int) $_GET['signal']); sleep(5); }
@@ -160,44 +162,41 @@ scenario!(
         let mut first = site.conn();
         first.send(Request::get("/hold.php?n=0").close().bytes());
         let held = gates[0].wait();
-        // One runs; how many more are taken depends on the queue and on what a lane holds. The rest must be refused.
-        let mut waiting: Vec<_> = (1..8)
-            .map(|n| {
-                let mut conn = site.conn();
-                conn.send(Request::get(&format!("/hold.php?n={n}")).close().bytes());
-                conn
-            })
-            .collect();
-        let refused = site.get("/hold.php?n=0");
-        assert_eq!(refused.status, 503);
-        assert!(refused.header("retry-after").is_some_and(|v| v.parse::<u32>().is_ok()), "{:?}", refused.headers);
-        assert_eq!(site.get_ok("/ready.txt"), "ready\n", "static files need no worker");
-        held.release();
-        assert_eq!(first.response("GET").expect(200).text(), "served 0");
-        let mut served = 0;
-        let done = AtomicBool::new(false);
+        let refused = AtomicU64::new(0);
+        let served = AtomicU64::new(0);
+        let site = &*site;
         std::thread::scope(|scope| {
-            let releaser = scope.spawn({
-                let (gates, done) = (&gates, &done);
-                move || {
-                    while !done.load(Ordering::Relaxed) {
-                        for gate in &gates[1..] {
-                            if let Some(held) = gate.script_is_here() {
-                                held.release();
-                            }
-                        }
-                        std::thread::sleep(std::time::Duration::from_millis(2));
+            // One runs; how many more wait depends on the queue and on what a lane holds. The rest must be refused.
+            for n in 1..8 {
+                let (refused, served) = (&refused, &served);
+                scope.spawn(move || {
+                    let response = site.get(&format!("/hold.php?n={n}"));
+                    match response.status {
+                        200 => assert_eq!(response.text(), format!("served {n}")),
+                        status => assert_eq!(status, 503),
+                    }
+                    (if response.status == 200 { served } else { refused }).fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            let full = eventually(Duration::from_secs(10), || refused.load(Ordering::Relaxed) >= 3);
+            assert!(full, "nothing is refused");
+            let answer = site.get("/hold.php?n=0");
+            assert_eq!(answer.status, 503);
+            assert!(answer.header("retry-after").is_some_and(|v| v.parse::<u32>().is_ok()), "{:?}", answer.headers);
+            assert_eq!(site.get_ok("/ready.txt"), "ready\n", "static files need no worker");
+            held.release();
+            assert_eq!(first.response("GET").expect(200).text(), "served 0");
+            let all = eventually(Duration::from_secs(10), || {
+                for gate in &gates[1..] {
+                    if let Some(held) = gate.script_is_here() {
+                        held.release();
                     }
                 }
+                refused.load(Ordering::Relaxed) + served.load(Ordering::Relaxed) == 7
             });
-            for conn in &mut waiting {
-                let response = conn.response("GET");
-                assert!([200, 503].contains(&response.status), "{}", response.status);
-                served += u32::from(response.status == 200);
-            }
-            done.store(true, Ordering::Relaxed);
-            releaser.join().unwrap();
+            assert!(all, "some got no answer");
         });
+        let served = served.load(Ordering::Relaxed);
         assert!((2..=4).contains(&served), "{served} of 7 waited");
     },
 );

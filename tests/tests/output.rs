@@ -157,6 +157,27 @@ scenario!(
 );
 
 scenario!(
+    a_download_keeps_its_content_length_while_it_streams,
+    |s| {
+        s.ini("output_buffering", "0").php(
+            "l.php",
+            "require 'gate.php'; header('Content-Type: application/x'); header('Content-Length: 3000000');
+            header('X-Accel-Buffering: no'); echo str_repeat('a', 1000000); flush(); gate('g'); echo str_repeat('b', 2000000);",
+        )
+    },
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/l.php").bytes());
+        let head = conn.head("GET");
+        assert_eq!(head.header("content-length"), Some("3000000"));
+        gate.release();
+        assert_eq!(conn.read_rest().len(), 3_000_000);
+        assert_eq!(conn.exchange(&Request::get("/ready.txt")).expect(200).text(), "ready\n");
+    },
+);
+
+scenario!(
     a_wrong_content_length_never_shifts_the_next_answer,
     howdah_only = "nginx passes the wrong length on and the client then waits or breaks off",
     |s| s

@@ -236,14 +236,6 @@ scenario!(
     },
 );
 
-scenario!(a_half_closed_client_still_gets_a_file, |s| s.file("f.txt", "static"), |site| {
-    let mut conn = site.conn();
-    conn.send(Request::get("/f.txt").bytes());
-    conn.half_close();
-    assert_eq!(conn.response("GET").expect(200).text(), "static");
-    assert!(conn.closed_by_server());
-},);
-
 scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SERVER['REQUEST_METHOD'];"), |site| {
     for method in ["PROPFIND", "MKCALENDAR", "PURGE", "M-SEARCH"] {
         let response = site.send(&Request::new(method, "/m.php"));

@@ -43,12 +43,17 @@ pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id:
     }
     let stats = Arc::new(OnceLock::new());
     let remaining = answer.body.complete_len();
+    if let Some(length) = announced {
+        // Clients show progress by it. hyper holds the script to its word: it cuts what is too much, and it breaks the
+        // connection off where something is missing.
+        response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    }
     let stream = PhpStream { body: answer.body, remaining, stats: stats.clone(), id };
     *response.body_mut() = Body::stream(Box::new(stream));
     (response, Ran::Later(stats))
 }
 
-/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: the body itself has the last word.
+/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the last word.
 fn copy_headers(lines: Vec<(Bytes, Bytes)>, into: &mut HeaderMap, id: RequestId) -> Option<HeaderValue> {
     let mut length = None;
     into.reserve(lines.len() + 2);
