@@ -365,3 +365,7 @@ fn progress_line(plan: &Plan, case: &Case, system: &str, round: u32, kind: RunKi
     };
     format!("{:<14} {system:<18} {place:<10} {result}", case.id)
 }
+
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! The runner against systems and generators that are made up, so that order, judgement and bookkeeping are exact.
+
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+use crate::cases::Expect;
+use crate::record::{CaseRecord, Errors, Latency, Role, Settings, SystemRecord};
+use crate::systems::{Site, missing};
+use crate::view::sample_results;
+
+/// Answers every request on a thread with the same text.
+struct MockSystem {
+    id: &'static str,
+    status: u16,
+    starts: bool,
+    refuses: bool,
+}
+
+impl MockSystem {
+    fn good(id: &'static str) -> Self {
+        Self { id, status: 200, starts: true, refuses: false }
+    }
+}
+
+impl System for MockSystem {
+    fn id(&self) -> String {
+        self.id.into()
+    }
+
+    fn title(&self) -> String {
+        self.id.to_uppercase()
+    }
+
+    fn find(&self) -> SystemStatus {
+        missing("not asked", "in these tests")
+    }
+
+    fn tuning(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn refuses(&self, _case: &Case) -> Option<String> {
+        self.refuses.then(|| "by design".into())
+    }
+
+    fn role(&self, _process: &str) -> Role {
+        Role::Both
+    }
+
+    fn start(&self, site: &Site) -> Result<Running> {
+        if !self.starts {
+            bail!("the binary is broken");
+        }
+        let listener = TcpListener::bind(site.address)?;
+        let status = self.status;
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut request = [0; 1024];
+                while stream.read(&mut request).unwrap_or(0) > 0 {
+                    let reply = format!(
+                        "HTTP/1.1 {status} x\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\nHello, world!"
+                    );
+                    if stream.write_all(reply.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+            }
+        });
+        let log = site.write("mock.log", "first line\nlast line\n")?;
+        Ok(Running { logs: vec![log], ..Running::default() })
+    }
+}
+
+/// Reports what it is told to, and remembers what it was asked.
+#[derive(Default)]
+struct MockLoad {
+    asked: RefCell<Vec<String>>,
+    errors: Errors,
+    bytes_each: u64,
+    raise_after: Option<(usize, Interrupt)>,
+}
+
+impl MockLoad {
+    fn report(&self, what: String, rate: f64) -> LoadReport {
+        self.asked.borrow_mut().push(what);
+        if let Some((count, interrupt)) = &self.raise_after
+            && self.asked.borrow().len() >= *count
+        {
+            interrupt.raise();
+        }
+        let requests = rate as u64;
+        LoadReport {
+            seconds: 1.0,
+            requests,
+            bytes: requests * self.bytes_each,
+            errors: self.errors.clone(),
+            latency: Latency { percentiles: vec![(99.0, 5.0)], ..Latency::default() },
+            ..LoadReport::default()
+        }
+    }
+}
+
+impl Load for MockLoad {
+    fn name(&self) -> String {
+        "mock".into()
+    }
+
+    fn closed(&self, _target: &Target, shape: Shape, _interrupt: &Interrupt) -> Result<LoadReport> {
+        Ok(self.report(format!("closed {} s", shape.seconds), 1000.0))
+    }
+
+    fn constant(&self, _target: &Target, _shape: Shape, rate: f64, _interrupt: &Interrupt) -> Result<LoadReport> {
+        Ok(self.report(format!("constant {rate}"), rate))
+    }
+}
+
+fn plan_of(systems: Vec<MockSystem>, rounds: u32, latency: bool) -> Plan {
+    let found = SystemStatus::Found { versions: Default::default() };
+    Plan {
+        suite: "test".into(),
+        systems: systems.into_iter().map(|system| (Box::new(system) as Box<dyn System>, found.clone())).collect(),
+        cases: vec![Case::script(
+            "hello",
+            "hello",
+            "",
+            Expect::Exactly { media_type: "text/html", body: b"Hello, world!".to_vec() },
+        )],
+        rounds,
+        seconds: 3.0,
+        warmup: 0.0,
+        latency,
+        app: None,
+    }
+}
+
+fn results_of(plan: &Plan) -> ResultSet {
+    let cases: Vec<CaseRecord> = plan.cases.iter().map(Case::record).collect();
+    let systems: Vec<SystemRecord> = Vec::new();
+    let settings = Settings { rounds: plan.rounds, ..sample_results::results().settings };
+    ResultSet { cases, systems, settings, runs: Vec::new(), floors: Vec::new(), ..sample_results::results() }
+}
+
+/// Runs a plan; returns the outcome, the results, and how often they were saved.
+fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, ResultSet, usize) {
+    let stage = Stage::prepare(&plan.cases, None, &Interrupt::default()).unwrap();
+    let saved = RefCell::new(0);
+    let mut results = results_of(plan);
+    let outcome = Runner {
+        stage: &stage,
+        load,
+        interrupt,
+        progress: &|_| {},
+        save: &|_| {
+            *saved.borrow_mut() += 1;
+            Ok(())
+        },
+        threads: 1,
+        rate_share: 0.5,
+        floor: false,
+    }
+    .run(plan, &mut results);
+    (outcome, results, saved.into_inner())
+}
+
+fn load() -> MockLoad {
+    // 83 bytes: what the mock system really sends.
+    MockLoad { bytes_each: 83, ..MockLoad::default() }
+}
+
+fn order(results: &ResultSet) -> Vec<String> {
+    results.runs.iter().map(|run| format!("{}{}", run.system, run.round)).collect()
+}
+
+fn failure(results: &ResultSet) -> (String, String, Vec<String>) {
+    match &results.runs[0].outcome {
+        Outcome::Failed { stage, message, log_tail } => (stage.clone(), message.clone(), log_tail.clone()),
+        other => panic!("expected a failure: {other:?}"),
+    }
+}
+
+#[test]
+fn rounds_are_interleaved_and_the_order_rotates() {
+    let plan = plan_of(vec![MockSystem::good("a"), MockSystem::good("b"), MockSystem::good("c")], 3, false);
+    let (outcome, results, saved) = run(&plan, &load(), &Interrupt::default());
+    outcome.unwrap();
+    assert_eq!(order(&results), ["a1", "b1", "c1", "b2", "c2", "a2", "c3", "a3", "b3"]);
+    assert_eq!(saved, 9);
+    assert!(
+        results.runs.iter().all(|run| matches!(&run.outcome, Outcome::Measured(sample) if sample.rate() == 1000.0))
+    );
+}
+
+#[test]
+fn latency_is_measured_at_half_of_the_slowest_rate() {
+    let plan = plan_of(vec![MockSystem::good("a"), MockSystem::good("b")], 1, true);
+    let load = load();
+    let (outcome, results, _) = run(&plan, &load, &Interrupt::default());
+    outcome.unwrap();
+    assert_eq!(load.asked.borrow()[2..], ["constant 500", "constant 500"]);
+    assert_eq!(results.runs.iter().filter(|run| run.kind == RunKind::Latency).count(), 2);
+}
+
+#[test]
+fn an_answer_of_500_is_a_failure_with_the_log() {
+    let broken = MockSystem { status: 500, ..MockSystem::good("a") };
+    let (outcome, results, _) = run(&plan_of(vec![broken], 3, true), &load(), &Interrupt::default());
+    outcome.unwrap();
+    let (stage, message, log) = failure(&results);
+    assert_eq!(stage, "check before the run");
+    assert!(message.contains("status 500") && message.contains("/hello.php"), "{message}");
+    assert!(log.iter().any(|line| line.contains("last line")), "{log:?}");
+    assert_eq!(results.runs.len(), 1, "a system that fails a case is not asked again");
+}
+
+#[test]
+fn a_system_that_does_not_start_fails_and_the_others_go_on() {
+    let broken = MockSystem { starts: false, ..MockSystem::good("a") };
+    let (outcome, results, _) =
+        run(&plan_of(vec![broken, MockSystem::good("b")], 2, false), &load(), &Interrupt::default());
+    outcome.unwrap();
+    assert_eq!(order(&results), ["a1", "b1", "b2"]);
+    assert_eq!(failure(&results).0, "start");
+}
+
+#[test]
+fn a_case_that_does_not_apply_is_skipped_once() {
+    let unable = MockSystem { refuses: true, ..MockSystem::good("a") };
+    let (_, results, _) = run(&plan_of(vec![unable], 3, false), &load(), &Interrupt::default());
+    assert_eq!(results.runs.len(), 1);
+    assert!(matches!(&results.runs[0].outcome, Outcome::Skipped { reason } if reason == "by design"));
+}
+
+#[test]
+fn failed_requests_do_not_count_and_none_at_all_is_a_failure() {
+    let half = MockLoad { errors: Errors { status: 400, ..Errors::default() }, ..load() };
+    let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &half, &Interrupt::default());
+    assert!(matches!(&results.runs[0].outcome, Outcome::Measured(sample) if sample.rate() == 600.0));
+    let all = MockLoad { errors: Errors { status: 1000, ..Errors::default() }, ..load() };
+    let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &all, &Interrupt::default());
+    assert!(failure(&results).1.contains("not one request succeeded"));
+}
+
+#[test]
+fn answers_of_another_size_under_load_are_a_failure() {
+    let redirects = MockLoad { bytes_each: 2000, ..MockLoad::default() };
+    let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &redirects, &Interrupt::default());
+    assert!(failure(&results).1.contains("2000 bytes on average"), "{:?}", failure(&results));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let interrupt = Interrupt::default();
+    let load = MockLoad { raise_after: Some((2, interrupt.clone())), ..load() };
+    let plan = plan_of(vec![MockSystem::good("a"), MockSystem::good("b")], 4, true);
+    let (outcome, results, _) = run(&plan, &load, &interrupt);
+    assert!(outcome.unwrap_err().is::<Interrupted>());
+    assert_eq!(results.runs.len(), 2);
+}

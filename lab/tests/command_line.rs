@@ -1,0 +1,278 @@
+//! The binary from outside: what it says about bad input, what it leaves behind, and a small real measurement.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use howdah_lab::record::{Outcome, ResultSet};
+use howdah_lab::report;
+
+const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
+
+/// A lab with a temporary directory of its own, so that what it leaves behind can be seen.
+struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("lab-test-").tempdir().unwrap();
+        // Servers that drop privileges must reach the applications below.
+        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::create_dir(dir.path().join("tmp")).unwrap();
+        fs::set_permissions(dir.path().join("tmp"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(LAB);
+        command.args(arguments).env("TMPDIR", self.path("tmp")).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// A system of the user's own.
+    fn system(&self, toml: &str) -> String {
+        let path = self.path("system.toml");
+        fs::write(&path, toml).unwrap();
+        path.display().to_string()
+    }
+
+    /// PHP's built-in server: small, and it is there wherever PHP is.
+    fn php_server(&self) -> String {
+        self.system(
+            "id = \"builtin\"\ntitle = \"PHP's built-in server\"\n\
+             command = [\"php\", \"-d\", \"variables_order=EGPCS\", \"-S\", \"{address}\", \"-t\", \"{root}\"]\n\
+             env = { PHP_CLI_SERVER_WORKERS = \"2\" }\ntuning = [\"two workers\"]\n",
+        )
+    }
+
+    fn app(&self, script: &str) -> String {
+        let dir = self.path("app");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("index.php"), script).unwrap();
+        dir.display().to_string()
+    }
+
+    fn out(&self) -> String {
+        self.path("out").display().to_string()
+    }
+
+    fn results(&self) -> ResultSet {
+        report::json::read(&self.path("out")).unwrap().1
+    }
+
+    /// Processes whose command line or environment mentions this test's directory.
+    fn processes(&self) -> Vec<String> {
+        let needle = self.dir.path().display().to_string();
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+            .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+            .filter(|line| line.contains(&needle))
+            .collect()
+    }
+
+    /// Nothing may be left: no process, no file in the temporary directory.
+    fn assert_clean(&self) {
+        let deadline = Instant::now() + Duration::from_secs(15);
+        loop {
+            let processes = self.processes();
+            let files: Vec<PathBuf> =
+                fs::read_dir(self.path("tmp")).unwrap().flatten().map(|entry| entry.path()).collect();
+            if processes.is_empty() && files.iter().all(|file| file.is_file()) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "left behind: {processes:?} {files:?}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn failure(results: &ResultSet) -> (&str, &str, &[String]) {
+    match &results.runs[0].outcome {
+        Outcome::Failed { stage, message, log_tail } => (stage, message, log_tail),
+        other => panic!("expected a failure: {other:?}"),
+    }
+}
+
+#[test]
+fn unknown_names_end_with_the_nearest_known_one() {
+    let bench = Bench::new();
+    let output = bench.run(&["run", "--cases", "helo"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("did you mean \"hello\"?"), "{}", text(&output));
+    assert!(!bench.path("out").exists());
+}
+
+#[test]
+fn a_system_that_does_not_start_is_a_failure_that_shows_its_log() {
+    let bench = Bench::new();
+    let file = bench.system("id = \"broken\"\ncommand = [\"sh\", \"-c\", \"echo no such setting: speed; exit 3\"]\n");
+    let app = bench.app("<?php echo 'fine';");
+    let output =
+        bench.run(&["run", "--system-file", &file, "--systems", "broken", "--app", &app, "--out", &bench.out()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let results = bench.results();
+    let (stage, message, log) = failure(&results);
+    assert_eq!(stage, "start");
+    assert!(message.contains("ended with code 3"), "{message}");
+    assert!(log.iter().any(|line| line.contains("no such setting")), "{log:?}");
+    assert!(fs::read_to_string(bench.path("out/report.md")).unwrap().contains("no such setting"));
+    bench.assert_clean();
+}
+
+#[test]
+fn a_taken_port_is_a_failure_that_names_it() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let file = bench.system(&format!("id = \"fixed\"\naddress = \"{address}\"\ncommand = [\"sleep\", \"60\"]\n"));
+    let app = bench.app("<?php echo 'fine';");
+    let output =
+        bench.run(&["run", "--system-file", &file, "--systems", "fixed", "--app", &app, "--out", &bench.out()]);
+    assert_eq!(output.status.code(), Some(1));
+    let results = bench.results();
+    let (_, message, _) = failure(&results);
+    assert!(message.contains(&address.to_string()) && message.contains("taken"), "{message}");
+    bench.assert_clean();
+}
+
+#[test]
+fn an_application_that_answers_500_is_a_failure() {
+    let bench = Bench::new();
+    let file = bench.php_server();
+    let app = bench.app("<?php http_response_code(500); error_log('database is on fire'); echo 'oops';");
+    let output =
+        bench.run(&["run", "--system-file", &file, "--systems", "builtin", "--app", &app, "--out", &bench.out()]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let results = bench.results();
+    let (stage, message, log) = failure(&results);
+    assert_eq!(stage, "check before the run");
+    assert!(message.contains("status 500") && message.contains("oops"), "{message}");
+    assert!(log.iter().any(|line| line.contains("database is on fire")), "{log:?}");
+    bench.assert_clean();
+}
+
+/// A lab that measures for a minute unless it is stopped.
+fn long_run(bench: &Bench) -> Child {
+    let file = bench.php_server();
+    let app = bench.app("<?php echo 'fine';");
+    let out = bench.out();
+    let arguments = ["run", "--system-file", &file, "--systems", "builtin", "--app", &app, "--out", &out];
+    let mut command = bench.command(&arguments);
+    command.args(["--duration", "1", "--rounds", "60", "--no-latency"]).process_group(0);
+    let child = command.stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let done = || report::json::read(&bench.path("out")).is_ok_and(|(_, results)| !results.runs.is_empty());
+    while !done() {
+        assert!(Instant::now() < deadline, "not one run within a minute");
+        thread::sleep(Duration::from_millis(50));
+    }
+    child
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn an_interrupt_keeps_the_results_and_leaves_nothing() {
+    let bench = Bench::new();
+    let mut child = long_run(&bench);
+    signal(&child, rustix::process::Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let results = bench.results();
+    assert!(results.interrupted && results.finished.is_some());
+    assert!(results.runs.iter().any(|run| matches!(run.outcome, Outcome::Measured(_))), "{:?}", results.runs);
+    assert!(bench.path("out/report.html").is_file());
+    bench.assert_clean();
+}
+
+#[test]
+fn everything_dies_with_a_lab_that_is_killed() {
+    let bench = Bench::new();
+    let mut child = long_run(&bench);
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    bench.assert_clean();
+}
+
+#[test]
+fn smoke() {
+    let bench = Bench::new();
+    let mut systems = vec!["nginx-fpm", "apache"];
+    if std::env::var_os("HOWDAH").is_some() {
+        systems.push("howdah-classic");
+    }
+    let output = bench.run(&[
+        "run",
+        "--systems",
+        &systems.join(","),
+        "--cases",
+        "hello,html,static",
+        "--rounds",
+        "1",
+        "--duration",
+        "1",
+        "--out",
+        &bench.out(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output));
+    let results = bench.results();
+    for run in &results.runs {
+        let Outcome::Measured(sample) = &run.outcome else { panic!("{run:?}") };
+        assert!(sample.rate() > 10.0 && sample.server_us() > 0.5 && sample.memory.pss_bytes > 1 << 20, "{run:?}");
+        assert_eq!(sample.errors.total(), 0, "{run:?}");
+    }
+    assert_eq!(results.runs.len(), systems.len() * 3 * 2);
+    for system in &results.systems {
+        let php = system.php.as_ref().unwrap_or_else(|| panic!("{} did not answer the probe", system.id));
+        assert!(php.opcache, "{}: OPcache is off", system.id);
+    }
+    open_in_browser(&bench.path("out/report.html"), systems.len() * 3);
+    bench.assert_clean();
+}
+
+/// Where a Chromium is installed, it must show the page without a complaint.
+fn open_in_browser(page: &Path, cells: usize) {
+    let Some(browser) =
+        ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(howdah_lab::systems::program)
+    else {
+        eprintln!("no Chromium on this machine: the page was not opened");
+        return;
+    };
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    assert!(dom.matches("<rect ").count() >= 2 * cells, "{} bars", dom.matches("<rect ").count());
+    assert!(dom.contains("class=\"line "), "no latency chart");
+    let complaints: String =
+        String::from_utf8_lossy(&output.stderr).lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert_eq!(complaints, "");
+}
