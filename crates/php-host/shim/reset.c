@@ -35,11 +35,15 @@ void shim_reset_status(void) {
     zend_memory_reset_peak_usage();
 }
 
-/* Buffers that a script left open hold output of another request, and PHP switches output off for the rest of a request
- * after HEAD or an abort. The settings of ini count again, as they do for each request. */
-void shim_reset_output(void) {
+/* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request after
+ * HEAD or an abort. PHP sends the headers with this, so it comes before they are forgotten. */
+void shim_reset_output_close(void) {
     php_output_deactivate();
     php_output_activate();
+}
+
+/* The ini settings about output hold for each request. */
+void shim_reset_output_open(void) {
     if (PG(output_handler) != NULL && *PG(output_handler) != '\0') {
         zval handler;
         ZVAL_STRING(&handler, PG(output_handler));

@@ -134,6 +134,7 @@ void shim_loop_boot_end(void) {
     php_output_end_all();
     shim_reset_session_close();
     shim_reset_filter();
+    shim_reset_output_close();
     SG(post_read) = 1;
     sapi_deactivate();
     phase = LOOP_BETWEEN;
@@ -147,7 +148,7 @@ static void open_request(void) {
     shim_input_prepare();
     SG(request_info).no_headers = 0;
     sapi_activate();
-    shim_reset_output();
+    shim_reset_output_open();
     if (PG(expose_php)) {
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
     }
@@ -217,6 +218,7 @@ void shim_loop_answer(void) {
 bool shim_loop_release(void) {
     shim_reset_filter();
     shim_reset_session_close();
+    shim_reset_output_close();
     shim_reset_input();
     sapi_deactivate();
     bool retire = shim_used_up();
@@ -228,7 +230,6 @@ void shim_loop_leave(void) {
     phase = LOOP_LEFT;
     shim_input_release();
     sapi_activate();
-    shim_reset_output();
     enter_script_alone();
 }
 
