@@ -35,8 +35,9 @@ bool howdah_rs_write(const char *data, size_t length);
 /* Sends everything written so far to the client now. Returns false when the client has gone. */
 bool howdah_rs_flush(void);
 
-/* The answer is complete for the client; the worker goes on with the call. Idempotent. */
-void howdah_rs_end_response(void);
+/* The answer is complete for the client; the worker goes on with the call. Idempotent. `done_follows`: only PHP's own
+ * cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both. */
+void howdah_rs_end_response(bool done_follows);
 
 /* The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
  * frame from howdah_rs_next_call() is invalid afterwards. */

@@ -30,19 +30,19 @@ void shim_call_finish(bool retire) {
     if (shim.script_child) {
         _exit(EG(exit_status));
     }
-    shim_response_end();
+    shim_response_end(true);
     shim_server_array_reset();
     shim.call = NULL;
     shim.calls_done++;
     howdah_rs_done(shim.peak_memory, retire);
 }
 
-bool shim_response_end(void) {
+bool shim_response_end(bool done_follows) {
     if (shim.response_ended) {
         return false;
     }
     shim.response_ended = true;
-    howdah_rs_end_response();
+    howdah_rs_end_response(done_follows);
     return true;
 }
 

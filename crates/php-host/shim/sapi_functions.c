@@ -31,7 +31,7 @@ PHP_FUNCTION(fastcgi_finish_request) {
     }
     php_output_end_all();
     php_header();
-    RETURN_BOOL(shim_response_end());
+    RETURN_BOOL(shim_response_end(false));
 }
 
 /* "HTTP_ACCEPT_LANGUAGE" and "CONTENT_TYPE" become "Accept-Language" and "Content-Type". */

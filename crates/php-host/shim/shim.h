@@ -64,7 +64,7 @@ bool shim_call_take(void);
 /* Reports the current call done. */
 void shim_call_finish(bool retire);
 /* Ends the client's answer, once. True for the call that did it. */
-bool shim_response_end(void);
+bool shim_response_end(bool done_follows);
 /* Whether the worker has reached max_requests or max_memory with the current call. */
 bool shim_used_up(void);
 

@@ -20,7 +20,7 @@ static int deactivate(void) {
     if (shim.call != NULL) {
         /* The last moment at which PHP still knows the peak, and the first at which the answer is complete. */
         shim.peak_memory = zend_memory_peak_usage(true);
-        shim_response_end();
+        shim_response_end(true);
     }
     return SUCCESS;
 }

@@ -212,7 +212,7 @@ void shim_loop_answer(void) {
     report_exception();
     php_header();
     shim_reset_memory_limit();
-    shim_response_end();
+    shim_response_end(false);
 }
 
 bool shim_loop_release(void) {

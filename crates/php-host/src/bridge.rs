@@ -9,7 +9,10 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
+const SHORT_CALL: Duration = Duration::from_micros(200);
 
 /// How the current call's body is read.
 enum Body {
@@ -206,9 +209,10 @@ impl Host {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_end_response() {
+extern "C" fn howdah_rs_end_response(done_follows: bool) {
     if let Some(host) = host() {
-        host.end_response(true);
+        let wait_for_done = done_follows && host.began.elapsed() < SHORT_CALL;
+        host.end_response(!wait_for_done);
     }
 }
 
