@@ -12,7 +12,7 @@ CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 LISTEN ?= 127.0.0.1:8080
 # Evaluated when used, after `setup` has installed it.
-PHP_CONFIG ?= $(shell scripts/php-version.sh config)
+PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
 
 help: ## List the goals
@@ -36,7 +36,9 @@ unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests
 
 test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
-	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test apps -- --ignored
+	scripts/unpack-apps.sh $(TARGET_DIR)/apps
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root \
+		$(CARGO) test --locked -p howdah-tests --test apps
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh

@@ -4,6 +4,7 @@ set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
 failed=()
+export PHP_CONFIG=${PHP_CONFIG:-$(scripts/php-version.sh config)}
 
 check() {
     local name=$1

@@ -51,7 +51,7 @@ packages() {
 is_installed() {
     # A package counts if it is installed itself or another one provides it (nginx provides what nginx-light does).
     case $1 in
-        nginx-light) command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] ;;
+        nginx-light) [ -x /usr/sbin/nginx ] ;;
         *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
     esac
 }

@@ -115,7 +115,8 @@ impl Reference {
         }
         let fpm = spawn(&mut fpm, place, &logs[2]);
         let mut nginx = Command::new("setpriv");
-        nginx.args(["--pdeathsig", "TERM", "--", "nginx", "-c"]).arg(&nginx_conf).arg("-e").arg(&logs[1]);
+        // By its path: /usr/sbin is not in every user's PATH.
+        nginx.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-c"]).arg(&nginx_conf).arg("-e").arg(&logs[1]);
         let nginx = spawn(&mut nginx, place, &logs[3]);
         let mut reference = Self { nginx, fpm, logs };
         let socket = place.run.join("fpm.sock");

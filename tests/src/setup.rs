@@ -1,11 +1,12 @@
 //! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The description of a site to start. Methods return it, so that a scenario reads as one expression.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) trees: Vec<PathBuf>,
     pub(crate) workers: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
@@ -23,6 +24,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             files: Vec::new(),
+            trees: Vec::new(),
             workers: 2,
             ini: Vec::new(),
             env: Vec::new(),
@@ -59,6 +61,13 @@ impl Setup {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("www").join(path);
         let content = std::fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         self.file(path, content)
+    }
+
+    /// Copies a directory's content to the document root, with what its symbolic links lead to.
+    #[must_use]
+    pub fn tree(mut self, source: &Path) -> Self {
+        self.trees.push(source.to_owned());
+        self
     }
 
     /// Puts copies of a script of `tests/www` at other paths.

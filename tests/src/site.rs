@@ -11,6 +11,7 @@ use crate::setup::Setup;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -102,6 +103,10 @@ fn lay_out(setup: &Setup) -> (TempDir, Place) {
         fs::create_dir_all(parent).unwrap_or_else(|e| panic!("{}: {e}", parent.display()));
         fs::write(&path, content).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     };
+    for tree in &setup.trees {
+        let copied = Command::new("cp").arg("-rL").arg(tree.join(".")).arg(&place.root).status();
+        assert!(copied.as_ref().is_ok_and(std::process::ExitStatus::success), "cp {}: {copied:?}", tree.display());
+    }
     write("ready.txt", b"ready\n");
     write("gate.php", gate::SCRIPT.as_bytes());
     for (name, content) in &setup.files {

@@ -1,0 +1,29 @@
+#!/bin/bash
+# Unpacks DokuWiki and WordPress from Debian's packages, without installing them, into a directory:
+# `unpack-apps.sh DIRECTORY`. Needs no root. The applications stay as Debian ships them, except that symbolic links and
+# paths in DokuWiki's code that lead to places of an installed system lead to the same places below DIRECTORY.
+set -euo pipefail
+
+target=${1:?which directory}
+packages="dokuwiki wordpress php-geshi php-phpseclib php-random-compat libphp-simplepie php-getid3
+    libjs-jquery libjs-jquery-cookie libjs-jquery-ui libjs-underscore libjs-cropper"
+
+if [ -e "$target/complete" ]; then
+    exit 0
+fi
+rm -rf "$target"
+mkdir -p "$target/packages" "$target/root"
+target=$(cd "$target" && pwd)
+echo "apps: unpacking into $target:" $packages >&2
+# shellcheck disable=SC2086
+(cd "$target/packages" && apt-get download -qq $packages)
+for package in "$target"/packages/*.deb; do
+    dpkg-deb -x "$package" "$target/root"
+done
+find "$target/root" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
+    to=$(readlink "$link")
+    [ -e "$target/root$to" ] && ln -sfn "$target/root$to" "$link"
+done
+grep -rlE "'/usr/share/(php|php-geshi|javascript)/" "$target/root/usr/share/dokuwiki" --include='*.php' |
+    xargs sed -i -E "s#'/usr/share/(php|php-geshi|javascript)/#'$target/root/usr/share/\1/#g"
+touch "$target/complete"
