@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod body;
+pub mod compress;
 pub mod conn;
 pub mod exchange;
 pub mod forwarded;

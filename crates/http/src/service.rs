@@ -34,7 +34,8 @@ pub(crate) async fn handle<U: Upstream>(
         }
     };
     let site = &shard.site;
-    response = compress::apply(&site.compress, &exchange.parts.method, &exchange.parts.headers, response);
+    (response, exchange.coding) =
+        compress::apply(&site.compress, &exchange.parts.method, &exchange.parts.headers, response);
     complete_head(&mut response, &exchange, refused && has_body);
     exchange.status = response.status().as_u16();
     response.body_mut().carry(exchange);

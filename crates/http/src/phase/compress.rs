@@ -1,27 +1,255 @@
 //! Phase "compress": encodes an answer's body when the client accepts it and it is worth it.
+//!
+//! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, so
+//! that it can come from the cache of encoded bodies; one that stays as it is keeps its way through `sendfile`. Other
+//! streams are encoded as they come: what is ready of them at this moment is the sample.
 
-use crate::body::Body;
+use crate::body::{Body, ChunkStream, Stream};
+use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, Whole};
 use crate::service::Response;
-use http::HeaderMap;
+use bytes::{Bytes, BytesMut};
+use howdah_pool::Chunk;
+use http::{HeaderMap, Method, header};
+use std::collections::VecDeque;
+use std::io;
+use std::task::{Context, Poll, Waker};
 
 /// What the phase needs to know beyond request and response.
-#[derive(Debug, Default)]
-pub struct CompressContext {}
+#[derive(Debug)]
+pub struct CompressContext {
+    compressor: Compressor,
+}
 
 impl CompressContext {
     /// What the settings say.
     #[must_use]
-    pub fn new(_settings: &howdah_config::Settings) -> Self {
-        Self {}
+    pub fn new(settings: &howdah_config::Settings) -> Self {
+        Self { compressor: Compressor::new(&settings.compression) }
+    }
+
+    /// The compressor, for its figures.
+    #[must_use]
+    pub fn compressor(&self) -> &Compressor {
+        &self.compressor
     }
 }
 
-/// Encodes `response` if that is allowed and useful.
+/// The longest body of known length that is put together before it is encoded.
+const GATHER: u64 = 2 * 1024 * 1024;
+
+/// Encodes `response` if that is allowed and useful. Says how, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
 pub(crate) fn apply(
-    _context: &CompressContext,
-    _method: &http::Method,
-    _request: &HeaderMap,
-    response: Response,
-) -> http::Response<Body> {
-    response
+    context: &CompressContext,
+    method: &Method,
+    request: &HeaderMap,
+    mut response: Response,
+) -> (Response, Option<&'static str>) {
+    let compressor = &context.compressor;
+    let asked = compressor.asked(method, request);
+    if let Some(bytes) = response.body().as_full().cloned() {
+        return whole(compressor, &asked, response, bytes);
+    }
+    if !compressor.may_encode(&asked, response.status(), response.headers()) {
+        // Only the fields can change.
+        let status = response.status();
+        let _ = compressor.stream(&asked, status, response.headers_mut(), None);
+        return (response, None);
+    }
+    let mut stream = match std::mem::replace(response.body_mut(), Body::empty()).into_stream() {
+        Ok(stream) => stream,
+        Err(body) => {
+            *response.body_mut() = body;
+            return (response, None);
+        }
+    };
+    let length = stream.remaining();
+    let most = if length.is_some_and(|length| length <= GATHER) { u64::MAX } else { 1 };
+    let ready = gather(&mut stream, most);
+    match ready {
+        Ready { end: true, chunks } => whole(compressor, &asked, response, join(chunks)),
+        Ready { end: false, chunks } => {
+            streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length)
+        }
+    }
+}
+
+fn whole(compressor: &Compressor, asked: &Asked, response: Response, body: Bytes) -> (Response, Option<&'static str>) {
+    let (mut parts, _) = response.into_parts();
+    let Done { body, encoding } = compressor.complete(asked, parts.status, &mut parts.headers, body);
+    let body = match body {
+        Whole::Bytes(bytes) => Body::full(bytes),
+        Whole::Slices(slices) => Body::stream(slices),
+    };
+    (Response::from_parts(parts, body), encoding.map(Encoding::label))
+}
+
+fn streamed(
+    compressor: &Compressor,
+    asked: &Asked,
+    mut response: Response,
+    source: Resumed,
+    length: Option<u64>,
+) -> (Response, Option<&'static str>) {
+    let status = response.status();
+    if let Some(length) = length {
+        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    let first = source.chunks.front().and_then(|chunk| chunk.as_ref().ok()).map(|chunk| chunk.data.clone());
+    let begun = compressor.stream(asked, status, response.headers_mut(), first.as_deref());
+    let (stream, label): (Stream, _) = match begun {
+        Some((encoder, encoding)) => (Box::new(Encoded::new(Box::new(source), encoder)), Some(encoding.label())),
+        None => (Box::new(source), None),
+    };
+    *response.body_mut() = Body::stream(stream);
+    (response, label)
+}
+
+/// What a stream had ready.
+struct Ready {
+    chunks: VecDeque<io::Result<Chunk>>,
+    /// The stream has ended, and no chunk is an error.
+    end: bool,
+}
+
+/// Takes up to `most` parts that are ready. Whoever asks the stream next registers for what is not.
+fn gather(stream: &mut Stream, most: u64) -> Ready {
+    let mut chunks = VecDeque::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..most {
+        match stream.poll_chunk(&mut cx) {
+            Poll::Ready(Some(Ok(chunk))) => chunks.push_back(Ok(chunk)),
+            Poll::Ready(Some(Err(error))) => {
+                chunks.push_back(Err(error));
+                break;
+            }
+            Poll::Ready(None) => return Ready { chunks, end: true },
+            Poll::Pending => break,
+        }
+    }
+    Ready { chunks, end: false }
+}
+
+/// The chunks as one piece; flushes do not matter any more once the end is there.
+fn join(mut chunks: VecDeque<io::Result<Chunk>>) -> Bytes {
+    if chunks.len() == 1
+        && let Some(Ok(only)) = chunks.pop_front()
+    {
+        return only.data;
+    }
+    let mut all = BytesMut::with_capacity(chunks.iter().flatten().map(|chunk| chunk.data.len()).sum());
+    chunks.iter().flatten().for_each(|chunk| all.extend_from_slice(&chunk.data));
+    all.freeze()
+}
+
+/// A stream of which some parts have been taken already.
+struct Resumed {
+    chunks: VecDeque<io::Result<Chunk>>,
+    rest: Stream,
+}
+
+impl ChunkStream for Resumed {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        match self.chunks.pop_front() {
+            Some(chunk) => Poll::Ready(Some(chunk)),
+            None => self.rest.poll_chunk(cx),
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        let taken: u64 = self.chunks.iter().flatten().map(|chunk| chunk.data.len() as u64).sum();
+        self.rest.remaining().map(|rest| rest + taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use std::io::Read;
+
+    /// Parts, of which those before a `None` are ready at once.
+    struct Parts {
+        parts: VecDeque<Option<Bytes>>,
+        known: bool,
+    }
+
+    impl ChunkStream for Parts {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+            match self.parts.pop_front() {
+                None => Poll::Ready(None),
+                Some(None) => Poll::Pending,
+                Some(Some(data)) => Poll::Ready(Some(Ok(Chunk { data, flush: false }))),
+            }
+        }
+
+        fn remaining(&self) -> Option<u64> {
+            self.known.then(|| self.parts.iter().flatten().map(|part| part.len() as u64).sum())
+        }
+    }
+
+    fn page(number: usize) -> Bytes {
+        format!("<p>This is line {number} of a page that repeats itself.</p>\n").repeat(60).into()
+    }
+
+    /// What a client with this `Accept-Encoding` gets: label, whether the body is at hand, its bytes.
+    fn send(context: &CompressContext, accept: &'static str, body: Body) -> (Option<&'static str>, bool, Vec<u8>) {
+        let mut response = Response::new(body);
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+        let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
+        let (response, label) = apply(context, &Method::GET, &request, response);
+        let (head, body) = response.into_parts();
+        assert_eq!(head.headers[header::VARY], "Accept-Encoding");
+        assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());
+        let whole = body.as_full().cloned();
+        let at_hand = whole.is_some();
+        let sent = whole.map_or_else(|| drain(body.into_stream().ok().unwrap()), |bytes| bytes.to_vec());
+        let plain = match label {
+            None => sent,
+            Some(_) => {
+                let mut plain = Vec::new();
+                flate2::read::GzDecoder::new(&sent[..]).read_to_end(&mut plain).unwrap();
+                plain
+            }
+        };
+        (label, at_hand, plain)
+    }
+
+    fn drain(mut stream: Stream) -> Vec<u8> {
+        let mut all = Vec::new();
+        for _ in 0..1000 {
+            match stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(chunk)) => all.extend_from_slice(&chunk.unwrap().data),
+                Poll::Ready(None) => return all,
+                Poll::Pending => {}
+            }
+        }
+        panic!("no end");
+    }
+
+    fn stream(known: bool, waits: bool) -> Body {
+        let mut parts: VecDeque<_> = (1..4).map(|number| Some(page(number))).collect();
+        if waits {
+            parts.insert(2, None);
+        }
+        Body::stream(Box::new(Parts { parts, known }))
+    }
+
+    #[test]
+    fn each_kind_of_body_arrives() {
+        let context = CompressContext::new(&howdah_config::Settings::default());
+        let all = [page(1), page(2), page(3)].concat();
+        for known in [true, false] {
+            for waits in [true, false] {
+                assert_eq!(send(&context, "", stream(known, waits)), (None, false, all.clone()));
+                let (label, at_hand, plain) = send(&context, "gzip", stream(known, waits));
+                let gathered = known && !waits;
+                assert_eq!((label, at_hand), (Some(if gathered { "gzip" } else { "gzip/stream" }), gathered));
+                assert_eq!(plain, all);
+            }
+        }
+        assert_eq!(send(&context, "gzip", Body::full(all.clone().into())), (Some("gzip"), true, all.clone()));
+        // The third sighting of the same bytes, whichever kind of body they came in.
+        assert_eq!(send(&context, "gzip", stream(true, false)), (Some("gzip/cache"), true, all));
+        assert_eq!(send(&context, "gzip", Body::empty()), (None, true, Vec::new()));
+    }
 }

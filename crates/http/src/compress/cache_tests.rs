@@ -1,0 +1,189 @@
+//! Tests of the cache: second sighting, verification by bytes under forced collisions, bounds, eviction, threads.
+
+use super::*;
+use howdah_config::Algorithm::{Gzip, Zstd};
+
+const GZIP: Coding = Coding { algorithm: Gzip, level: 1 };
+
+/// Every body has the same hash.
+fn constant(_: &[u8]) -> u64 {
+    7
+}
+
+fn body(text: &str, length: usize) -> Vec<u8> {
+    text.bytes().cycle().take(length).collect()
+}
+
+/// Shows a body until it is admitted, and stores `encoded` for it.
+fn admit(cache: &Cache, coding: Coding, body: &[u8], encoded: &'static [u8]) {
+    for _ in 0..3 {
+        if let Sighting::Again(admission) = cache.look(coding, body) {
+            assert_eq!(admission.original(), body);
+            return admission.complete(Bytes::from_static(encoded));
+        }
+    }
+    panic!("not admitted");
+}
+
+fn hit(cache: &Cache, coding: Coding, body: &[u8]) -> Option<Bytes> {
+    match cache.look(coding, body) {
+        Sighting::Hit(encoded) => encoded,
+        _ => None,
+    }
+}
+
+#[test]
+fn admitted_on_the_second_sighting() {
+    let cache = Cache::new(1 << 20);
+    let page = body("page", 5000);
+    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
+    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    assert!(matches!(cache.look(GZIP, &page), Sighting::Again(_)), "nothing is stored yet");
+    admission.complete(Bytes::from_static(b"small"));
+    assert_eq!(hit(&cache, GZIP, &page).unwrap(), "small");
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses, stats.collisions, stats.entries), (1, 3, 0, 1));
+    assert_eq!(stats.bytes, (5000 + 5 + OVERHEAD) as u64);
+}
+
+#[test]
+fn one_off_bodies_take_no_place() {
+    let cache = Cache::new(1 << 20);
+    for number in 0..5000 {
+        assert!(matches!(cache.look(GZIP, &body(&format!("nonce {number}"), 2000)), Sighting::New));
+    }
+    assert_eq!(cache.stats().entries, 0);
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_collision_is_never_answered_with_other_bytes() {
+    let cache = Cache::with_hasher(1 << 20, constant);
+    let mut one = body("one", 4000);
+    let two = body("two", 4000);
+    admit(&cache, GZIP, &one, b"encoded one");
+    assert_eq!(hit(&cache, GZIP, &two), None);
+    one[3999] ^= 1;
+    assert_eq!(hit(&cache, GZIP, &one), None, "differs in the last byte");
+    one[3999] ^= 1;
+    assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
+    assert_eq!(cache.stats().collisions, 2);
+    assert_eq!(cache.stats().hits, 1);
+    // The later of two colliding bodies takes the place.
+    admit(&cache, GZIP, &two, b"encoded two");
+    assert_eq!(hit(&cache, GZIP, &two).unwrap(), "encoded two");
+    assert_eq!(hit(&cache, GZIP, &one), None);
+    assert_eq!(cache.stats().entries, 1);
+}
+
+#[test]
+fn algorithm_level_and_length_are_part_of_the_key() {
+    let cache = Cache::with_hasher(1 << 20, constant);
+    let page = body("x", 3000);
+    admit(&cache, GZIP, &page, b"gzip 1");
+    admit(&cache, Coding { algorithm: Gzip, level: 2 }, &page, b"gzip 2");
+    admit(&cache, Coding { algorithm: Zstd, level: 1 }, &page, b"zstd 1");
+    admit(&cache, GZIP, &page[..2999], b"shorter");
+    assert_eq!(cache.stats().entries, 4);
+    assert_eq!(hit(&cache, GZIP, &page).unwrap(), "gzip 1");
+    assert_eq!(hit(&cache, Coding { algorithm: Gzip, level: 2 }, &page).unwrap(), "gzip 2");
+    assert_eq!(hit(&cache, Coding { algorithm: Zstd, level: 1 }, &page).unwrap(), "zstd 1");
+    assert_eq!(hit(&cache, GZIP, &page[..2999]).unwrap(), "shorter");
+}
+
+#[test]
+fn the_stored_original_does_not_share_the_callers_memory() {
+    let cache = Cache::new(1 << 20);
+    let mut page = body("mapped file", 4000);
+    admit(&cache, GZIP, &page, b"old");
+    // The file behind the caller's slice changes in place.
+    page[100] ^= 1;
+    assert_eq!(hit(&cache, GZIP, &page), None);
+    page[100] ^= 1;
+    assert_eq!(hit(&cache, GZIP, &page).unwrap(), "old");
+}
+
+#[test]
+fn useless_encodings_are_remembered() {
+    let cache = Cache::new(1 << 20);
+    let page = body("noise", 4000);
+    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
+    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    admission.useless();
+    assert!(matches!(cache.look(GZIP, &page), Sighting::Hit(None)));
+}
+
+#[test]
+fn memory_is_bounded_and_used_entries_stay() {
+    let budget = 200_000;
+    let cache = Cache::new(budget);
+    let favourite = body("favourite", 9000);
+    admit(&cache, GZIP, &favourite, b"kept");
+    for number in 0..300 {
+        admit(&cache, GZIP, &body(&format!("page {number} "), 9000), b"page");
+        assert_eq!(hit(&cache, GZIP, &favourite).unwrap(), "kept", "after {number}");
+        assert!(cache.stats().bytes <= budget as u64);
+    }
+    let stats = cache.stats();
+    assert!(stats.entries > 10, "{stats:?}");
+    assert_eq!(stats.evictions + stats.entries, 301, "{stats:?}");
+    assert_eq!(hit(&cache, GZIP, &body("page 0 ", 9000)), None);
+    assert!(hit(&cache, GZIP, &body("page 299 ", 9000)).is_some());
+}
+
+#[test]
+fn too_large_and_off() {
+    let cache = Cache::new(100_000);
+    for _ in 0..4 {
+        assert!(matches!(cache.look(GZIP, &body("large", 60_000)), Sighting::New));
+    }
+    let off = Cache::new(0);
+    for _ in 0..4 {
+        assert!(matches!(off.look(GZIP, &body("any", 2000)), Sighting::New));
+        assert!(matches!(off.look(GZIP, b""), Sighting::New));
+    }
+    assert_eq!(off.stats(), Stats::default());
+    // Encoded larger than the whole budget (it cannot come from `encode`, but from a caller's mistake).
+    let page = body("p", 4000);
+    assert!(matches!(cache.look(GZIP, &page), Sighting::New));
+    let Sighting::Again(admission) = cache.look(GZIP, &page) else { panic!("seen twice") };
+    admission.complete(Bytes::from(vec![0; 200_000]));
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn shards_share_one_budget() {
+    let budget = 20 << 20;
+    let cache = Cache::new(budget);
+    assert_eq!(cache.inner.shards.len(), 5);
+    for number in 0..400 {
+        admit(&cache, GZIP, &body(&format!("page {number} "), 100_000), b"page");
+    }
+    let bytes = cache.stats().bytes;
+    assert!(bytes <= budget as u64 && bytes > budget as u64 / 2, "{bytes}");
+}
+
+#[test]
+fn threads_see_their_own_bytes() {
+    let cache = Cache::with_hasher(300_000, |body| u64::from(body[0] % 4));
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let cache = &cache;
+            scope.spawn(move || {
+                for round in 0..2000_u32 {
+                    // Four threads fight for each of four keys.
+                    let number = (round / 8) as u8 % 4;
+                    let page = [vec![number; 2000], vec![thread; 4]].concat();
+                    match cache.look(GZIP, &page) {
+                        Sighting::Hit(encoded) => assert_eq!(encoded.unwrap(), [number, thread][..]),
+                        Sighting::Again(admission) => admission.complete(Bytes::copy_from_slice(&[number, thread])),
+                        Sighting::New => {}
+                    }
+                }
+            });
+        }
+    });
+    let stats = cache.stats();
+    assert_eq!(stats.hits + stats.misses, 8000);
+    assert!(stats.hits > 0 && stats.bytes <= 300_000, "{stats:?}");
+}
