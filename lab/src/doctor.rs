@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apps::REQUIREMENTS;
 use crate::record::SystemStatus;
 use crate::systems::{builtin, program};
 
@@ -59,6 +60,16 @@ fn examine(has: &dyn Fn(&str) -> bool) -> Findings {
             );
             findings.packages.insert(tool.package);
             findings.tools_missing = true;
+        }
+    }
+    let _ = writeln!(findings.text, "\nApplications");
+    for requirement in REQUIREMENTS {
+        if requirement.is_met() {
+            let _ = writeln!(findings.text, "  found    {}", requirement.name);
+        } else {
+            let packages = requirement.packages.join(" ");
+            let _ = writeln!(findings.text, "  missing  {}: apt-get install {packages}", requirement.name);
+            findings.packages.extend(requirement.packages);
         }
     }
     let _ = writeln!(findings.text, "\nSystems");

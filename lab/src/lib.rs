@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod apps;
 pub mod cases;
 pub mod cli;
 pub mod clock;

@@ -48,7 +48,7 @@ impl System for FrankenPhp {
     fn tuning(&self) -> Vec<String> {
         let mut notes = vec![
             "FrankenPHP: as many PHP threads as the case gives workers".into(),
-            "Caddy: encode zstd br gzip, no access log, no admin endpoint, no TLS".into(),
+            "Caddy: encode zstd gzip (the lab asks for gzip), no access log, no admin endpoint, no TLS".into(),
             "PHP: a thread-safe (ZTS) build of its own, which need not be the version of Debian's PHP".into(),
         ];
         if self.worker {
@@ -82,7 +82,7 @@ impl System for FrankenPhp {
         let config = site.write(
             "Caddyfile",
             &format!(
-                "{{\n    admin off\n    auto_https off\n    persist_config off\n    frankenphp {{\n        num_threads {threads}\n    }}\n}}\nhttp://{address} {{\n    encode zstd br gzip\n    root * {root}\n    php_server {{\n{worker}    }}\n}}\n",
+                "{{\n    admin off\n    auto_https off\n    persist_config off\n    frankenphp {{\n        num_threads {threads}\n    }}\n}}\nhttp://{address} {{\n    encode zstd gzip\n    root * {root}\n    php_server {{\n{worker}    }}\n}}\n",
                 address = site.address,
                 root = site.root.display(),
             ),

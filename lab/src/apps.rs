@@ -1,0 +1,210 @@
+//! Preparing the applications that are measured: the lab's scripts, the product API on Symfony, WordPress.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cases::{App, catalogue};
+use crate::services::Services;
+use crate::systems::program;
+
+/// Files of an application: name below its directory, and content.
+type Files = &'static [(&'static str, &'static str)];
+
+const BENCH: Files = &[
+    ("public/hello.php", include_str!("../apps/bench/hello.php")),
+    ("public/html.php", include_str!("../apps/bench/html.php")),
+    ("public/pdf.php", include_str!("../apps/bench/pdf.php")),
+    ("public/random.php", include_str!("../apps/bench/random.php")),
+    ("public/fibonacci.php", include_str!("../apps/bench/fibonacci.php")),
+    ("public/usleep.php", include_str!("../apps/bench/usleep.php")),
+    ("public/mysql-key.php", include_str!("../apps/bench/mysql-key.php")),
+    ("public/mysql-rows.php", include_str!("../apps/bench/mysql-rows.php")),
+    ("public/complex.php", include_str!("../apps/bench/complex.php")),
+    ("public/probe.php", include_str!("../apps/bench/probe.php")),
+    ("public/worker.php", include_str!("../apps/bench/worker.php")),
+    ("swoole.php", include_str!("../apps/bench/swoole.php")),
+];
+
+const SHOP: Files = &[
+    ("bootstrap.php", include_str!("../apps/shop/bootstrap.php")),
+    ("warm.php", include_str!("../apps/shop/warm.php")),
+    ("src/Kernel.php", include_str!("../apps/shop/src/Kernel.php")),
+    ("src/ProductController.php", include_str!("../apps/shop/src/ProductController.php")),
+    ("public/index.php", include_str!("../apps/shop/public/index.php")),
+    ("public/worker.php", include_str!("../apps/shop/public/worker.php")),
+];
+
+const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
+
+/// Where Debian keeps its copies.
+const WORDPRESS: &str = "/usr/share/wordpress";
+
+/// What an application needs from Debian: a file that must be there, and the packages that bring it.
+#[derive(Debug, Clone, Copy)]
+pub struct Requirement {
+    /// The application.
+    pub app: App,
+    /// Name for people.
+    pub name: &'static str,
+    /// Files that must be there.
+    pub files: &'static [&'static str],
+    /// Debian packages.
+    pub packages: &'static [&'static str],
+}
+
+/// What the applications need.
+pub const REQUIREMENTS: [Requirement; 2] = [
+    Requirement {
+        app: App::Shop,
+        name: "Symfony and Doctrine DBAL (product API)",
+        files: &[
+            "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php",
+            "/usr/share/php/Doctrine/DBAL/autoload.php",
+        ],
+        packages: &["php-symfony-framework-bundle", "php-symfony-yaml", "php-doctrine-dbal", "php-mysql"],
+    },
+    Requirement {
+        app: App::WordPress,
+        name: "WordPress",
+        files: &[
+            "/usr/share/wordpress/wp-load.php",
+            "/usr/share/wordpress/wp-content/themes/twentytwentythree/style.css",
+        ],
+        packages: &["wordpress", "wordpress-theme-twentytwentythree", "php-mysql"],
+    },
+];
+
+impl Requirement {
+    /// Whether everything is there.
+    pub fn is_met(&self) -> bool {
+        self.files.iter().all(|file| Path::new(file).is_file())
+    }
+}
+
+/// Writes an application below `dir` and returns its document root.
+pub fn prepare(app: App, dir: &Path, services: &Services) -> Result<PathBuf> {
+    if let Some(requirement) = REQUIREMENTS.iter().find(|requirement| requirement.app == app && !requirement.is_met()) {
+        bail!("{} is not installed; to get it: apt-get install {}", requirement.name, requirement.packages.join(" "));
+    }
+    match app {
+        App::Scripts => bench(dir, services),
+        App::Shop => shop(dir, services),
+        App::WordPress => wordpress(dir, services),
+        App::User => bail!("a user's application is served where it is"),
+    }
+}
+
+fn write(dir: &Path, files: Files) -> Result<()> {
+    for (name, content) in files {
+        let path = dir.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The sockets of the services, as a PHP file that returns an array.
+fn environment(services: &Services) -> String {
+    let path = |socket: Option<&PathBuf>| socket.map_or_else(String::new, |path| path.display().to_string());
+    format!(
+        "<?php\nreturn ['mysql' => '{}', 'redis' => '{}'];\n",
+        path(services.mariadb.as_ref().map(|service| &service.socket)),
+        path(services.redis.as_ref().map(|service| &service.socket)),
+    )
+}
+
+fn bench(dir: &Path, services: &Services) -> Result<PathBuf> {
+    write(dir, BENCH)?;
+    fs::write(dir.join("public/photo.jpg"), catalogue::static_file())?;
+    fs::write(dir.join("environment.php"), environment(services))?;
+    Ok(dir.join("public"))
+}
+
+fn shop(dir: &Path, services: &Services) -> Result<PathBuf> {
+    write(dir, SHOP)?;
+    fs::write(dir.join("environment.php"), environment(services))?;
+    php(&[&dir.join("warm.php").to_string_lossy()])?;
+    writable(&dir.join("var"))?;
+    Ok(dir.join("public"))
+}
+
+fn wordpress(dir: &Path, services: &Services) -> Result<PathBuf> {
+    let mariadb = services.mariadb.as_ref().context("WordPress needs MariaDB")?;
+    let root = dir.join("public");
+    fs::create_dir_all(dir)?;
+    // A copy: PHP resolves symbolic links, and Debian's own tree would read Debian's own configuration.
+    let status =
+        Command::new("cp").arg("-rL").arg(format!("{WORDPRESS}/.")).arg(&root).stderr(Stdio::null()).status()?;
+    if !root.join("wp-load.php").is_file() {
+        bail!("copying {WORDPRESS} ended {status}");
+    }
+    fs::write(
+        root.join("wp-config.php"),
+        format!(
+            "<?php
+define('DB_NAME', 'wordpress');
+define('DB_USER', 'lab');
+define('DB_PASSWORD', 'lab');
+define('DB_HOST', 'localhost:{socket}');
+define('DB_CHARSET', 'utf8mb4');
+define('DB_COLLATE', '');
+foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SALT', 'SECURE_AUTH_SALT', 'LOGGED_IN_SALT',
+    'NONCE_SALT'] as $name) {{
+    define($name, 'only-for-measuring');
+}}
+// The port changes with every start.
+define('WP_HOME', 'http://' . $_SERVER['HTTP_HOST']);
+define('WP_SITEURL', 'http://' . $_SERVER['HTTP_HOST']);
+// Nothing but the answers to requests: no background jobs, no calls to other hosts.
+define('DISABLE_WP_CRON', true);
+define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('AUTOMATIC_UPDATER_DISABLED', true);
+$table_prefix = 'wp_';
+if (!defined('ABSPATH')) {{
+    define('ABSPATH', __DIR__ . '/');
+}}
+require_once ABSPATH . 'wp-settings.php';
+",
+            socket = mariadb.socket.display()
+        ),
+    )?;
+    let script = dir.join("install.php");
+    fs::write(&script, WORDPRESS_INSTALL)?;
+    let output = php(&[&script.to_string_lossy(), &root.to_string_lossy()])?;
+    if !output.contains("installed") {
+        bail!("WordPress could not be installed: {}", output.trim());
+    }
+    writable(&root.join("wp-content"))?;
+    Ok(root)
+}
+
+/// Runs a script on the command line and returns what it prints.
+fn php(arguments: &[&str]) -> Result<String> {
+    let php = program("php").context("php is not installed (apt-get install php-cli)")?;
+    let output =
+        Command::new(php).args(["-d", "display_errors=stderr"]).args(arguments).stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        bail!(
+            "php {} ended {}: {}{}",
+            arguments.join(" "),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim(),
+            String::from_utf8_lossy(&output.stdout).trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Lets the servers' accounts write there.
+fn writable(dir: &Path) -> Result<()> {
+    let status = Command::new("chmod").arg("-R").arg("a+rwX").arg(dir).status()?;
+    if !status.success() {
+        bail!("chmod ended {status}");
+    }
+    Ok(())
+}
