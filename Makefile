@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-apps lint format bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -46,6 +46,13 @@ lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings ar
 format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
 	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h
+
+generate: setup-build ## Rewrite the generated files: the C header of the wire format, the reference pages
+	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport header
+	$(CARGO) run -q -p howdah-observe --example reference
+
+fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
+	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
 bench: setup-bench build ## Howdah, nginx with PHP-FPM and Apache with mod_php, measured in turn
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random

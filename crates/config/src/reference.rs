@@ -26,7 +26,7 @@ pub fn files() -> Vec<(&'static str, String)> {
 pub fn settings_page() -> String {
     let mut page = String::from(
         "# Settings\n\n<!-- Generated from the table in crates/config/src/settings.rs and settings_http.rs; run \
-         `make docs` to write it anew. -->\n\n",
+         `make generate` to write it anew. -->\n\n",
     );
     page.push_str(
         "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` \
@@ -92,7 +92,7 @@ fn rows(page: &mut String, rows: &[Row]) {
 #[must_use]
 pub fn commands_page() -> String {
     let mut page = String::from(
-        "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make docs` to write it \
+        "# Commands\n\n<!-- Generated from crates/config/src/cli.rs and the table of settings; run `make generate` to write it \
          anew. -->\n",
     );
     for (name, help) in crate::cli::help_texts() {
@@ -115,7 +115,7 @@ pub fn commands_page() -> String {
 pub fn example_file() -> String {
     let mut page = String::from(
         "# Every setting of howdah.toml, switched off by `#` before its key. Without `#` each line says what holds anyway,\n\
-         # except where an example is marked as such. Generated from the table of settings; run `make docs` to write it anew.\n",
+         # except where an example is marked as such. Generated from the table of settings; run `make generate` to write it anew.\n",
     );
     page.push_str("\n# ---- The server as a whole\n");
     comments(&mut page, Settings::ROWS);

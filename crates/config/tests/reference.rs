@@ -26,7 +26,7 @@ fn the_committed_pages_are_up_to_date() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     for (name, fresh) in reference::files() {
         let committed = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
-        assert!(committed == fresh, "docs/reference/{name} is out of date: run `make docs` and commit it");
+        assert!(committed == fresh, "docs/reference/{name} is out of date: run `make generate` and commit it");
     }
 }
 

@@ -317,7 +317,7 @@ impl<'a> Page<'a> {
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics.rs; run `make docs` to write it anew. -->\n\n\
+        "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics.rs; run `make generate` to write it anew. -->\n\n\
          In Prometheus' text format. Times are in seconds.\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n",
     );
     for metric in TABLE {
