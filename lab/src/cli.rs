@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cases::{catalogue, suites};
 use crate::clock;
+use crate::goals;
 use crate::guard;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, RealLoad, floor};
@@ -26,6 +27,8 @@ use crate::{doctor, warn};
 const EXIT_DONE: u8 = 0;
 /// A run failed, or the request was wrong.
 const EXIT_FAILED: u8 = 1;
+/// A goal was missed.
+const EXIT_MISSED: u8 = 2;
 /// Stopped by a signal.
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -55,6 +58,9 @@ enum Sub {
         /// Compare with this earlier result.json
         #[arg(long, value_name = "RESULT")]
         against: Option<PathBuf>,
+        /// Check these goals; the exit code is 2 when one is missed
+        #[arg(long, value_name = "FILE")]
+        goals: Option<PathBuf>,
     },
     #[command(name = guard::SUBCOMMAND, hide = true)]
     Guard {
@@ -113,6 +119,9 @@ struct RunArgs {
     /// A system of your own, described in TOML; may be given several times
     #[arg(long = "system-file", value_name = "FILE")]
     system_files: Vec<PathBuf>,
+    /// Check these goals against the results; the exit code is 2 when one is missed
+    #[arg(long, value_name = "FILE")]
+    goals: Option<PathBuf>,
     /// Where the results go; lab/results/<date>-<host class>/<suite> when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -131,7 +140,7 @@ pub fn main() -> ExitCode {
         }
         Sub::Doctor { install } => doctor::main(install),
         Sub::Run(args) => run(&args),
-        Sub::Report { result, against } => render(&result, against.as_deref()).map(|()| EXIT_DONE),
+        Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
     };
     match code {
         Ok(code) => ExitCode::from(code),
@@ -187,6 +196,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         paths: args.paths.clone(),
         system_files: args.system_files.clone(),
     })?;
+    let goals = args.goals.as_deref().map(goals::read).transpose()?;
     let load = RealLoad::find()?;
     let interrupt = Interrupt::on_signals()?;
     let mut results = new_results(&plan, args, &load);
@@ -224,7 +234,14 @@ fn run(args: &RunArgs) -> Result<u8> {
         eprintln!("{failed} runs failed; the reports show them with the end of the system's log");
         return Ok(EXIT_FAILED);
     }
-    Ok(EXIT_DONE)
+    Ok(goals.map_or(EXIT_DONE, |goals| judge(&goals, &results)))
+}
+
+/// Prints what became of the goals, and returns the exit code.
+fn judge(wanted: &[goals::Goal], results: &ResultSet) -> u8 {
+    let verdicts = goals::judge(wanted, results);
+    print!("\nGoals\n{}", goals::lines(&verdicts));
+    if verdicts.iter().all(|verdict| verdict.met) { EXIT_DONE } else { EXIT_MISSED }
 }
 
 fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
@@ -293,8 +310,11 @@ fn announce(plan: &Plan, out: &Path) {
     );
 }
 
-fn render(result: &Path, against: Option<&Path>) -> Result<()> {
+fn render(result: &Path, against: Option<&Path>, wanted: Option<&Path>) -> Result<u8> {
     let (dir, results) = report::json::read(result)?;
+    if let Some(wanted) = wanted {
+        return Ok(judge(&goals::read(wanted)?, &results));
+    }
     if let Some(against) = against {
         let (_, earlier) = report::json::read(against)?;
         let text = report::compare::markdown(&earlier, &results);
@@ -302,9 +322,9 @@ fn render(result: &Path, against: Option<&Path>) -> Result<()> {
         fs::write(&path, &text)?;
         print!("{text}");
         eprintln!("written to {}", path.display());
-        return Ok(());
+        return Ok(EXIT_DONE);
     }
     report::write_all(&dir, &results)?;
     eprintln!("written: {}", report::FILES.map(|name| dir.join(name).display().to_string()).join(", "));
-    Ok(())
+    Ok(EXIT_DONE)
 }

@@ -11,6 +11,7 @@ pub mod cli;
 pub mod clock;
 pub mod doctor;
 pub mod explain;
+pub mod goals;
 pub mod guard;
 pub mod interrupt;
 pub mod load;

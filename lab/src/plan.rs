@@ -87,10 +87,8 @@ fn unknown(kind: &str, typed: &str, known: &[String]) -> anyhow::Error {
 
 /// Turns a request into a plan.
 pub fn plan(request: &Request) -> Result<Plan> {
-    let suite_name = request.suite.clone().unwrap_or_else(|| "smoke".into());
-    let names: Vec<String> = suites::ALL.iter().map(|suite| suite.name.to_owned()).collect();
-    let Some(suite) = suites::find(&suite_name) else { return Err(unknown("suite", &suite_name, &names)) };
-    let mut cases = if request.app.is_some() { user_cases(request)? } else { pick_cases(request, suite)? };
+    let suite = pick_suite(request)?;
+    let mut cases = if request.app.is_some() { user_cases(request)? } else { pick_cases(request, &suite)? };
     for case in &mut cases {
         case.workers = request.workers.unwrap_or(case.workers);
         case.connections = request.connections.unwrap_or(case.connections);
@@ -98,30 +96,33 @@ pub fn plan(request: &Request) -> Result<Plan> {
     if let Some(case) = cases.iter().find(|case| case.workers == 0 || case.connections == 0) {
         bail!("{}: workers and connections must be at least 1", case.id);
     }
-    let systems = pick_systems(request, suite)?;
+    let systems = pick_systems(request, &suite)?;
     let rounds = request.rounds.unwrap_or(suite.rounds);
     let seconds = request.seconds.unwrap_or(suite.seconds);
     if rounds == 0 || seconds < 1.0 {
         bail!("at least one round of at least one second is needed");
     }
-    let suite = match (&request.app, request.suite.is_none() && !request.cases.is_empty()) {
-        (Some(_), _) => "app".to_owned(),
-        (None, true) => "custom".to_owned(),
-        (None, false) => suite_name,
-    };
     Ok(Plan {
-        suite,
+        suite: if request.app.is_some() { "app".into() } else { suite.name.into() },
         systems,
         cases,
         rounds,
         seconds,
-        warmup: request.warmup.unwrap_or(match suites::find(request.suite.as_deref().unwrap_or("smoke")) {
-            Some(suite) => suite.warmup,
-            None => 0.0,
-        }),
-        latency: !request.no_latency,
+        warmup: request.warmup.unwrap_or(suite.warmup),
+        latency: suite.latency && !request.no_latency,
         app: request.app.clone(),
     })
+}
+
+fn pick_suite(request: &Request) -> Result<suites::Suite> {
+    match &request.suite {
+        Some(name) => suites::find(name).copied().ok_or_else(|| {
+            let names: Vec<String> = suites::ALL.iter().map(|suite| suite.name.to_owned()).collect();
+            unknown("suite", name, &names)
+        }),
+        None if request.cases.is_empty() && request.app.is_none() => Ok(suites::ALL[0]),
+        None => Ok(suites::CUSTOM),
+    }
 }
 
 fn pick_cases(request: &Request, suite: &suites::Suite) -> Result<Vec<Case>> {

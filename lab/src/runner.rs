@@ -23,6 +23,12 @@ use crate::systems::{Running, System, free_address, require_free, wait_until_rea
 /// How many times the answer is checked before a run; the first requests also fill caches.
 const CHECKS_BEFORE: u32 = 10;
 
+/// The stage of a run that was not started because the application has no script for the system.
+const LACKS: &str = "application";
+
+/// A system that did not start on so many cases is not started on the others.
+const HOPELESS_AFTER: usize = 2;
+
 /// What the runner works with.
 pub struct Runner<'a> {
     /// The applications and services.
@@ -153,7 +159,7 @@ impl Runner<'_> {
             }
             self.interrupt.check()?;
             let started = clock::now();
-            let outcome = if let Some(reason) = system.refuses(case) {
+            let outcome = if let Some(reason) = system.refuses(case).or_else(|| hopeless(results, &id)) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
             } else {
@@ -161,6 +167,10 @@ impl Runner<'_> {
                 match self.one(system, case, shape, plan.warmup, rate, results) {
                     Ok(sample) => Outcome::Measured(Box::new(sample)),
                     Err(trouble) if trouble.error.is::<Interrupted>() => return Err(trouble.error),
+                    Err(trouble) if trouble.stage == LACKS => {
+                        given_up.insert(id.clone());
+                        Outcome::Skipped { reason: trouble.error.to_string() }
+                    }
                     Err(trouble) => {
                         given_up.insert(id.clone());
                         Outcome::Failed {
@@ -192,6 +202,10 @@ impl Runner<'_> {
         let address = system.fixed_address().map_or_else(free_address, Ok).map_err(|error| trouble("start", error))?;
         require_free(address).map_err(|error| trouble("start", error))?;
         let site = self.stage.site(case, address).map_err(|error| trouble("start", error))?;
+        if let Some(lack) = system.script().lacks(&site) {
+            self.stage.discard(&site);
+            return Err(trouble(LACKS, anyhow::Error::msg(lack)));
+        }
         let running = system.start(&site).map_err(|error| trouble("start", error))?;
         let target = Target { address, path: system.path(case), accept_encoding: case.accept_encoding.clone() };
         let measured = self.measure(system, case, &running, &target, shape, warmup, rate, results);
@@ -302,6 +316,19 @@ fn check_answer(case: &Case, target: &Target, times: u32, earlier: Option<&Answe
         }
     }
     Ok(last)
+}
+
+/// The reason not to try a system again: it never started.
+fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
+    let mut failures = 0;
+    for run in results.runs.iter().filter(|run| run.system == system) {
+        match &run.outcome {
+            Outcome::Measured(_) => return None,
+            Outcome::Failed { stage, .. } if stage == "start" => failures += 1,
+            _ => {}
+        }
+    }
+    (failures >= HOPELESS_AFTER).then(|| format!("not tried: it did not start on {failures} cases before"))
 }
 
 /// Size on the wire of the answer to this case, from the first run that worked.

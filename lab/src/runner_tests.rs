@@ -8,7 +8,7 @@ use std::thread;
 use super::*;
 use crate::cases::Expect;
 use crate::record::{CaseRecord, Errors, Latency, Role, Settings, SystemRecord};
-use crate::systems::{Site, missing};
+use crate::systems::{Script, Site, missing};
 use crate::view::sample_results;
 
 /// Answers every request on a thread with the same text.
@@ -224,6 +224,37 @@ fn a_system_that_does_not_start_fails_and_the_others_go_on() {
     outcome.unwrap();
     assert_eq!(order(&results), ["a1", "b1", "b2"]);
     assert_eq!(failure(&results).0, "start");
+}
+
+#[test]
+fn a_system_that_never_starts_is_given_up() {
+    let broken = MockSystem { starts: false, ..MockSystem::good("a") };
+    let mut plan = plan_of(vec![broken], 1, false);
+    let case = plan.cases[0].clone();
+    plan.cases = (0..4).map(|n| Case { id: format!("case{n}"), ..case.clone() }).collect();
+    let (_, results, _) = run(&plan, &load(), &Interrupt::default());
+    let failed = |run: &Run| matches!(run.outcome, Outcome::Failed { .. });
+    assert_eq!(results.runs.iter().map(failed).collect::<Vec<_>>(), [true, true, false, false]);
+    assert!(matches!(&results.runs[3].outcome, Outcome::Skipped { reason } if reason.contains("did not start")));
+}
+
+#[test]
+fn an_application_without_the_right_script_is_skipped() {
+    let site = |worker| Site {
+        app: App::User,
+        root: "/srv".into(),
+        front_controller: true,
+        worker_script: worker,
+        swoole_script: None,
+        workers: 1,
+        connections: 1,
+        address: free_address().unwrap(),
+        dir: "/tmp".into(),
+    };
+    assert_eq!(Script::Any.lacks(&site(None)), None);
+    assert!(Script::Worker.lacks(&site(None)).unwrap().contains("worker.php"));
+    assert_eq!(Script::Worker.lacks(&site(Some("/srv/worker.php".into()))), None);
+    assert!(Script::Swoole.lacks(&site(None)).is_some());
 }
 
 #[test]

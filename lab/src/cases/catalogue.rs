@@ -78,8 +78,16 @@ fn pages() -> Vec<Case> {
             "random",
             "random base64 50 KB",
             "50 lines of random base64 as text/html: hard to compress, different in every answer",
-            random,
+            random.clone(),
         ),
+        Case::script(
+            "random-identity",
+            "random base64 50 KB, identity",
+            "the same for a client that accepts no compression: what is left when nobody compresses",
+            random,
+        )
+        .path("/random.php")
+        .identity(),
         Case::script(
             "static",
             "static file 521 KB",

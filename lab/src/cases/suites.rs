@@ -36,7 +36,7 @@ pub const ALL: &[Suite] = &[
     Suite {
         name: "html-pdf-random",
         about: "the published comparison: pages that compress, do not compress, and hardly compress",
-        cases: &["hello", "html", "html-identity", "pdf", "random", "static"],
+        cases: &["hello", "html", "html-identity", "pdf", "random", "random-identity", "static"],
         systems: &[],
         rounds: 4,
         seconds: 5.0,
@@ -84,6 +84,18 @@ pub const ALL: &[Suite] = &[
         latency: true,
     },
 ];
+
+/// How cases that are named one by one are measured.
+pub const CUSTOM: Suite = Suite {
+    name: "custom",
+    about: "cases that were named one by one",
+    cases: &[],
+    systems: &[],
+    rounds: 4,
+    seconds: 4.0,
+    warmup: 1.0,
+    latency: true,
+};
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {

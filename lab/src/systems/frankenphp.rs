@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Running, Site, System, found, missing, program, version_line};
-use crate::cases::{App, Case};
+use super::{Running, Script, Site, System, found, missing, program, version_line};
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -59,8 +58,8 @@ impl System for FrankenPhp {
         notes
     }
 
-    fn refuses(&self, case: &Case) -> Option<String> {
-        (self.worker && case.app == App::WordPress).then(|| "WordPress has no worker script".into())
+    fn script(&self) -> Script {
+        if self.worker { Script::Worker } else { Script::Any }
     }
 
     fn role(&self, _process: &str) -> Role {

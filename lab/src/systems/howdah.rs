@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Running, Site, System, found, missing, program, version_line};
-use crate::cases::{App, Case};
+use super::{Running, Script, Site, System, found, missing, program, version_line};
 use crate::record::{Role, SystemStatus};
 
 /// A mode of Howdah.
@@ -117,11 +116,8 @@ impl System for Howdah {
         notes
     }
 
-    fn refuses(&self, case: &Case) -> Option<String> {
-        match (self.mode, case.app) {
-            (Mode::Classic, _) | (_, App::Scripts | App::Shop | App::User) => None,
-            (_, App::WordPress) => Some("WordPress has no worker script".into()),
-        }
+    fn script(&self) -> Script {
+        if self.mode == Mode::Classic { Script::Any } else { Script::Worker }
     }
 
     fn role(&self, process: &str) -> Role {

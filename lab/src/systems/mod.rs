@@ -139,6 +139,32 @@ impl Running {
     }
 }
 
+/// What a system runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Script {
+    /// Whatever lies in the document root.
+    Any,
+    /// A script that boots once and then answers requests.
+    Worker,
+    /// A Swoole server.
+    Swoole,
+}
+
+impl Script {
+    /// The reason why an application cannot run this way, if there is one.
+    pub fn lacks(self, site: &Site) -> Option<&'static str> {
+        match self {
+            Self::Worker if site.worker_script.is_none() => {
+                Some("the application has no script that boots once (worker.php in its document root)")
+            }
+            Self::Swoole if site.swoole_script.is_none() => {
+                Some("the application has no server script for Swoole (swoole.php beside its document root)")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// One system that can be measured.
 pub trait System {
     /// Name on the command line.
@@ -152,6 +178,11 @@ pub trait System {
 
     /// How it is configured, and why.
     fn tuning(&self) -> Vec<String>;
+
+    /// The script of its own kind that an application must have.
+    fn script(&self) -> Script {
+        Script::Any
+    }
 
     /// The reason why it cannot serve a case, if there is one.
     fn refuses(&self, _case: &Case) -> Option<String> {

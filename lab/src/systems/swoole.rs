@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Running, Site, System, found, free_address, missing, nginx, program};
-use crate::cases::{App, Case};
+use super::{Running, Script, Site, System, found, free_address, missing, nginx, program};
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -74,17 +73,8 @@ impl System for Swoole {
         notes
     }
 
-    fn refuses(&self, case: &Case) -> Option<String> {
-        match case.app {
-            App::Scripts => None,
-            App::Shop => {
-                Some("the product API is Symfony with classic and worker scripts; it has no Swoole runtime".into())
-            }
-            App::WordPress => Some("WordPress does not run on Swoole's server".into()),
-            App::User => {
-                Some("an application needs a server script of its own for Swoole; give it as a custom system".into())
-            }
-        }
+    fn script(&self) -> Script {
+        Script::Swoole
     }
 
     fn role(&self, process: &str) -> Role {

@@ -1,0 +1,182 @@
+//! Goals: what one system is meant to reach beside another, checked against a result set.
+//!
+//! ```toml
+//! [[goal]]
+//! case = "hello"
+//! system = "howdah-classic"
+//! figure = "rate"              # rate, server_us or pss
+//! against = "nginx-fpm"        # absent: the limit is an absolute figure
+//! against_case = "hello"       # absent: the same case
+//! at_least = 2.7               # or at_most
+//! ```
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::record::ResultSet;
+use crate::report::number;
+use crate::view::{self, CaseView, Measured};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Requests per second.
+    Rate,
+    /// Processor time of the system per request, in microseconds.
+    ServerUs,
+    /// Memory, in MiB.
+    Pss,
+}
+
+impl Figure {
+    fn of(self, measured: &Measured<'_>) -> f64 {
+        match self {
+            Self::Rate => measured.rate.median,
+            Self::ServerUs => measured.server_us.median,
+            Self::Pss => measured.pss_bytes() / f64::from(1u32 << 20),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Rate => "requests per second",
+            Self::ServerUs => "server µs per request",
+            Self::Pss => "MiB of memory (PSS)",
+        }
+    }
+}
+
+/// One goal.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    /// Case.
+    pub case: String,
+    /// System that is to reach it.
+    pub system: String,
+    /// What is compared.
+    pub figure: Figure,
+    /// The other system; without one the limit is absolute.
+    pub against: Option<String>,
+    /// The other system's case, when it is another one.
+    pub against_case: Option<String>,
+    /// Smallest ratio or value.
+    pub at_least: Option<f64>,
+    /// Largest ratio or value.
+    pub at_most: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    goal: Vec<Goal>,
+}
+
+/// A goal and what was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The goal in words.
+    pub text: String,
+    /// The ratio or value; absent when one of the two was not measured.
+    pub reached: Option<f64>,
+    /// Whether that is enough.
+    pub met: bool,
+}
+
+/// Reads a file of goals.
+pub fn read(path: &Path) -> Result<Vec<Goal>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+fn parse(text: &str) -> Result<Vec<Goal>> {
+    let goals = toml::from_str::<File>(text)?.goal;
+    if let Some(goal) = goals.iter().find(|goal| goal.at_least.is_some() == goal.at_most.is_some()) {
+        bail!("the goal of {} on {} needs either at_least or at_most", goal.system, goal.case);
+    }
+    Ok(goals)
+}
+
+/// Judges every goal. A goal whose systems were not measured is not met.
+pub fn judge(goals: &[Goal], results: &ResultSet) -> Vec<Verdict> {
+    let views = view::cases(results);
+    goals.iter().map(|goal| verdict(goal, &views)).collect()
+}
+
+fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
+    let value = |case: &str, system: &str| {
+        views
+            .iter()
+            .find(|view| view.case.id == case)
+            .and_then(|view| view.measured().find(|(record, _)| record.id == system).map(|(_, m)| goal.figure.of(m)))
+    };
+    let own = value(&goal.case, &goal.system);
+    let reached = match &goal.against {
+        None => own,
+        Some(other) => {
+            let case = goal.against_case.as_ref().unwrap_or(&goal.case);
+            own.zip(value(case, other)).map(|(own, other)| own / other)
+        }
+    };
+    let (word, limit) = match (goal.at_least, goal.at_most) {
+        (Some(limit), _) => ("at least", limit),
+        (None, limit) => ("at most", limit.unwrap_or(f64::NAN)),
+    };
+    let met = reached.is_some_and(|reached| if word == "at least" { reached >= limit } else { reached <= limit });
+    let beside = goal.against.as_ref().map_or_else(
+        || format!("{word} {limit}"),
+        |other| match &goal.against_case {
+            Some(case) => format!("{word} {limit} × {other} on {case}"),
+            None => format!("{word} {limit} × {other}"),
+        },
+    );
+    Verdict { text: format!("{}, {}: {} {beside}", goal.case, goal.system, goal.figure.word()), reached, met }
+}
+
+/// The verdicts as lines.
+pub fn lines(verdicts: &[Verdict]) -> String {
+    let line = |verdict: &Verdict| {
+        let reached = verdict
+            .reached
+            .map_or("not measured".into(), |value| if value < 100.0 { format!("{value:.2}") } else { number(value) });
+        format!("  {}  {:>12}  {}\n", if verdict.met { "met   " } else { "MISSED" }, reached, verdict.text)
+    };
+    verdicts.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::sample_results;
+
+    fn goals(text: &str) -> Vec<Verdict> {
+        judge(&parse(text).unwrap(), &sample_results::results())
+    }
+
+    #[test]
+    fn ratios_and_absolute_limits() {
+        let verdicts = goals(
+            "[[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='slow'\nat_least=2.9\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='server_us'\nat_most=29\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='pss'\nagainst='slow'\nat_most=1\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='gone'\nat_least=1\n",
+        );
+        assert_eq!(verdicts.iter().map(|verdict| verdict.met).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(verdicts[3].reached, None);
+        let text = lines(&verdicts);
+        assert!(text.contains("met             3.00  hello, fast: requests per second at least 2.9 × slow"), "{text}");
+        assert!(text.contains("MISSED  not measured"), "{text}");
+    }
+
+    #[test]
+    fn a_goal_needs_exactly_one_limit_and_known_keys() {
+        assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\n").is_err());
+        assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\nat_least=1\nat_most=2\n").is_err());
+        assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\natleast=1\n").is_err());
+    }
+}
