@@ -5,7 +5,7 @@
 set -euo pipefail
 
 target=${1:?which directory}
-packages="dokuwiki wordpress php-geshi php-phpseclib php-random-compat libphp-simplepie php-getid3
+packages="dokuwiki wordpress wordpress-theme-twentytwentythree php-geshi php-phpseclib php-random-compat libphp-simplepie php-getid3
     libjs-jquery libjs-jquery-cookie libjs-jquery-ui libjs-underscore libjs-cropper"
 
 if [ -e "$target/complete" ]; then
