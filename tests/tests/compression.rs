@@ -68,7 +68,7 @@ scenario!(
     some_answers_are_left_alone,
     howdah_only = "Debian's nginx compresses text/html alone",
     |s| {
-        s.php("small.php", "echo 'small';").php("png.php", "header('Content-Type: image/png'); echo str_repeat('x', 50000);")
+        s.php("small.php", "header('Content-Length: 5'); echo 'small';").php("png.php", "header('Content-Type: image/png'); echo str_repeat('x', 50000);")
         .php("own.php", "header('Content-Encoding: gzip'); echo gzencode(str_repeat('y', 50000));")
         .php("notransform.php", "header('Cache-Control: no-transform'); echo str_repeat('z', 50000);")
         .php("zlib.php", "ini_set('zlib.output_compression', '1'); echo str_repeat('w', 50000);")
@@ -164,6 +164,55 @@ scenario!(
             ..Response::default()
         };
         assert!(whole.decoded() == [b"first ".repeat(1000), b"second ".repeat(1000)].concat());
+    },
+);
+
+scenario!(
+    events_pass_the_compressor_one_by_one,
+    howdah_only = "nginx's gzip buffers",
+    |s| {
+        s.ini("output_buffering", "0").php(
+            "sse.php",
+            "require 'gate.php'; header('Content-Type: text/event-stream');
+            for ($i = 0; $i < 5; $i++) { echo \"data: $i\\n\\n\"; flush(); gate(\"next$i\"); }",
+        )
+    },
+    |site| {
+        use std::io::Read;
+        for coding in ["gzip", "br", "zstd"] {
+            let gates: Vec<_> = (0..5).map(|i| site.gate(&format!("next{i}"))).collect();
+            let mut conn = site.conn();
+            conn.send(Request::get("/sse.php").header("Accept-Encoding", coding).close().bytes());
+            let head = conn.head("GET");
+            let encoded = head.header("content-encoding").map(str::to_owned);
+            assert!(encoded.is_none() || encoded.as_deref() == Some(coding), "{head:?}");
+            let mut received = Vec::new();
+            for (i, gate) in gates.iter().enumerate() {
+                let expected: String = (0..=i).map(|n| format!("data: {n}\n\n")).collect();
+                let mut plain = Vec::new();
+                while plain.len() < expected.len() {
+                    received.extend(conn.read_some().expect("an event"));
+                    plain.clear();
+                    let mut decoder: Box<dyn Read> = match encoded.as_deref() {
+                        None => Box::new(&received[..]),
+                        Some("gzip") => Box::new(flate2::read::GzDecoder::new(&received[..])),
+                        Some("br") => Box::new(brotli::Decompressor::new(&received[..], 4096)),
+                        _ => Box::new(zstd::stream::read::Decoder::new(&received[..]).unwrap()),
+                    };
+                    // The stream goes on, so the decoder ends with an error after what can be decoded.
+                    let mut piece = [0u8; 64];
+                    while let Ok(n @ 1..) = decoder.read(&mut piece) {
+                        plain.extend(&piece[..n]);
+                    }
+                }
+                assert_eq!(String::from_utf8_lossy(&plain), expected, "{coding}");
+                gate.release();
+            }
+            while conn.read_some().is_some() {}
+            for i in 0..5 {
+                std::fs::remove_file(site.place().top.join(format!("gates/next{i}"))).unwrap();
+            }
+        }
     },
 );
 

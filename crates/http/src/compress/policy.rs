@@ -92,11 +92,11 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
     if status.is_informational() || matches!(status.as_u16(), 204..=206) {
         return Verdict::Leave;
     }
-    let mut compressible = false;
+    let mut media_type = None;
     let mut declared = None;
     for (name, value) in headers {
         if name == CONTENT_TYPE {
-            compressible = types.contains(value.as_bytes());
+            media_type = Some(types.contains(value.as_bytes()));
         } else if name == CONTENT_LENGTH {
             declared = value.to_str().ok().and_then(|length| length.trim().parse().ok());
         } else if name == CONTENT_ENCODING {
@@ -112,10 +112,11 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
             return Verdict::Leave;
         }
     }
-    match (status == StatusCode::NOT_MODIFIED, compressible) {
-        (true, true) => Verdict::NotModified,
-        (false, true) => Verdict::Candidate { declared },
-        (_, false) => Verdict::Leave,
+    match (status == StatusCode::NOT_MODIFIED, media_type) {
+        // A 304 need not name its type: then it may stand for an answer that is compressed.
+        (true, None | Some(true)) => Verdict::NotModified,
+        (false, Some(true)) => Verdict::Candidate { declared },
+        (_, None | Some(false)) => Verdict::Leave,
     }
 }
 
@@ -259,7 +260,8 @@ mod tests {
             (206, &[html], Verdict::Leave),
             (416, &[html, ("content-range", "bytes */10")], Verdict::Leave),
             (304, &[html], Verdict::NotModified),
-            (304, &[("etag", "\"x\"")], Verdict::Leave),
+            (304, &[("etag", "\"x\"")], Verdict::NotModified),
+            (304, &[("content-type", "image/png")], Verdict::Leave),
             (200, &[html, ("content-encoding", "gzip")], Verdict::Leave),
             (200, &[html, ("content-encoding", "identity")], maybe),
             (304, &[html, ("content-encoding", "gzip")], Verdict::Leave),
