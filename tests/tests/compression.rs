@@ -91,8 +91,14 @@ scenario!(
     howdah_only = "Debian's nginx compresses whatever is text/html",
     |s| s.php("r.php", "header('Content-Type: text/html'); echo random_bytes(100000);"),
     |site| {
-        let response = ask(site, "/r.php", "gzip, br, zstd").expect(200);
-        assert_eq!((response.header("content-encoding"), response.body.len()), (None, 100_000));
+        // An answer of which nothing is there yet when its head goes out cannot be judged; it must not grow much then.
+        let mut left_alone = 0;
+        for _ in 0..20 {
+            let response = ask(site, "/r.php", "gzip, br, zstd").expect(200);
+            assert!(response.body.len() < 100_200 && response.decoded().len() == 100_000, "{}", response.body.len());
+            left_alone += u32::from(response.header("content-encoding").is_none());
+        }
+        assert!(left_alone >= 10, "only {left_alone} of 20 were left alone");
     },
 );
 

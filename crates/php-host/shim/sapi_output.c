@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The client has gone. A script that runs for one call ends unless it ignores that; one that lives on for other calls only
- * loses its output. */
+/* The client has gone. A script that runs for one call ends unless it ignores that; one that lives on for other calls
+ * only loses its output. */
 static void client_gone(void) {
     shim.response_refused = true;
     if (shim.mode->resident) {
@@ -92,9 +92,24 @@ static unsigned answer_status(sapi_headers_struct *headers) {
     return is_final_status(code) ? (unsigned)code : 200;
 }
 
+/* The words of header('HTTP/1.1 418 I am a teapot') go along as CGI spells them, "Status: 418 I am a teapot": a front
+ * that can send them finds them there. Most answers have none. */
+static void send_reason(unsigned status, const sapi_headers_struct *headers) {
+    const char *line = headers->http_status_line;
+    const char *blank = line != NULL && strncasecmp(line, "HTTP/", 5) == 0 ? strchr(line, ' ') : NULL;
+    if (blank == NULL || leading_status(blank, blank + strlen(blank)) != status) {
+        return;
+    }
+    char text[256] = "Status:";
+    size_t length = strnlen(blank, sizeof text - 8);
+    memcpy(text + 7, blank, length);
+    howdah_rs_head_line(text, 7 + length);
+}
+
 /* An interim head (1xx) announces another one. */
 static void send_head(unsigned status, sapi_headers_struct *headers) {
     howdah_rs_head_begin(status, status < 200);
+    send_reason(status, headers);
     zend_llist_position position;
     const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
     for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use howdah_pool::{CallStats, Chunk, RequestId};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
+use hyper::ext::ReasonPhrase;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +26,11 @@ pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id:
     };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    let announced = copy_headers(std::mem::take(&mut answer.headers), response.headers_mut(), id);
+    let lines = std::mem::take(&mut answer.headers);
+    if let Some(reason) = lines.first().and_then(|(name, value)| reason(name, value)) {
+        response.extensions_mut().insert(reason);
+    }
+    let announced = copy_headers(lines, response.headers_mut(), id);
     if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
         return (response, Ran::Known(answer.body.stats()));
     }
@@ -51,6 +56,15 @@ pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id:
     let stream = PhpStream { body: answer.body, remaining, stats: stats.clone(), id };
     *response.body_mut() = Body::stream(Box::new(stream));
     (response, Ran::Later(stats))
+}
+
+/// The words behind the number in a status line of the script's own, which the PHP host sends first: `Status: 418 I am …`.
+fn reason(name: &Bytes, value: &Bytes) -> Option<ReasonPhrase> {
+    if !name.eq_ignore_ascii_case(b"status") {
+        return None;
+    }
+    let words = value.trim_ascii_start().get(3..)?.trim_ascii();
+    if words.is_empty() { None } else { ReasonPhrase::try_from(words).ok() }
 }
 
 /// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the last word.
