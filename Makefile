@@ -30,7 +30,7 @@ build: setup-build ## Build howdah and howdah-php (release), side by side
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
 test: setup-test build unit-test ## Build and run all tests
-	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
 
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests
