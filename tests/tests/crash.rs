@@ -151,6 +151,22 @@ scenario!(
 );
 
 scenario!(
+    a_script_that_sleeps_past_its_deadline_does_not_go_on,
+    howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
+    |s| s
+        .workers(1)
+        .setting("deadline", "\"500ms\"")
+        .expect_log("past the deadline")
+        // Asking for the stack must not wake it up: it would answer 200 with half of its work.
+        .php("slow.php", "sleep(20); file_put_contents('went_on', ''); echo 'rested';"),
+    |site| {
+        assert_eq!(site.send(&Request::form("/slow.php", "")).status, 504);
+        let _ = site.wait_for_log(&["past the deadline", "sleep()"]);
+        assert!(!site.file("went_on").exists());
+    },
+);
+
+scenario!(
     a_full_queue_is_503_with_retry_after,
     howdah_only = "the queue is Howdah's own",
     |s| s

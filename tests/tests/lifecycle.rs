@@ -1,7 +1,8 @@
 //! Start, stop, reload, and the ends that nobody asked for.
 
+use howdah_tests::howdah::program;
 use howdah_tests::process::{alive, children, eventually};
-use howdah_tests::site::replace_file;
+use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Request, Setup, scenario};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -171,6 +172,49 @@ scenario!(stop_ends_the_server, howdah_only = "stop is Howdah's command", |s| s,
     assert_eq!(site.howdah_mut().wait(), Some(0));
     let status = site.howdah().command(&["status"]);
     assert!(!status.status.success(), "nobody answers any more");
+},);
+
+scenario!(
+    stop_returns_when_the_server_has_ended,
+    howdah_only = "stop is Howdah's command",
+    |s| s.workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/hold.php").bytes());
+        let held = gate.wait();
+        let target = site.target().clone();
+        std::thread::scope(|scope| {
+            let site = &*site;
+            let stop = scope.spawn(|| site.howdah().command(&["stop"]));
+            assert!(eventually(Duration::from_secs(10), || Conn::try_open(&target).is_err()), "it still accepts");
+            assert!(!stop.is_finished(), "a request still runs");
+            held.release();
+            let stop = stop.join().unwrap();
+            assert!(stop.status.success() && output_text(&stop).contains("stopped"), "{}", output_text(&stop));
+        });
+        assert_eq!(conn.response("GET").expect(200).text(), "finished");
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+    },
+);
+
+scenario!(an_admin_address_in_use_is_an_error, howdah_only = "the endpoint is Howdah's own", |s| s, |site| {
+    let root = site.place().root.display().to_string();
+    let listen = format!("127.0.0.1:{}", free_port());
+    let other = site.howdah().command(&["serve", &root, "--listen", &listen]);
+    let said = output_text(&other);
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(said.contains("another server answers there") && !said.contains("panicked"), "{said}");
+
+    let file = site.place().run.join("precious");
+    std::fs::write(&file, "content").unwrap();
+    let admin = format!("unix:{}", file.display());
+    let other = std::process::Command::new(program())
+        .args(["serve", &root, "--listen", &listen, "--admin", &admin])
+        .output()
+        .unwrap();
+    assert_eq!(other.status.code(), Some(1), "{}", output_text(&other));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "content", "only sockets may be replaced");
 },);
 
 const BROKEN: &str = "<?php this does not parse";

@@ -7,17 +7,17 @@
 use crate::pools::Pools;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use http_body_util::Full;
 use howdah_config::ListenAddr;
 use howdah_observe::Metrics;
 use howdah_pool::PoolStatus;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -72,27 +72,29 @@ impl Admin {
     }
 }
 
-enum Socket {
+/// The bound endpoint, before there is anything to tell.
+pub(crate) enum Socket {
+    /// On an address.
     Tcp(TcpListener),
+    /// At a path.
     Unix(UnixListener),
 }
 
-/// Binds the endpoint and answers on it until `Admin::end`.
-pub(crate) fn start(
-    addr: &ListenAddr,
-    pools: Arc<Pools>,
-    metrics: Arc<Metrics>,
-    orders: mpsc::Sender<Order>,
-) -> Result<Admin> {
-    let socket = bind(addr).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))?;
+/// Binds the endpoint.
+pub(crate) fn bind(addr: &ListenAddr) -> Result<Socket> {
+    open(addr).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
+}
+
+/// Answers on the endpoint until `Admin::end`.
+pub(crate) fn start(socket: Socket, pools: Arc<Pools>, metrics: Arc<Metrics>, orders: mpsc::Sender<Order>) -> Admin {
     let state = Arc::new(State { pools, metrics, orders, started: Instant::now() });
     let (end, ended) = watch::channel(false);
     let connections = ended.clone();
     let task = tokio::spawn(accept(socket, state, ended));
-    Ok(Admin { end, task, connections })
+    Admin { end, task, connections }
 }
 
-fn bind(addr: &ListenAddr) -> Result<Socket> {
+fn open(addr: &ListenAddr) -> Result<Socket> {
     match addr {
         ListenAddr::Tcp(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
@@ -103,8 +105,10 @@ fn bind(addr: &ListenAddr) -> Result<Socket> {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 bail!("another server answers there");
             }
-            // Left behind by a server that was killed: nobody listens on it.
-            let _ = std::fs::remove_file(path);
+            // Left behind by a server that was killed: nobody listens on it. Anything but a socket is somebody's file.
+            if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+                let _ = std::fs::remove_file(path);
+            }
             let listener = std::os::unix::net::UnixListener::bind(path)?;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
             listener.set_nonblocking(true)?;

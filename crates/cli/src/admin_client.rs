@@ -3,7 +3,7 @@
 use crate::admin::Outcome;
 use anyhow::{Context, Result, bail};
 use howdah_config::ListenAddr;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -12,25 +12,33 @@ use std::time::Duration;
 /// Longest wait for an answer: a reload boots PHP anew.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
+    let unreachable =
+        || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
+    Ok(match addr {
+        ListenAddr::Tcp(socket) => {
+            let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Box::new(stream)
+        }
+        ListenAddr::Unix(path) => {
+            let stream = UnixStream::connect(path).with_context(unreachable)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Box::new(stream)
+        }
+    })
+}
+
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
 fn ask(addr: &ListenAddr, method: &str, path: &str) -> Result<(u16, String)> {
     let request = format!("{method} {path} HTTP/1.1\r\nHost: howdah\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let unreachable = || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
+    let mut stream = connect(addr)?;
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    match addr {
-        ListenAddr::Tcp(socket) => {
-            let mut stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.as_bytes())?;
-            stream.read_to_end(&mut answer)?;
-        }
-        ListenAddr::Unix(path) => {
-            let mut stream = UnixStream::connect(path).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.as_bytes())?;
-            stream.read_to_end(&mut answer)?;
-        }
-    }
+    stream.read_to_end(&mut answer)?;
     let text = String::from_utf8_lossy(&answer);
     let (head, body) = text.split_once("\r\n\r\n").context("the server's answer makes no sense")?;
     let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the server's answer has no status")?;
@@ -52,7 +60,23 @@ pub(crate) fn status(addr: &ListenAddr, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `howdah reload` and `howdah stop`.
+/// `howdah stop`: returns when the server has ended, so that another one can be started next.
+pub(crate) fn stop(addr: &ListenAddr) -> Result<ExitCode> {
+    // The server closes the connections of its admin endpoint last.
+    let mut until_the_end = connect(addr)?;
+    let code = order(addr, "/stop")?;
+    if code == ExitCode::SUCCESS {
+        match until_the_end.read(&mut [0; 1]) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                bail!("the server still finishes requests after {} s; it ends by itself", PATIENCE.as_secs());
+            }
+            _ => println!("stopped"),
+        }
+    }
+    Ok(code)
+}
+
+/// `howdah reload`, and the order to stop.
 pub(crate) fn order(addr: &ListenAddr, path: &str) -> Result<ExitCode> {
     let (_, body) = ask(addr, "POST", path)?;
     let outcome: Outcome = serde_json::from_str(&body).context("the server's answer is no JSON")?;

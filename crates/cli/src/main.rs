@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             Err(code) => return code,
         },
         Command::Stop(server) => match admin_address(&server) {
-            Ok(addr) => admin_client::order(&addr, "/stop"),
+            Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
         },
         Command::Version => {

@@ -1,7 +1,7 @@
 //! `howdah serve`: puts the parts together, waits for signals, takes them apart again.
 //!
 //! Order of the end, which loses no accepted request: stop accepting → connections finish → pools finish and end their
-//! processes → I/O threads end → logs are written out. A second signal ends everything at once.
+//! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
 
 use crate::admin::{self, Order};
 use crate::pools::Pools;
@@ -52,12 +52,14 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let access_log =
         AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
     let site = Site::new(settings.clone(), metrics.clone(), access_log.clone()).map_err(|error| anyhow!(error))?;
+    let admin = admin::bind(&settings.admin)?;
+    let mut signals = Signals::new()?;
+    // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
-    let mut signals = Signals::new()?;
     let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(&settings.admin, pools.clone(), metrics, orders)?;
+    let admin = admin::start(admin, pools.clone(), metrics, orders);
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
@@ -86,11 +88,12 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
         }
     };
     front.end();
-    admin.end().await;
     if let Some(access_log) = &server.access_log {
         access_log.flush();
     }
+    // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files();
+    admin.end().await;
     if let Some(reply) = reply {
         let _ = reply.send(());
     }

@@ -2,7 +2,8 @@
 //!
 //! The handler runs on a stack of its own, in whatever state the script has left the process, so it does only what
 //! signal-safety(7) allows: it reads memory and sends one datagram. Should reading go wrong, the worker dies a moment
-//! earlier than it would have anyway.
+//! earlier than it would have anyway. It never returns: a script whose `sleep()` or query was cut short by the signal must
+//! not go on and answer as if nothing had happened.
 
 use howdah_transport::STACK_SIGNAL;
 use howdah_transport::control_socket::TAG_STACK;
@@ -45,11 +46,13 @@ extern "C" fn handle(_: c_int) {
     let text = unsafe { &mut *TEXT.0.get() };
     text[0] = TAG_STACK;
     let n = crate::php::dump_stack(&mut text[1..]);
-    // SAFETY: send(2) is async-signal-safe; the buffer is valid. errno is saved for the interrupted code.
+    // SAFETY: send(2) and pause(2) are async-signal-safe; the buffer is valid.
     unsafe {
-        let errno = *libc::__errno_location();
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         libc::send(SOCKET.load(Ordering::Relaxed), text.as_ptr().cast(), n + 1, flags);
-        *libc::__errno_location() = errno;
+        // The server kills this process next.
+        loop {
+            libc::pause();
+        }
     }
 }
