@@ -15,9 +15,8 @@ pub(crate) struct Pools(Vec<Arc<Pool>>);
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
     pub(crate) fn start(settings: &Settings, shards: &Shards, metrics: &Metrics) -> Self {
-        let start = |pool: &PoolSettings| {
-            start_pool(pool_config(settings, pool), shards.clone(), metrics.pool(&pool.name))
-        };
+        let start =
+            |pool: &PoolSettings| start_pool(pool_config(settings, pool), shards.clone(), metrics.pool(&pool.name));
         Self(settings.pools.iter().map(start).collect())
     }
 
