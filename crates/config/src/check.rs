@@ -1,6 +1,8 @@
 //! Checks settings as a whole: what each value alone cannot tell (files that exist, names that match), and values that
 //! would be understood but could not work.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
     } else if !root.is_dir() {
         let what = if root.exists() { "is not a directory" } else { "does not exist" };
         source.object("root", format!("{} {what}", root.display()));
+    } else if std::fs::metadata(root.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        source.object("root", format!("{} cannot be entered by the user who runs this", root.display()));
     }
     if settings.listen.is_empty() {
         source.object("listen", "needs at least one address".to_owned());
@@ -76,8 +80,13 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             source.object(&name(key), format!("there is no file {}", path.display()));
         }
     }
-    if source.origins.of(&php("binary")) != Origin::Default && !pool.php.binary.is_file() {
-        source.object(&php("binary"), format!("there is no file {}", pool.php.binary.display()));
+    if source.origins.of(&php("binary")) != Origin::Default {
+        let binary = &pool.php.binary;
+        if !binary.is_file() {
+            source.object(&php("binary"), format!("there is no file {}", binary.display()));
+        } else if std::fs::metadata(binary).is_ok_and(|found| found.permissions().mode() & 0o111 == 0) {
+            source.object(&php("binary"), format!("{} is not executable", binary.display()));
+        }
     }
     if let Some(config) = &pool.php.config
         && !config.exists()

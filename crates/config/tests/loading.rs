@@ -340,6 +340,8 @@ fn the_binary_is_found_in_path_and_a_named_one_must_exist() {
     assert_eq!(site.load().unwrap().settings.pools[0].php.binary, site.path().join("bin/howdah-php"));
     site.flags.set("php.binary", "bin/howdah-php8.9");
     assert!(site.errors()[0].starts_with("--php: [php] binary: there is no file "), "{:?}", site.errors());
+    site.write("bin/howdah-php8.9", "");
+    assert!(site.errors()[0].ends_with("bin/howdah-php8.9 is not executable"), "{:?}", site.errors());
 }
 
 #[test]

@@ -270,12 +270,12 @@ impl Supervisor {
                 if booted {
                     tracing::error!(pool = self.pool.name(), "zygote ended unexpectedly ({status}); starting another");
                 } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
-                    self.note_failure(format!("PHP did not start ({status}): {said}"));
+                    self.note_failure(boot_failure(status, &said));
                 }
             }
         } else if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
             let said = self.next.as_ref().map(|(g, _)| g.zygote.last_output()).unwrap_or_default();
-            self.fail_reload(format!("PHP did not start ({status}): {said}"));
+            self.fail_reload(boot_failure(status, &said));
         }
         self.old.retain(|g| g.number != number);
     }
@@ -526,6 +526,14 @@ impl Generation {
             taken.push(number);
         }
     }
+}
+
+/// Why a zygote that ended while it booted did so, for the log and the status.
+fn boot_failure(status: &str, said: &str) -> String {
+    if said.is_empty() {
+        return format!("PHP did not start ({status}) and said nothing; is the program of `--php` a howdah-php?");
+    }
+    format!("PHP did not start ({status}): {said}")
 }
 
 impl Pool {

@@ -56,7 +56,7 @@ impl SpoolError {
                 Refusal::bad_request("a broken body")
             }
             Self::Storage(error) => {
-                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the body");
+                tracing::error!(target: "howdah::request", %id, %error, "cannot spool the body; is there room in `http.temp_dir`?");
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR)
             }
         }
