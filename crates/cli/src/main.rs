@@ -11,6 +11,11 @@ use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{ListenAddr, Loaded};
 use std::process::ExitCode;
 
+/// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
+/// faults it in again each time (see docs/internals/performance.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit status for wrong settings, as for a wrong command line.
 const WRONG_SETTINGS: u8 = 2;
 

@@ -25,8 +25,8 @@ settings! {
         /// Whoever can connect there can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
-        /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`.
-        threads: usize = "the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
+        /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
+        threads: usize = "half the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
         /// File names tried in turn where the path is a directory.
@@ -154,12 +154,16 @@ fn default_admin() -> ListenAddr {
     ListenAddr::Unix(std::env::temp_dir().join("howdah.sock"))
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(64)
+    cores().div_ceil(2).min(64)
 }
 
 fn default_workers() -> WorkerRange {
-    let workers = u32::try_from(default_threads()).unwrap_or(1).saturating_mul(2);
+    let workers = u32::try_from(cores()).unwrap_or(1).saturating_mul(2);
     WorkerRange { min: workers, max: workers }
 }
 
