@@ -115,8 +115,9 @@ impl AccessLog {
         };
         let shared =
             Arc::new(Shared { sink, waiting: Mutex::default(), wake: Condvar::new(), written: Condvar::new() });
-        let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("access-log".to_owned()).spawn(move || write_loop(&theirs))?;
+        let (theirs, dropped) = (Arc::clone(&shared), Arc::clone(&metrics));
+        let writer =
+            std::thread::Builder::new().name("access-log".to_owned()).spawn(move || write_loop(&theirs, &dropped))?;
         Ok(Some(Self { shared, format: settings.access_format, metrics, writer: Some(writer) }))
     }
 
@@ -186,7 +187,7 @@ impl Drop for AccessLog {
 }
 
 /// The writer's thread: sleeps until lines wait, lets a batch gather, writes it.
-fn write_loop(shared: &Shared) {
+fn write_loop(shared: &Shared, metrics: &Metrics) {
     let mut batch = Vec::new();
     let mut failing = false;
     loop {
@@ -210,11 +211,14 @@ fn write_loop(shared: &Shared) {
         drop(waiting);
         match shared.sink.write(&batch) {
             Ok(()) => failing = false,
-            Err(error) if !failing => {
-                failing = true;
-                tracing::error!(%error, "cannot write the access log; lines are lost until it can be written again");
+            Err(error) => {
+                // Some of them may have been written: the sink does not say how many.
+                metrics.access_log_dropped.add(batch.iter().filter(|byte| **byte == b'\n').count() as u64);
+                if !failing {
+                    failing = true;
+                    tracing::error!(%error, "cannot write the access log; lines are lost until it can be written again");
+                }
             }
-            Err(_) => {}
         }
         shared.lock().done += batch.len() as u64;
         shared.written.notify_all();
@@ -499,6 +503,17 @@ mod tests {
         let reading = std::thread::spawn(move || io::copy(&mut &reader, &mut io::sink()).unwrap());
         drop(log);
         assert_eq!(reading.join().unwrap(), ((logged - 1) * expected) as u64);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let metrics = Metrics::new();
+        let log = log(Path::new("/dev/full"), &metrics);
+        for _ in 0..3 {
+            log.log(&entry());
+        }
+        log.flush();
+        assert_eq!(metrics.access_log_dropped.get(), 3);
     }
 
     #[test]

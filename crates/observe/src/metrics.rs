@@ -74,7 +74,7 @@ metrics! {
     CompressionCacheMisses "howdah_compression_cache_misses_total" Counter []
         "Bodies that were looked up in the compression cache in vain.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
-        "Lines of the access log lost because the log could not be written fast enough.";
+        "Lines of the access log lost because the log could not be written, or not fast enough.";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";

@@ -144,6 +144,8 @@ pub const DONE_RETIRE: u32 = 1;
 macro_rules! var_names {
     ($($name:ident)*) => {
         /// Variable names that travel as a number; the worker keeps an interned string for each.
+        // `CUSTOM` is no mark for names to come but the number of a name that is sent as text.
+        #[allow(clippy::manual_non_exhaustive)]
         #[allow(non_camel_case_types, missing_docs, clippy::upper_case_acronyms)]
         #[repr(u32)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
