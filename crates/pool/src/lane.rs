@@ -30,7 +30,7 @@ pub(crate) struct Job {
 pub(crate) struct InFlight {
     pub(crate) number: u64,
     pub(crate) slot: CallSlot,
-    pub(crate) job: Job,
+    pub(crate) job: Box<Job>,
     /// When it became the lane's first call, as far as the server can tell.
     pub(crate) since: Instant,
 }
@@ -137,7 +137,7 @@ impl Lane {
     }
 
     /// Puts a call into the lane. On an error the job comes back.
-    pub(crate) fn send(&mut self, job: Job) -> Result<(), (Job, SendError)> {
+    pub(crate) fn send(&mut self, job: Box<Job>) -> Result<(), (Box<Job>, SendError)> {
         let number = self.next_number;
         // Used up even if the call does not fit: its body's descriptor may already be on its way under this number.
         self.next_number += 1;
@@ -179,7 +179,7 @@ impl Lane {
     }
 
     /// Takes the last call back if the worker has not begun it.
-    pub(crate) fn take_back_last(&mut self) -> Option<Job> {
+    pub(crate) fn take_back_last(&mut self) -> Option<Box<Job>> {
         let last = self.in_flight.back()?;
         if !self.sender.take_back(last.slot) {
             return None;

@@ -93,7 +93,7 @@ impl Pool {
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
-        let job = Job { call, sink, entered: Instant::now() };
+        let job = Box::new(Job { call, sink, entered: Instant::now() });
         if let Err(fault) = self.lock().submit(job, shard::current()) {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
@@ -214,7 +214,7 @@ impl Pool {
     }
 
     /// Decides about a call whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, job: Job, begun: bool, pid: u32, reason: Option<&KillReason>, home: usize) {
+    pub(crate) fn rescue(&self, mut job: Box<Job>, begun: bool, pid: u32, reason: Option<&KillReason>, home: usize) {
         if job.sink.is_gone() {
             return;
         }
@@ -240,6 +240,8 @@ impl Pool {
             tracing::warn!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "worker died; the call is run again");
             self.metrics.replays.inc();
             job.sink.reset();
+            // It waits anew: the time it has run does not count as waiting.
+            job.entered = Instant::now();
             self.lock().resubmit(job, home);
             return;
         }

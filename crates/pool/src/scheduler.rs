@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    pub(crate) queue: VecDeque<Job>,
+    pub(crate) queue: VecDeque<Box<Job>>,
     pub(crate) queue_limit: usize,
     /// Indexed by worker number.
     pub(crate) lanes: Vec<Option<Lane>>,
@@ -32,7 +32,7 @@ impl Scheduler {
     }
 
     /// Finds a place for a new call. A fault means that it was not taken.
-    pub(crate) fn submit(&mut self, job: Job, shard: usize) -> Result<(), Fault> {
+    pub(crate) fn submit(&mut self, job: Box<Job>, shard: usize) -> Result<(), Fault> {
         if self.stopping {
             return Err(Fault::new(FaultKind::Stopping));
         }
@@ -49,14 +49,14 @@ impl Scheduler {
     }
 
     /// Puts a call back at the head of the queue: it was accepted before everything that waits there.
-    pub(crate) fn resubmit(&mut self, job: Job, shard: usize) {
+    pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize) {
         if let Some(job) = self.place(job, shard) {
             self.queue.push_front(job);
         }
     }
 
     /// Gives the call to a lane; returns it if none has a place.
-    fn place(&mut self, mut job: Job, shard: usize) -> Option<Job> {
+    fn place(&mut self, mut job: Box<Job>, shard: usize) -> Option<Box<Job>> {
         while let Some(index) = self.pick_idle(shard) {
             job = self.send(index, job)?;
         }
@@ -83,7 +83,7 @@ impl Scheduler {
     }
 
     /// Sends a call to a lane; returns it if the lane could not take it.
-    fn send(&mut self, index: usize, job: Job) -> Option<Job> {
+    fn send(&mut self, index: usize, job: Box<Job>) -> Option<Box<Job>> {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
         if lane.phase != Phase::Serving {
             return Some(job);
@@ -132,7 +132,7 @@ impl Scheduler {
     }
 
     /// The next call of the queue whose client is still there.
-    fn next_queued(&mut self) -> Option<Job> {
+    fn next_queued(&mut self) -> Option<Box<Job>> {
         loop {
             let job = self.queue.pop_front()?;
             if !job.sink.is_gone() {
@@ -142,7 +142,7 @@ impl Scheduler {
     }
 
     /// Takes the call that has waited longest behind a running one.
-    fn steal(&mut self) -> Option<Job> {
+    fn steal(&mut self) -> Option<Box<Job>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call());
         let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since))?;
         oldest.take_back_last()
@@ -180,16 +180,29 @@ impl Scheduler {
         self.lanes.iter().flatten().filter(|l| l.generation == generation && l.phase == phase).count()
     }
 
-    /// Calls that have waited in the queue longer than `limit`, and those whose client has gone.
+    /// Ends the wait of calls that no worker has begun within `limit`, and of those whose client has gone.
     pub(crate) fn expire(&mut self, limit: Duration) {
-        let now = Instant::now();
-        self.queue.retain(|job| {
-            if now.duration_since(job.entered) > limit {
+        let is_over = |job: &Job| {
+            let late = job.entered.elapsed() > limit;
+            if late {
                 job.sink.fail(Fault::new(FaultKind::QueueTimeout));
-                return false;
             }
-            !job.sink.is_gone()
-        });
+            late || job.sink.is_gone()
+        };
+        self.queue.retain(|job| !is_over(job));
+        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call()) {
+            let waits_too_long = |lane: &Lane| lane.in_flight.back().is_some_and(|c| c.job.entered.elapsed() > limit);
+            if waits_too_long(lane)
+                && let Some(job) = lane.take_back_last()
+            {
+                is_over(&job);
+            }
+        }
+    }
+
+    /// Calls that wait: in the queue, and behind a running one in a lane.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len() + self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call()).count()
     }
 
     /// Fails every waiting call.
@@ -201,7 +214,9 @@ impl Scheduler {
 
     /// How long the oldest waiting call has waited.
     pub(crate) fn oldest_wait(&self) -> Option<Duration> {
-        self.queue.front().map(|job| job.entered.elapsed())
+        let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call());
+        let jobs = self.queue.front().into_iter().chain(in_lanes.filter_map(|l| l.in_flight.back().map(|c| &c.job)));
+        jobs.map(|job| job.entered.elapsed()).max()
     }
 
     /// Idle workers, the longest idle first.

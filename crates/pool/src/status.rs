@@ -83,7 +83,7 @@ impl Pool {
         let (all, busy) = workers.fold((0, 0), |(all, busy), l| (all + 1, busy + i64::from(!l.in_flight.is_empty())));
         self.metrics().workers.set(all);
         self.metrics().workers_busy.set(busy);
-        self.metrics().queue_length.set(scheduler.queue.len() as i64);
+        self.metrics().queue_length.set(scheduler.waiting() as i64);
     }
 
     /// The pool at this moment.
@@ -119,7 +119,7 @@ impl Pool {
             generation: about.generation,
             down: scheduler.down.clone(),
             last_error: about.last_error,
-            queued: scheduler.queue.len(),
+            queued: scheduler.waiting(),
             queue_limit: scheduler.queue_limit,
             oldest_wait_ms: scheduler.oldest_wait().map_or(0, |d| d.as_millis() as u64),
             workers,

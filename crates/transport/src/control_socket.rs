@@ -145,9 +145,7 @@ fn parse((bytes, mut fds): (Vec<u8>, Vec<OwnedFd>)) -> io::Result<(Message, Opti
     let fd = if fds.is_empty() { None } else { Some(fds.swap_remove(0)) };
     let message = match bytes.split_first() {
         Some((&TAG_BODY, number)) => Message::Body {
-            number: u64::from_ne_bytes(
-                number.try_into().map_err(|_| io::Error::other("malformed control message"))?,
-            ),
+            number: u64::from_ne_bytes(number.try_into().map_err(|_| io::Error::other("malformed control message"))?),
         },
         Some((&TAG_STACK, text)) => Message::Stack(text.to_vec()),
         _ => return Err(io::Error::other("unknown control message")),

@@ -23,8 +23,11 @@ pub fn render() -> String {
         let _ = write!(out, " \\\n    X({}, {name})", i + 1);
     }
     out.push_str("\n\n");
-    let sizes =
-        [("StrRef", size_of::<wire::StrRef>()), ("WireVar", size_of::<wire::WireVar>()), ("WireCall", size_of::<wire::WireCall>())];
+    let sizes = [
+        ("StrRef", size_of::<wire::StrRef>()),
+        ("WireVar", size_of::<wire::WireVar>()),
+        ("WireCall", size_of::<wire::WireCall>()),
+    ];
     for (name, size) in sizes {
         let _ = writeln!(out, "_Static_assert(sizeof({name}) == {size}, \"{name} differs from wire.rs\");");
     }

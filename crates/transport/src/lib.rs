@@ -15,9 +15,9 @@ mod ring;
 mod segment;
 pub mod server_end;
 mod wake;
-pub mod zygote_protocol;
 pub mod wire;
 pub mod worker_end;
+pub mod zygote_protocol;
 
 pub use segment::{LaneSizes, MAX_FRAME_DIVISOR};
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};

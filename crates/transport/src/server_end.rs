@@ -5,9 +5,7 @@
 //! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
 //! copied out, so that the worker cannot overwrite what is still being read.
 
-use crate::ring::{
-    CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len,
-};
+use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
 use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall, WireVar};
@@ -102,12 +100,7 @@ impl CallSender {
     ///
     /// # Errors
     /// See `SendError`; nothing was sent then.
-    pub fn send_call(
-        &mut self,
-        call: &EncodedCall,
-        number: u64,
-        body: BodyInLane<'_>,
-    ) -> Result<CallSlot, SendError> {
+    pub fn send_call(&mut self, call: &EncodedCall, number: u64, body: BodyInLane<'_>) -> Result<CallSlot, SendError> {
         let (inline, body_len, body_flag): (&[u8], u64, u32) = match body {
             BodyInLane::None => (&[], 0, 0),
             BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, CALL_BODY_INLINE),
@@ -145,14 +138,8 @@ impl CallSender {
     }
 
     fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
-        let header = FrameHeader {
-            len: len as u32,
-            kind: kind as u16,
-            flags: 0,
-            number,
-            state: CALL_STATE_QUEUED,
-            reserved: 0,
-        };
+        let header =
+            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: CALL_STATE_QUEUED, reserved: 0 };
         self.requests.write_header(at, header);
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
@@ -188,7 +175,6 @@ impl CallSender {
     pub fn wake_worker(&self) {
         wake::wake_worker_always(&self.segment.control().worker_word.0);
     }
-
 }
 
 impl FrameReceiver {

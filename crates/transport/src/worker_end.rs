@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering;
 struct OpenBody {
     at: u64,
     len: usize,
+    /// Bytes it may have before the consumer's cursor must be looked at again, which costs a cache miss.
+    limit: usize,
 }
 
 /// The client of the current call has gone; what is written for it is dropped.
@@ -180,12 +182,12 @@ impl WorkerEnd {
             if self.client_gone() {
                 return Err(ClientGone);
             }
-            let Some(room) = self.body_room() else {
+            if self.open.is_none_or(|open| open.len == open.limit) && !self.body_has_room() {
                 self.wait_for_room();
                 continue;
-            };
+            }
             let Some(open) = self.open.as_mut() else { continue };
-            let n = room.min(bytes.len());
+            let n = (open.limit - open.len).min(bytes.len());
             self.responses.write_payload(open.at, open.len, &bytes[..n]);
             open.len += n;
             self.head = open.at + frame_len(open.len) as u64;
@@ -198,23 +200,23 @@ impl WorkerEnd {
         Ok(())
     }
 
-    /// Opens a body frame if none is open and returns how many bytes it can still take; `None`: the ring is full.
-    fn body_room(&mut self) -> Option<usize> {
+    /// Makes room in the open body frame, or opens one; false: the ring is full.
+    fn body_has_room(&mut self) -> bool {
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         let max = self.responses.max_payload();
-        if let Some(open) = self.open {
-            let limit = self.responses.growth(open.at, tail).unwrap_or(0).min(max);
-            if limit > open.len {
-                return Some(limit - open.len);
+        if let Some(open) = self.open.as_mut() {
+            open.limit = self.responses.growth(open.at, tail).unwrap_or(0).min(max);
+            if open.limit > open.len {
+                return true;
             }
             self.close_body(0);
         }
-        // A new frame is worth opening for 64 bytes or more, or at the end of a ring that is otherwise empty.
-        let at = self.responses.place(self.head, tail, 64).ok().flatten()?;
+        // A frame for fewer bytes than this would mostly be header.
+        let Ok(Some(at)) = self.responses.place(self.head, tail, 64) else { return false };
         let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
-        self.open = Some(OpenBody { at, len: 0 });
+        self.open = Some(OpenBody { at, len: 0, limit });
         self.head = at;
-        Some(limit)
+        limit > 0
     }
 
     fn close_body(&mut self, flags: u16) {

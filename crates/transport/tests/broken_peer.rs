@@ -1,4 +1,5 @@
 //! The server's end against a worker that dies at any instruction or writes anything: it reports, it never fails itself.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
@@ -137,9 +138,9 @@ fn attack(mut seed: u64) {
         }
         for _ in 0..1 + next(&mut seed) % 4 {
             let place = match next(&mut seed) % 4 {
-                0 => 128 * (next(&mut seed) % 8) as usize,              // a cursor or a word
+                0 => 128 * (next(&mut seed) % 8) as usize, // a cursor or a word
                 1 => 4096 + 16 * 1024 + (next(&mut seed) % 512 * 8) as usize, // a frame header of the response ring
-                2 => 4096 + (next(&mut seed) % 512 * 8) as usize,       // one of the request ring
+                2 => 4096 + (next(&mut seed) % 512 * 8) as usize, // one of the request ring
                 _ => (next(&mut seed) as usize % (view.len - 8)) & !7,
             };
             let value = match next(&mut seed) % 5 {

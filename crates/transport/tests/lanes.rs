@@ -1,9 +1,12 @@
 //! Both ends of a lane in one process: every byte arrives, at every boundary of the smallest rings.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{CallBuilder, EncodedCall, FLAG_FLUSH, FrameKind, VarName, WireDone};
 use howdah_transport::worker_end::call_parts;
-use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd};
+use howdah_transport::{
+    BodyInLane, CallSender, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
