@@ -85,6 +85,6 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
-        software: concat!("Howdah/", env!("CARGO_PKG_VERSION")).to_owned(),
+        software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
     }
 }

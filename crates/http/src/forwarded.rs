@@ -51,7 +51,9 @@ pub fn client<'a>(peer: &'a Peer, headers: &'a HeaderMap, trusted: &[TrustedProx
     if !peer.trusted {
         return client;
     }
-    if headers.contains_key(FORWARDED) {
+    // A proxy that writes X-Forwarded-For usually passes on the `Forwarded` that its client made up, so the field that
+    // nearly every proxy writes wins.
+    if headers.contains_key(FORWARDED) && !headers.contains_key(FOR) {
         apply_forwarded(&mut client, headers, trusted);
     } else {
         apply_x_forwarded(&mut client, headers, trusted);

@@ -77,13 +77,18 @@ fn forwarded_wins_over_x_forwarded_and_knows_quotes() {
             "forwarded",
             "for=1.1.1.1;host=evil, For=\"[2a00::5]:47011\" ; Proto=https;host=\"a.example:444\", for=10.5.5.5",
         ),
-        ("x-forwarded-for", "6.6.6.6"),
         ("x-forwarded-host", "other"),
     ];
     assert_eq!(seen("10.0.0.1:4000", &lines), "2a00::5 47011 true a.example:444 444");
     assert_eq!(seen("10.0.0.1:4000", &[("forwarded", "for=unknown;proto=https")]), "10.0.0.1 4000 true - 443");
     assert_eq!(seen("10.0.0.1:4000", &[("forwarded", "for=\"198.51.100.7:_x\"")]), "198.51.100.7  false - -");
     assert_eq!(seen("10.0.0.1:4000", &[("forwarded", "for=\"a,b;c\\\"\";by=x")]), "10.0.0.1 4000 false - -");
+}
+
+#[test]
+fn a_visitors_own_forwarded_field_does_not_get_past_a_proxy_that_writes_x_forwarded_for() {
+    let lines = [("forwarded", "for=6.6.6.6;proto=https;host=evil.example"), ("x-forwarded-for", "198.51.100.7")];
+    assert_eq!(seen("10.0.0.1:4000", &lines), "198.51.100.7  false - -");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub struct Site {
     pub request_id_header: Option<HeaderName>,
     /// Where request bodies are spooled.
     pub temp_dir: PathBuf,
-    /// `SERVER_SOFTWARE`.
+    /// `SERVER_SOFTWARE`. Applications look for "nginx" in it to learn that addresses can be rewritten (WordPress).
     pub software: String,
 }
 
@@ -70,7 +70,7 @@ impl Site {
             server_header,
             request_id_header,
             temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
-            software: concat!("Howdah/", env!("CARGO_PKG_VERSION")).to_owned(),
+            software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
             settings,
         })
     }
