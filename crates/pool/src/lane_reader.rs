@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Longest head of an answer, over all its frames.
 const MAX_HEAD: usize = 1024 * 1024;
+/// Frames of this size are given back to the worker at once, smaller ones by the batch.
+const LARGE_FRAME: usize = 16 * 1024;
 /// Frames read before other tasks of the thread get a turn.
 const BATCH: usize = 64;
 
@@ -105,6 +107,11 @@ impl LaneReader {
         for _ in 0..BATCH {
             match self.frames.next_frame() {
                 Ok(Some(frame)) => {
+                    // Given back before the worker can have a next call: else it would find its ring full of answers
+                    // that were copied long ago, and publish half an answer only to get room.
+                    if frame.kind == FrameKind::Done || frame.payload.len() >= LARGE_FRAME {
+                        self.frames.frames_taken();
+                    }
                     if let Err(what) = self.take(frame) {
                         end = Batch::Broken(what);
                         break;
