@@ -64,7 +64,7 @@ impl Site {
             limits: Limits::new(&settings.http),
             static_files: StaticFiles::new(root.clone(), &settings.static_files)
                 .map_err(|error| format!("static: {error}"))?,
-            compress: CompressContext::new(&settings),
+            compress: CompressContext::new(&settings, metrics.clone()),
             metrics,
             access_log,
             server_header,

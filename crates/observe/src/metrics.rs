@@ -67,12 +67,12 @@ metrics! {
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
-    CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes given to compression.";
-    CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that compression made of them.";
+    CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
+    CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
         "Bodies whose compressed form was taken from the cache.";
     CompressionCacheMisses "howdah_compression_cache_misses_total" Counter []
-        "Bodies that were looked up in the compression cache in vain.";
+        "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";

@@ -5,26 +5,29 @@
 //! streams are encoded as they come: what is ready of them at this moment is the sample.
 
 use crate::body::{Body, ChunkStream, Stream};
-use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, Whole};
+use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, Whole};
 use crate::service::Response;
 use bytes::{Bytes, BytesMut};
+use howdah_observe::Metrics;
 use howdah_pool::Chunk;
 use http::{HeaderMap, Method, header};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// What the phase needs to know beyond request and response.
 #[derive(Debug)]
 pub struct CompressContext {
     compressor: Compressor,
+    metrics: Arc<Metrics>,
 }
 
 impl CompressContext {
     /// What the settings say.
     #[must_use]
-    pub fn new(settings: &howdah_config::Settings) -> Self {
-        Self { compressor: Compressor::new(&settings.compression) }
+    pub fn new(settings: &howdah_config::Settings, metrics: Arc<Metrics>) -> Self {
+        Self { compressor: Compressor::new(&settings.compression), metrics }
     }
 
     /// The compressor, for its figures.
@@ -47,7 +50,7 @@ pub(crate) fn apply(
     let compressor = &context.compressor;
     let asked = compressor.asked(method, request);
     if let Some(bytes) = response.body().as_full().cloned() {
-        return whole(compressor, &asked, response, bytes);
+        return whole(context, &asked, response, bytes);
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
         // Only the fields can change.
@@ -66,16 +69,36 @@ pub(crate) fn apply(
     let most = if length.is_some_and(|length| length <= GATHER) { u64::MAX } else { 1 };
     let ready = gather(&mut stream, most);
     match ready {
-        Ready { end: true, chunks } => whole(compressor, &asked, response, join(chunks)),
+        Ready { end: true, chunks } => whole(context, &asked, response, join(chunks)),
         Ready { end: false, chunks } => {
             streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length)
         }
     }
 }
 
-fn whole(compressor: &Compressor, asked: &Asked, response: Response, body: Bytes) -> (Response, Option<&'static str>) {
+fn whole(
+    context: &CompressContext,
+    asked: &Asked,
+    response: Response,
+    body: Bytes,
+) -> (Response, Option<&'static str>) {
     let (mut parts, _) = response.into_parts();
-    let Done { body, encoding } = compressor.complete(asked, parts.status, &mut parts.headers, body);
+    let plain_len = body.len() as u64;
+    let Done { body, encoding } = context.compressor.complete(asked, parts.status, &mut parts.headers, body);
+    match (&body, encoding.map(|encoding| encoding.how)) {
+        (Whole::Bytes(encoded), Some(how)) => {
+            let metrics = &context.metrics;
+            metrics.compression_in.add(plain_len);
+            metrics.compression_out.add(encoded.len() as u64);
+            if how == How::Cached {
+                metrics.compression_cache_hits.inc()
+            } else {
+                metrics.compression_cache_misses.inc()
+            }
+        }
+        (_, Some(_)) => context.metrics.compression_cache_misses.inc(),
+        (_, None) => {}
+    }
     let body = match body {
         Whole::Bytes(bytes) => Body::full(bytes),
         Whole::Slices(slices) => Body::stream(slices),
@@ -236,7 +259,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_body_arrives() {
-        let context = CompressContext::new(&howdah_config::Settings::default());
+        let context = CompressContext::new(&howdah_config::Settings::default(), Metrics::new());
         let all = [page(1), page(2), page(3)].concat();
         for known in [true, false] {
             for waits in [true, false] {
