@@ -54,7 +54,9 @@ fn ask(program: &str, flag: &str) -> Option<String> {
 fn link_php(version: &str, prefix: &str) {
     let short: String = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let names = [format!("php{short}"), "php".to_owned()];
-    for dir in [format!("{prefix}/lib"), format!("{prefix}/lib/x86_64-linux-gnu"), format!("{prefix}/lib/aarch64-linux-gnu")] {
+    for dir in
+        [format!("{prefix}/lib"), format!("{prefix}/lib/x86_64-linux-gnu"), format!("{prefix}/lib/aarch64-linux-gnu")]
+    {
         for name in &names {
             if Path::new(&format!("{dir}/lib{name}.so")).exists() {
                 println!("cargo::rustc-link-search=native={dir}");

@@ -8,7 +8,7 @@ use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::unix::AsyncFd;
@@ -136,11 +136,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
     }
 }
 
-async fn read_messages(
-    socket: Arc<AsyncFd<SharedFd>>,
-    generation: u64,
-    events: mpsc::UnboundedSender<Event>,
-) {
+async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     loop {
         let Ok(mut ready) = socket.readable().await else { return };
         loop {
