@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+/// In a shutdown, how many milliseconds a connection that has asked nothing is still listened to: its request may be on
+/// its way from the socket.
+const UNUSED_GRACE: u64 = 100;
+
 /// What other threads ask of a shard.
 #[derive(Debug)]
 pub(crate) enum ShardMessage {
@@ -76,7 +80,8 @@ pub struct Shard<U: Upstream> {
 #[derive(Debug, Default)]
 struct Connections {
     next: u64,
-    draining: bool,
+    /// Since when the shard is being drained, by its clock.
+    draining: Option<u64>,
     open: HashMap<u64, Arc<Conn>>,
 }
 
@@ -136,7 +141,7 @@ impl<U: Upstream> Shard<U> {
         let mut connections = self.lock();
         connections.next += 1;
         let number = connections.next;
-        if connections.draining {
+        if connections.draining.is_some() {
             conn.state.give(Verdict::Finish);
         }
         connections.open.insert(number, conn.clone());
@@ -147,8 +152,12 @@ impl<U: Upstream> Shard<U> {
     fn look(&self) -> bool {
         let now = self.now();
         let connections = self.lock();
+        let unused_end = connections.draining.is_some_and(|since| now.saturating_sub(since) > UNUSED_GRACE);
         for conn in connections.open.values() {
             conn.state.look(now, &self.timeouts);
+            if unused_end && conn.state.is_unused() {
+                conn.state.give(Verdict::Idle);
+            }
         }
         connections.open.is_empty()
     }
@@ -161,9 +170,9 @@ impl<U: Upstream> Shard<U> {
 
     fn drain(&self) {
         let mut connections = self.lock();
-        connections.draining = true;
+        connections.draining = Some(self.now());
         for conn in connections.open.values() {
-            conn.state.give(if conn.state.is_unused() { Verdict::Idle } else { Verdict::Finish });
+            conn.state.give(Verdict::Finish);
         }
     }
 }

@@ -21,7 +21,13 @@ const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, socket: Socket) {
     let mut io = ConnIo::new(socket, conn.clone());
     let site = &conn.site;
-    let is_h2 = if site.settings.http.h2 { watch(&conn.state, speaks_h2(&mut io)).await } else { Some(false) };
+    let is_h2 = if site.settings.http.h2 {
+        let mut sniffing = pin!(speaks_h2(&mut io));
+        // A shutdown changes nothing here: what has been sent is going to be answered (see `Shard::look`).
+        supervise(&conn.state, |cx, _| sniffing.as_mut().poll(cx)).await.flatten()
+    } else {
+        Some(false)
+    };
     let head_buffer = site.limits.head_buffer();
     let serving = conn.clone();
     let service = service_fn(move |request| crate::service::handle(shard.clone(), serving.clone(), request));
@@ -50,10 +56,13 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
             let mut driven = pin!(builder.serve_connection(TokioIo::new(io), service));
             let mut finishing = false;
             supervise(&conn.state, |cx, verdict| {
-                if !finishing && verdict == Verdict::Finish {
-                    finishing = true;
-                    driven.as_mut().graceful_shutdown();
+                let polled = driven.as_mut().poll(cx);
+                if polled.is_ready() || finishing || verdict != Verdict::Finish {
+                    return polled;
                 }
+                // Only now: a request that has come in by this moment has been taken, and is answered.
+                finishing = true;
+                driven.as_mut().graceful_shutdown();
                 driven.as_mut().poll(cx)
             })
             .await
@@ -79,17 +88,6 @@ async fn supervise<T>(state: &ConnState, mut step: impl FnMut(&mut Context<'_>, 
         }
     })
     .await
-}
-
-/// Like `supervise`, for a future before any request: a shutdown ends it at once.
-async fn watch<T>(state: &ConnState, future: impl Future<Output = Option<T>>) -> Option<T> {
-    let mut future = pin!(future);
-    supervise(state, |cx, verdict| match verdict {
-        Verdict::Finish if state.is_unused() => Poll::Ready(None),
-        _ => future.as_mut().poll(cx),
-    })
-    .await
-    .flatten()
 }
 
 /// Reads until it is clear which protocol the client speaks; the bytes are read again by that protocol. `None` if the

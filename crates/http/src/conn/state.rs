@@ -285,7 +285,7 @@ impl ConnState {
         }
     }
 
-    /// For the shutdown: nothing has been asked and nothing is being asked, so nothing is lost by closing now.
+    /// For the shutdown: nothing has been asked and nothing is being asked.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.fresh.load(Relaxed) && !self.reading_head.load(Relaxed)

@@ -210,3 +210,16 @@ fn connections_are_spread_over_the_threads() {
     eventually("closing", || server.front().open_connections() == 0);
     assert_eq!(server.metrics.connections_open.get(), 0);
 }
+
+#[test]
+fn a_directory_without_its_slash_is_redirected_and_keeps_the_query() {
+    let server = Server::start();
+    std::fs::create_dir(server.root.path().join("a b")).unwrap();
+    std::fs::write(server.root.path().join("a b/index.html"), "index").unwrap();
+    let mut client = server.connect();
+    let response = client.ask("GET /a%20b?x=%20 HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!((response.status, response.header("location")), (301, Some("/a%20b/?x=%20")));
+    let response = client.ask("POST /a%20b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!((response.status, response.header("location")), (308, Some("/a%20b/")));
+    assert_eq!(client.ask("GET /a%20b/ HTTP/1.1\r\nHost: h\r\n\r\n").text(), "index");
+}

@@ -26,7 +26,7 @@ fn a_script_gets_what_fastcgi_params_would_give_it() {
         ("SERVER_PROTOCOL", "HTTP/1.1"),
         ("REQUEST_SCHEME", "http"),
         ("GATEWAY_INTERFACE", "CGI/1.1"),
-        ("SERVER_SOFTWARE", concat!("Howdah/", env!("CARGO_PKG_VERSION"))),
+        ("SERVER_SOFTWARE", concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)")),
         ("REMOTE_ADDR", "127.0.0.1"),
         ("SERVER_ADDR", "127.0.0.1"),
         ("SERVER_PORT", &port),

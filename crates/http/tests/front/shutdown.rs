@@ -79,3 +79,36 @@ fn under_load_every_request_that_was_accepted_is_answered() {
     let answered: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
     assert_eq!(server.metrics.requests_total(), answered);
 }
+
+#[test]
+fn a_connection_in_use_is_told_that_it_ends() {
+    let mut server = Server::start();
+    let mut client = server.connect();
+    client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nhe");
+    eventually("the request", || server.front().open_connections() == 1);
+    let ender = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        client.send("re");
+        let response = client.response();
+        assert_eq!((response.text(), response.header("connection")), ("here", Some("close")));
+        assert!(client.is_closed());
+    });
+    assert_eq!(server.shutdown(SOON), Drained::All);
+    ender.join().unwrap();
+}
+
+#[test]
+fn what_was_sent_before_the_shutdown_is_answered() {
+    for _ in 0..20 {
+        let mut server = Server::start();
+        let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+        }
+        eventually("accepting", || server.metrics.connections_accepted.get() == 8);
+        assert_eq!(server.shutdown(SOON), Drained::All);
+        for client in &mut clients {
+            assert_eq!(client.response().text(), "static content");
+        }
+    }
+}
