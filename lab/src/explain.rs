@@ -205,8 +205,8 @@ mod tests {
     fn compression_is_named_first() {
         let mut results = sample_results::results();
         each_sample(&mut results, "slow", |sample| {
-            sample.answer.encoding = "gzip".into();
-            sample.answer.wire_bytes = 99;
+            sample.encodings = [("gzip".to_owned(), 14)].into();
+            sample.bytes = sample.requests * 99;
         });
         let views = cases(&results);
         assert!(case(&views[0])[0].causes[0].starts_with("Compression differs: FAST does not compress and sends 200"));

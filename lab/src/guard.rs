@@ -169,7 +169,7 @@ pub fn guard_main(log: &Path, command: &[String]) -> i32 {
     match run_guard(log, command) {
         Ok(()) => 0,
         Err(error) => {
-            println!("failed {}", format!("{error:#}").replace('\n', " "));
+            tell(&format!("failed {}", format!("{error:#}").replace('\n', " ")));
             1
         }
     }
@@ -190,7 +190,7 @@ fn run_guard(log: &Path, command: &[String]) -> Result<()> {
         .spawn()
         .with_context(|| program.clone())?;
     let main_pid = child.id();
-    println!("started {main_pid}");
+    tell(&format!("started {main_pid}"));
 
     let (events, inbox) = channel();
     spawn_command_reader(events.clone());
@@ -201,6 +201,13 @@ fn run_guard(log: &Path, command: &[String]) -> Result<()> {
         remove_orphaned_directory();
     }
     Ok(())
+}
+
+/// Tells the lab. It may be gone by now, and then there is nobody to tell, but still a tree to end: `println!` would
+/// panic.
+fn tell(line: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
 /// The lab is gone without a word, so nobody else will remove its temporary directory.
@@ -252,8 +259,7 @@ fn wait_for_stop(inbox: &Receiver<Event>) -> (Duration, bool) {
             Ok(Event::Orphaned) => return (Duration::from_millis(300), true),
             // Kept running, so that the processor time of ended children stays readable until the lab has read it.
             Ok(Event::MainExited(description)) => {
-                println!("exited {description}");
-                let _ = std::io::stdout().flush();
+                tell(&format!("exited {description}"));
             }
             Ok(Event::AllGone) => {}
             Err(_) => return (Duration::ZERO, false),

@@ -237,8 +237,10 @@ pub struct Sample {
     pub latency: Latency,
     /// Requests per second that were offered, for a constant-rate run.
     pub offered_rate: Option<f64>,
-    /// The answer, as checked before and after the run.
+    /// The answer, as checked before the run.
     pub answer: Answer,
+    /// All encodings of answers that were checked before, during and after the run, and how often each was seen.
+    pub encodings: BTreeMap<String, u64>,
     /// Processor time.
     pub cpu: Cpu,
     /// Memory at the end of the run.

@@ -17,11 +17,13 @@ struct MockSystem {
     status: u16,
     starts: bool,
     refuses: bool,
+    /// From this request on, the answer is another one of the same size.
+    wrong_from: usize,
 }
 
 impl MockSystem {
     fn good(id: &'static str) -> Self {
-        Self { id, status: 200, starts: true, refuses: false }
+        Self { id, status: 200, starts: true, refuses: false, wrong_from: usize::MAX }
     }
 }
 
@@ -55,15 +57,17 @@ impl System for MockSystem {
             bail!("the binary is broken");
         }
         let listener = TcpListener::bind(site.address)?;
-        let status = self.status;
+        let (status, wrong_from) = (self.status, self.wrong_from);
+        let mut count = 0;
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let mut request = [0; 1024];
                 while stream.read(&mut request).unwrap_or(0) > 0 {
-                    let reply = format!(
-                        "HTTP/1.1 {status} x\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\nHello, world!"
-                    );
+                    count += 1;
+                    let body = if count < wrong_from { "Hello, world!" } else { "Sorry, world!" };
+                    let reply =
+                        format!("HTTP/1.1 {status} x\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n{body}");
                     if stream.write_all(reply.as_bytes()).is_err() {
                         break;
                     }
@@ -280,6 +284,23 @@ fn answers_of_another_size_under_load_are_a_failure() {
     let redirects = MockLoad { bytes_each: 2000, ..MockLoad::default() };
     let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &redirects, &Interrupt::default());
     assert!(failure(&results).1.contains("2000 bytes on average"), "{:?}", failure(&results));
+}
+
+#[test]
+fn a_wrong_answer_under_load_is_a_failure() {
+    // One request to see whether it is ready, ten checks before the run; then the observer asks.
+    let broken = MockSystem { wrong_from: 12, ..MockSystem::good("a") };
+    let (_, results, _) = run(&plan_of(vec![broken], 1, false), &load(), &Interrupt::default());
+    let (stage, message, _) = failure(&results);
+    assert_eq!(stage, "load");
+    assert!(message.contains("under load") && message.contains("differs at byte 0"), "{message}");
+}
+
+#[test]
+fn encodings_of_all_checked_answers_are_counted() {
+    let (_, results, _) = run(&plan_of(vec![MockSystem::good("a")], 1, false), &load(), &Interrupt::default());
+    let Outcome::Measured(sample) = &results.runs[0].outcome else { panic!("{:?}", results.runs) };
+    assert!(sample.encodings["identity"] >= 13, "{:?}", sample.encodings);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The results as reports need them: one cell for each system and case, with medians over the rounds.
 
+use std::collections::BTreeMap;
+
 use crate::record::{CaseRecord, Floor, Outcome, ResultSet, Role, RunKind, Sample, SystemRecord, SystemStatus};
 use crate::stats::Summary;
 
@@ -110,14 +112,23 @@ impl Measured<'_> {
         self.encoding() != "identity"
     }
 
-    /// The answer's encoding.
+    /// The encoding that most of the checked answers had.
     pub fn encoding(&self) -> &str {
-        self.samples.last().map_or("identity", |sample| sample.answer.encoding.as_str())
+        self.encodings().into_iter().max_by_key(|(_, count)| *count).map_or("identity", |(encoding, _)| encoding)
     }
 
-    /// Size of the answer on the wire.
+    /// Every encoding that was seen, and how often.
+    pub fn encodings(&self) -> BTreeMap<&str, u64> {
+        let mut all = BTreeMap::new();
+        for (encoding, count) in self.samples.iter().flat_map(|sample| &sample.encodings) {
+            *all.entry(encoding.as_str()).or_default() += count;
+        }
+        all
+    }
+
+    /// Mean size of the answers on the wire, under load.
     pub fn wire_bytes(&self) -> u64 {
-        self.samples.last().map_or(0, |sample| sample.answer.wire_bytes)
+        self.median(|sample| sample.bytes as f64 / (sample.requests as f64).max(1.0)).round() as u64
     }
 
     /// Proportional set size.
@@ -218,6 +229,7 @@ pub(crate) mod sample_results {
                 wire_bytes: 200,
                 hash: "00".into(),
             },
+            encodings: [("identity".to_owned(), 14)].into(),
             cpu: Cpu {
                 by_role: [(Role::Both, server_us * requests as f64 / 1e6)].into(),
                 generator: 0.4,

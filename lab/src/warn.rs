@@ -39,6 +39,15 @@ pub enum Warning {
         /// Systems that did not.
         plain: Vec<String>,
     },
+    /// One system compressed some answers to the same request and not others.
+    EncodingVaries {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// Encodings and how many of the checked answers had each.
+        seen: Vec<(String, u64)>,
+    },
     /// The runs of some systems scatter: system, case, and the distance between the extremes as a share of the median.
     Spread(Vec<(String, String, f64)>),
     /// Too few rounds to tell a difference from chance.
@@ -105,6 +114,13 @@ impl Warning {
                 compressed.join(", "),
                 plain.join(", ")
             ),
+            Self::EncodingVaries { system, case, seen } => {
+                let seen: Vec<String> = seen.iter().map(|(encoding, count)| format!("{count} {encoding}")).collect();
+                format!(
+                    "{system} on {case} did not always encode the answer alike: {} of those checked.",
+                    seen.join(", ")
+                )
+            }
             Self::Spread(items) => {
                 let items: Vec<String> = items
                     .iter()
@@ -247,6 +263,11 @@ fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
     let case = &view.case.id;
     for (system, measured) in view.measured() {
         let (system, case) = (system.title.clone(), case.clone());
+        let encodings = measured.encodings();
+        if encodings.len() > 1 {
+            let seen = encodings.into_iter().map(|(encoding, count)| (encoding.to_owned(), count)).collect();
+            warnings.push(Warning::EncodingVaries { system: system.clone(), case: case.clone(), seen });
+        }
         if measured.errors() > 0 {
             warnings.push(Warning::Errors { system: system.clone(), case: case.clone(), count: measured.errors() });
         }
@@ -359,9 +380,23 @@ mod tests {
     #[test]
     fn compression_of_some_is_unfair() {
         let mut results = sample_results::results();
-        change(&mut results, "slow", |sample| sample.answer.encoding = "gzip".into());
+        change(&mut results, "slow", |sample| sample.encodings = [("gzip".to_owned(), 14)].into());
         assert!(has(&results, |w| matches!(w, Warning::CompressionDiffers { compressed, plain, .. }
             if compressed == &["SLOW"] && plain == &["FAST"])));
+    }
+
+    #[test]
+    fn a_system_that_compresses_now_and_then_is_named() {
+        let mut results = sample_results::results();
+        change(&mut results, "slow", |sample| {
+            sample.encodings.insert("gzip".into(), 2);
+        });
+        let warnings = all(&results);
+        let text: Vec<String> = warnings.iter().map(Warning::text).collect();
+        assert!(
+            text.iter().any(|text| text.contains("SLOW on hello") && text.contains("8 gzip, 56 identity")),
+            "{text:?}"
+        );
     }
 
     #[test]

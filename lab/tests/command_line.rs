@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_lab::record::{Outcome, ResultSet};
+use howdah_lab::record::{Outcome, ResultSet, SystemStatus};
 use howdah_lab::report;
 
 const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
@@ -126,6 +126,9 @@ fn unknown_names_end_with_the_nearest_known_one() {
 
 #[test]
 fn a_system_that_does_not_start_is_a_failure_that_shows_its_log() {
+    if !has_generator() {
+        return;
+    }
     let bench = Bench::new();
     let file = bench.system("id = \"broken\"\ncommand = [\"sh\", \"-c\", \"echo no such setting: speed; exit 3\"]\n");
     let app = bench.app("<?php echo 'fine';");
@@ -143,6 +146,9 @@ fn a_system_that_does_not_start_is_a_failure_that_shows_its_log() {
 
 #[test]
 fn a_taken_port_is_a_failure_that_names_it() {
+    if !has_generator() {
+        return;
+    }
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -159,6 +165,9 @@ fn a_taken_port_is_a_failure_that_names_it() {
 
 #[test]
 fn an_application_that_answers_500_is_a_failure() {
+    if !has_generator() {
+        return;
+    }
     let bench = Bench::new();
     let file = bench.php_server();
     let app = bench.app("<?php http_response_code(500); error_log('database is on fire'); echo 'oops';");
@@ -198,6 +207,9 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 
 #[test]
 fn an_interrupt_keeps_the_results_and_leaves_nothing() {
+    if !has_generator() {
+        return;
+    }
     let bench = Bench::new();
     let mut child = long_run(&bench);
     signal(&child, rustix::process::Signal::INT);
@@ -210,7 +222,31 @@ fn an_interrupt_keeps_the_results_and_leaves_nothing() {
 }
 
 #[test]
+fn a_guard_ends_its_tree_even_if_the_lab_was_gone_before_it_could_report() {
+    let bench = Bench::new();
+    let dir = bench.path("tmp/howdah-lab-test");
+    fs::create_dir(&dir).unwrap();
+    let log = dir.join("log");
+    let script = format!("sleep 300 & echo {} >/dev/null; wait", bench.dir.path().display());
+    let mut guard = Command::new(LAB)
+        .args(["guard", &log.display().to_string(), "--", "sh", "-c", &script])
+        .current_dir(&dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // What happens to both pipes when the lab is killed right after it has started a guard.
+    drop(guard.stdout.take());
+    drop(guard.stdin.take());
+    assert!(guard.wait().unwrap().success());
+    bench.assert_clean();
+}
+
+#[test]
 fn everything_dies_with_a_lab_that_is_killed() {
+    if !has_generator() {
+        return;
+    }
     let bench = Bench::new();
     let mut child = long_run(&bench);
     signal(&child, rustix::process::Signal::KILL);
@@ -218,13 +254,34 @@ fn everything_dies_with_a_lab_that_is_killed() {
     bench.assert_clean();
 }
 
+/// Whether the load generator is there; nothing is measured without it. `make test` installs it.
+fn has_generator() -> bool {
+    let found = howdah_lab::systems::program("wrk").is_some();
+    if !found {
+        eprintln!("skipped: wrk is not installed");
+    }
+    found
+}
+
+/// Those of the peers and Howdah that are on this machine.
+fn systems_here() -> Vec<String> {
+    let wanted = ["nginx-fpm", "apache", "howdah-classic"];
+    howdah_lab::systems::builtin()
+        .iter()
+        .filter(|system| wanted.contains(&system.id().as_str()))
+        .filter(|system| matches!(system.find(), SystemStatus::Found { .. }))
+        .map(|system| system.id())
+        .collect()
+}
+
 #[test]
 fn smoke() {
-    let bench = Bench::new();
-    let mut systems = vec!["nginx-fpm", "apache"];
-    if std::env::var_os("HOWDAH").is_some() {
-        systems.push("howdah-classic");
+    let systems = systems_here();
+    if !has_generator() || systems.is_empty() {
+        eprintln!("skipped: {systems:?}");
+        return;
     }
+    let bench = Bench::new();
     let output = bench.run(&[
         "run",
         "--systems",

@@ -76,11 +76,6 @@ impl Expect {
             }
         }
     }
-
-    /// Whether two right answers are the same bytes.
-    pub fn is_constant(&self) -> bool {
-        matches!(self, Self::Exactly { .. })
-    }
 }
 
 fn check_type(answer: &Answer, media_type: &str) -> Result<(), String> {

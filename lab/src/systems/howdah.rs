@@ -43,13 +43,16 @@ pub struct Howdah {
     pub mode: Mode,
 }
 
-/// `$HOWDAH`, else beside the lab's own binary, else in `PATH`.
+/// `$HOWDAH`, else beside the lab's own binary or in the release build next to it, else in `PATH`.
 fn server() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
-    let beside = std::env::current_exe().ok()?.parent()?.join("howdah");
-    if beside.is_file() { Some(beside) } else { program("howdah") }
+    let own = std::env::current_exe().ok()?;
+    let dir = own.parent()?;
+    // Tests of the debug build lie one directory deeper.
+    let beside = [dir.join("howdah"), dir.join("../release/howdah"), dir.join("../../release/howdah")];
+    beside.into_iter().find(|path| path.is_file()).or_else(|| program("howdah"))
 }
 
 /// `$HOWDAH_PHP`, else beside the server.
