@@ -122,7 +122,7 @@ struct RunArgs {
     /// Check these goals against the results; the exit code is 2 when one is missed
     #[arg(long, value_name = "FILE")]
     goals: Option<PathBuf>,
-    /// Where the results go; lab/results/<date>-<host class>/<suite> when absent
+    /// Where the results go; `lab/results/<date>-<host class>/<suite>` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

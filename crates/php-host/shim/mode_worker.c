@@ -1,5 +1,5 @@
-/* Worker mode: a script boots an application and takes call after call with frankenphp_handle_request(); everything that
- * it has made stays for the next call. The contract is FrankenPHP's; worker_loop.c has what happens in a call.
+/* Worker mode: a script boots an application and takes call after call with frankenphp_handle_request(); everything
+ * that it has made stays for the next call. The contract is FrankenPHP's; worker_loop.c has what happens in a call.
  *
  * The process ends with its script, whatever ended it, and the server puts a fresh one in its place: no state of PHP is
  * carried from one run of the script to the next. */

@@ -35,8 +35,8 @@ void shim_reset_status(void) {
     zend_memory_reset_peak_usage();
 }
 
-/* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request after
- * HEAD or an abort. PHP sends the headers with this, so it comes before they are forgotten. */
+/* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request
+ * after HEAD or an abort. PHP sends the headers with this, so it comes before they are forgotten. */
 void shim_reset_output_close(void) {
     php_output_deactivate();
     php_output_activate();
@@ -58,8 +58,8 @@ void shim_reset_output_open(void) {
 }
 
 /* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST are the request. PHP makes $_SERVER and $_REQUEST when code
- * that names them is compiled; such code is there for good in a worker, so from then on they are made for each call, and
- * not at all before. $_ENV is the process's and stays. */
+ * that names them is compiled; such code is there for good in a worker, so from then on they are made for each call,
+ * and not at all before. $_ENV is the process's and stays. */
 void shim_reset_superglobals(void) {
     zval *files = &PG(http_globals)[TRACK_VARS_FILES];
     zval_ptr_dtor_nogc(files);
@@ -86,8 +86,8 @@ static bool session_touched(void) {
 }
 
 /* A session belongs to a visitor: it is written and closed before the client has its answer, as its next request may
- * come at once, and its id and $_SESSION are forgotten. Handlers of session_set_save_handler() are the application's and
- * stay, though PHP drops them at the end of a request. */
+ * come at once, and its id and $_SESSION are forgotten. Handlers of session_set_save_handler() are the application's
+ * and stay, though PHP drops them at the end of a request. */
 void shim_reset_session_close(void) {
     if (!SHIM_HAS_SESSION() || !session_touched()) {
         return;

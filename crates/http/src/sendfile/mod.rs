@@ -1,8 +1,8 @@
 //! Zero-copy file bodies: memory that stands for a file, and a writer that turns it into `sendfile(2)`.
 //!
-//! hyper owns the connection and accepts only byte buffers as a body. So a file body is a [`Bytes`] over a *token*: an
+//! hyper owns the connection and accepts only byte buffers as a body. So a file body is a `Bytes` over a *token*: an
 //! address range as long as the file. hyper queues the buffer, slices it, counts it and hands it to the connection's
-//! vectored write without looking inside; there, [`write_vectored`] finds by its address that the slice belongs to a
+//! vectored write without looking inside; there, `write_vectored` finds by its address that the slice belongs to a
 //! token and sends the same range of the file from its descriptor instead of the memory.
 //!
 //! **The token is not a mapping of the file.** It is an anonymous, private, read-only reservation that no page was ever

@@ -20,7 +20,7 @@ const CHUNK: usize = 128 << 10;
 
 /// A file, parts of it, or nothing.
 ///
-/// May contain tokens (see [`crate::sendfile`]) if the answer was made for [`super::Transport::PlainH1`]. Whoever wants
+/// May contain tokens (see `crate::sendfile`) if the answer was made for [`super::Transport::PlainH1`]. Whoever wants
 /// to look at the bytes calls [`FileBody::into_readable`] first.
 #[derive(Debug, Default)]
 pub struct FileBody {

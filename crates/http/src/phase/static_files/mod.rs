@@ -8,7 +8,7 @@
 //! For the rest of the crate:
 //! - The path given to `open` is relative to the root, percent-decoded and normalised. PHP scripts are the router's
 //!   business, but a name that ends in `.php`, or a link that leads to one, is refused here as well.
-//! - Pass [`Transport::PlainH1`] only for HTTP/1.x on a socket without TLS whose writer calls [`crate::sendfile`].
+//! - Pass [`Transport::PlainH1`] only for HTTP/1.x on a socket without TLS whose writer calls `crate::sendfile`.
 //! - A body made for `PlainH1` may be compressed or read only after [`FileBody::into_readable`], which
 //!   [`crate::body::Body::into_stream`] implies.
 //! - Opening, `stat` and reading happen on the calling task. From a warm cache they take microseconds; a disk that must
