@@ -56,7 +56,7 @@ pub fn general(view: &CaseView<'_>) -> Vec<String> {
     if let Some(floor) = view.floor {
         notes.push(format!(
             "Without PHP, against a stand-in that sends equally many bytes, the generator reaches {:.0} requests per second on \
-             this machine; it needs {:.1} us of processor time for each.",
+             this machine; it needs {:.1} µs of processor time for each.",
             floor.requests_per_second, floor.generator_us
         ));
         for (system, measured) in view.measured() {
@@ -79,7 +79,7 @@ fn headline(best_system: &SystemRecord, best: &Measured<'_>, system: &SystemReco
     let certainty = match clear {
         Some(difference) if difference.is_clear() => String::new(),
         _ if best.rate.min > measured.rate.max => {
-            format!(" (every run was faster, but {} rounds are too few to exclude chance)", best.rate.count)
+            format!(" (every run was faster, but {} too few to exclude chance)", rounds(best.rate.count))
         }
         _ => " (the runs overlap: this may be chance)".into(),
     };
@@ -87,6 +87,10 @@ fn headline(best_system: &SystemRecord, best: &Measured<'_>, system: &SystemReco
         return format!("{} and {} serve about as many requests{certainty}.", best_system.title, system.title);
     }
     format!("{} serves {ratio:.2} times as many requests as {}{certainty}.", best_system.title, system.title)
+}
+
+fn rounds(count: usize) -> String {
+    if count == 1 { "one round is".into() } else { format!("{count} rounds are") }
 }
 
 fn causes(
@@ -135,7 +139,7 @@ fn split(measured: &Measured<'_>) -> String {
         .filter(|(_, us)| *us > 0.05)
         .map(|(role, us)| format!("{us:.0} {}", role.word()))
         .collect();
-    let total = format!("{:.0} us", measured.server_us.median);
+    let total = format!("{:.0} µs", measured.server_us.median);
     if parts.len() > 1 { format!("{total} ({})", parts.join(" + ")) } else { total }
 }
 
@@ -148,7 +152,7 @@ fn limit(
     if fast.busy() > FULL && slow.busy() > FULL {
         return Some(format!(
             "The processors were full in both runs, so processor time decides. With the generator and the services, one \
-             request took {:.0} us on {fast_name} and {:.0} us on {slow_name}, a ratio of {:.2}.",
+             request took {:.0} µs on {fast_name} and {:.0} µs on {slow_name}, a ratio of {:.2}.",
             fast.everything_us(),
             slow.everything_us(),
             slow.everything_us() / fast.everything_us()
@@ -195,7 +199,7 @@ mod tests {
     fn full_processors_make_processor_time_the_cause() {
         let text = text(&sample_results::results());
         assert!(text.contains("FAST serves 3.00 times as many requests as SLOW."), "{text}");
-        assert!(text.contains("FAST 30 us, SLOW 90 us"), "{text}");
+        assert!(text.contains("FAST 30 µs, SLOW 90 µs"), "{text}");
         assert!(text.contains("processors were full"), "{text}");
         assert!(text.contains("8 connections meet 4 workers"), "{text}");
         assert!(!text.contains("Compression"), "{text}");

@@ -164,9 +164,12 @@ impl Runner<'_> {
             }
             self.interrupt.check()?;
             let started = clock::now();
-            let outcome = if let Some(reason) = system.refuses(case).or_else(|| hopeless(results, &id)) {
+            let outcome = if let Some(reason) = system.refuses(case) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
+            } else if let Some(message) = hopeless(results, &id) {
+                given_up.insert(id.clone());
+                Outcome::Failed { stage: "start".into(), message, log_tail: Vec::new() }
             } else {
                 let shape = Shape { connections: case.connections, threads: self.threads, seconds: plan.seconds };
                 match self.one(system, case, shape, plan.warmup, rate, results) {
@@ -405,7 +408,7 @@ fn hopeless(results: &ResultSet, system: &str) -> Option<String> {
             _ => {}
         }
     }
-    (failures >= HOPELESS_AFTER).then(|| format!("not tried: it did not start on {failures} cases before"))
+    (failures >= HOPELESS_AFTER).then(|| format!("not tried: it did not start on {HOPELESS_AFTER} cases before"))
 }
 
 /// Size on the wire of the answer to this case, from the first run that worked.

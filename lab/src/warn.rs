@@ -129,7 +129,7 @@ impl Warning {
                 format!("The runs of one system scatter by more than 15 % of their median: {}.", items.join(", "))
             }
             Self::FewRounds(rounds) => {
-                format!("{rounds} rounds: no difference, however large, can be told from chance with fewer than 4.")
+                format!("{rounds} round(s): no difference, however large, can be told from chance with fewer than 4.")
             }
             Self::ShortRuns(seconds) => {
                 format!("Runs of {seconds} s: processor time is counted in hundredths of a second and is coarse here.")

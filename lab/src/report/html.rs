@@ -263,6 +263,9 @@ fn latency(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
     );
 }
 
+/// So many explanations are visible at once.
+const SHOWN: usize = 4;
+
 fn why(page: &mut String, view: &CaseView<'_>) {
     let explanations = explain::case(view);
     let general = explain::general(view);
@@ -270,12 +273,19 @@ fn why(page: &mut String, view: &CaseView<'_>) {
         return;
     }
     page.push_str("<ul class=\"why\">");
-    for explanation in explanations {
+    for (index, explanation) in explanations.iter().enumerate() {
+        if index == SHOWN {
+            let more = explanations.len() - SHOWN;
+            let _ = write!(page, "<li><details><summary>and {more} more</summary><ul class=\"why\">");
+        }
         let _ = write!(page, "<li><strong>{}</strong><ul>", escape(&explanation.headline));
-        for cause in explanation.causes {
-            let _ = write!(page, "<li>{}</li>", escape(&cause));
+        for cause in &explanation.causes {
+            let _ = write!(page, "<li>{}</li>", escape(cause));
         }
         page.push_str("</ul></li>");
+    }
+    if explanations.len() > SHOWN {
+        page.push_str("</ul></details></li>");
     }
     for note in general {
         let _ = write!(page, "<li>{}</li>", escape(&note));

@@ -92,10 +92,7 @@ impl System for Howdah {
 
     fn find(&self) -> SystemStatus {
         let (Some(binary), Some(_)) = (server(), php_host()) else {
-            return missing(
-                "howdah and howdah-php",
-                "cargo build --release -p howdah-cli -p howdah-php-host, or set HOWDAH and HOWDAH_PHP to the two binaries",
-            );
+            return missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries");
         };
         if !has_mode(&binary, self.mode) {
             return missing(
