@@ -211,8 +211,9 @@ impl WorkerEnd {
             }
             self.close_body(0);
         }
-        // A frame for fewer bytes than this would mostly be header.
-        let Ok(Some(at)) = self.responses.place(self.head, tail, 64) else { return false };
+        // What is left at the ring's end is skipped when it is hardly worth a frame of its own.
+        let least = (self.responses.cap() / 256).max(64);
+        let Ok(Some(at)) = self.responses.place(self.head, tail, least) else { return false };
         let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
         self.open = Some(OpenBody { at, len: 0, limit });
         self.head = at;

@@ -40,6 +40,9 @@ impl CompressContext {
 /// The longest body of known length that is put together before it is encoded.
 const GATHER: u64 = 2 * 1024 * 1024;
 
+/// As much of a longer stream is looked at before it is decided whether to encode it, if it is there.
+const SAMPLE: usize = 16 * 1024;
+
 /// Encodes `response` if that is allowed and useful. Says how, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
 pub(crate) fn apply(
     context: &CompressContext,
@@ -66,8 +69,8 @@ pub(crate) fn apply(
         }
     };
     let length = stream.remaining();
-    let most = if length.is_some_and(|length| length <= GATHER) { u64::MAX } else { 1 };
-    let ready = gather(&mut stream, most);
+    let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
+    let ready = gather(&mut stream, enough);
     match ready {
         Ready { end: true, chunks } => whole(context, &asked, response, join(chunks)),
         Ready { end: false, chunks } => {
@@ -117,8 +120,10 @@ fn streamed(
     if let Some(length) = length {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
     }
-    let first = source.chunks.front().and_then(|chunk| chunk.as_ref().ok()).map(|chunk| chunk.data.clone());
-    let begun = compressor.stream(asked, status, response.headers_mut(), first.as_deref());
+    // The longest part that is ready says most about the body.
+    let ready = source.chunks.iter().filter_map(|chunk| chunk.as_ref().ok());
+    let sample = ready.map(|chunk| chunk.data.clone()).max_by_key(Bytes::len);
+    let begun = compressor.stream(asked, status, response.headers_mut(), sample.as_deref());
     let (stream, label): (Stream, _) = match begun {
         Some((encoder, encoding)) => (Box::new(Encoded::new(Box::new(source), encoder)), Some(encoding.label())),
         None => (Box::new(source), None),
@@ -134,13 +139,17 @@ struct Ready {
     end: bool,
 }
 
-/// Takes up to `most` parts that are ready. Whoever asks the stream next registers for what is not.
-fn gather(stream: &mut Stream, most: u64) -> Ready {
+/// Takes parts that are ready until they have `enough` bytes. Whoever asks the stream next registers for what is not.
+fn gather(stream: &mut Stream, enough: usize) -> Ready {
     let mut chunks = VecDeque::new();
     let mut cx = Context::from_waker(Waker::noop());
-    for _ in 0..most {
+    let mut bytes = 0;
+    while bytes < enough {
         match stream.poll_chunk(&mut cx) {
-            Poll::Ready(Some(Ok(chunk))) => chunks.push_back(Ok(chunk)),
+            Poll::Ready(Some(Ok(chunk))) => {
+                bytes += chunk.data.len();
+                chunks.push_back(Ok(chunk));
+            }
             Poll::Ready(Some(Err(error))) => {
                 chunks.push_back(Err(error));
                 break;
@@ -265,7 +274,8 @@ mod tests {
             for waits in [true, false] {
                 assert_eq!(send(&context, "", stream(known, waits)), (None, false, all.clone()));
                 let (label, at_hand, plain) = send(&context, "gzip", stream(known, waits));
-                let gathered = known && !waits;
+                // A stream of unknown length that is there to its end, and not longer than a sample, is a whole body.
+                let gathered = !waits;
                 assert_eq!((label, at_hand), (Some(if gathered { "gzip" } else { "gzip/stream" }), gathered));
                 assert_eq!(plain, all);
             }
