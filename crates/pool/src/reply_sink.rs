@@ -48,6 +48,9 @@ struct Inner {
     reader: Option<Waker>,
     /// The lane's reader, when it waits for room.
     writer: Option<Waker>,
+    /// The front may take the head: a batch of frames has been added whole. Without this a front on another thread could
+    /// see the head of an answer whose end lies in the same batch, and would treat it as a stream.
+    visible: bool,
     /// The head has been handed to the front: the call cannot be repeated any more.
     delivered: bool,
     /// The front has dropped its side.
@@ -127,7 +130,11 @@ impl Sink {
 
     /// Lets the front see what was added.
     pub(crate) fn wake(&self) {
-        let waker = lock(&self.inner).reader.take();
+        let waker = {
+            let mut inner = lock(&self.inner);
+            inner.visible = true;
+            inner.reader.take()
+        };
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -151,6 +158,7 @@ impl Sink {
     pub(crate) fn reset(&self) {
         let mut inner = lock(&self.inner);
         inner.head = None;
+        inner.visible = false;
         inner.parts.clear();
         inner.in_memory = 0;
         inner.spill = None;
@@ -218,7 +226,8 @@ impl Receiver {
         let Some(receiver) = this.as_ref() else { return Poll::Pending };
         let head = {
             let mut inner = lock(&receiver.inner);
-            if let Some(head) = inner.head.take() {
+            let visible = inner.visible || inner.ended;
+            if let Some(head) = if visible { inner.head.take() } else { None } {
                 inner.delivered = true;
                 Ok(head)
             } else if inner.ended {
@@ -295,5 +304,89 @@ impl Drop for Receiver {
         if let Some(writer) = writer {
             writer.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(receiver: &mut Option<Receiver>) -> Poll<Result<Reply, Fault>> {
+        Receiver::poll_reply(receiver, &mut Context::from_waker(Waker::noop()))
+    }
+
+    fn pair(memory: usize) -> (Sink, Option<Receiver>) {
+        let budget = Arc::new(Budget { memory, temp_dir: std::env::temp_dir() });
+        let (sink, receiver) = new(budget, CallStats::default());
+        (sink, Some(receiver))
+    }
+
+    fn chunks(body: &mut ReplyBody) -> (Vec<u8>, usize) {
+        let (mut bytes, mut flushes) = (Vec::new(), 0);
+        loop {
+            match std::pin::Pin::new(&mut *body).poll_chunk(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(chunk)) => {
+                    let chunk = chunk.unwrap();
+                    bytes.extend_from_slice(&chunk.data);
+                    flushes += usize::from(chunk.flush);
+                }
+                Poll::Ready(None) | Poll::Pending => return (bytes, flushes),
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_is_not_seen_before_the_rest_of_its_batch() {
+        let (sink, mut receiver) = pair(100);
+        sink.set_head(200, Vec::new());
+        assert!(reply(&mut receiver).is_pending());
+        sink.push(Bytes::from_static(b"hello"), false);
+        sink.end();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        assert_eq!(reply.body.complete_len(), Some(5));
+        assert_eq!(reply.body.take_complete().unwrap(), "hello");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
+        let (sink, mut receiver) = pair(1000);
+        sink.set_head(200, Vec::new());
+        let parts: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; 100]).collect();
+        for (n, part) in parts.iter().enumerate() {
+            sink.push(Bytes::from(part.clone()), n == 20);
+        }
+        sink.wake();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        let (first, flushes) = chunks(&mut reply.body);
+        assert_eq!((first, flushes), (parts.concat(), 1));
+        // Once it is read back, what follows stays in memory again.
+        sink.push(Bytes::from_static(b"tail"), true);
+        sink.end();
+        assert_eq!(reply.body.complete_len(), Some(4));
+        assert_eq!(chunks(&mut reply.body), (b"tail".to_vec(), 1));
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_gets_nothing_and_the_writer_learns_of_it() {
+        let (sink, receiver) = pair(100);
+        drop(receiver);
+        assert!(sink.is_gone());
+        sink.push(Bytes::from_static(b"x"), true);
+        sink.fail(Fault::new(FaultKind::WorkerDied));
+    }
+
+    #[test]
+    fn what_a_dead_worker_had_written_is_forgotten_before_the_call_runs_again() {
+        let (sink, mut receiver) = pair(100);
+        sink.set_head(500, Vec::new());
+        sink.push(Bytes::from_static(b"half"), false);
+        assert!(!sink.is_delivered());
+        sink.reset();
+        sink.set_head(200, Vec::new());
+        sink.push(Bytes::from_static(b"whole"), false);
+        sink.end();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        assert_eq!((reply.status, reply.body.take_complete().unwrap()), (200, Bytes::from_static(b"whole")));
+        assert_eq!(reply.body.stats().replays, 1);
     }
 }

@@ -280,9 +280,10 @@ mod tests {
                 assert_eq!(plain, all);
             }
         }
-        assert_eq!(send(&context, "gzip", Body::full(all.clone().into())), (Some("gzip"), true, all.clone()));
         // The third sighting of the same bytes, whichever kind of body they came in.
-        assert_eq!(send(&context, "gzip", stream(true, false)), (Some("gzip/cache"), true, all));
+        let (label, at_hand, plain) = send(&context, "gzip", Body::full(all.clone().into()));
+        assert_eq!((label, at_hand), (Some("gzip/cache"), true));
+        assert!(plain == all);
         assert_eq!(send(&context, "gzip", Body::empty()), (None, true, Vec::new()));
     }
 }
