@@ -55,7 +55,7 @@ fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
 bench: setup-bench build ## Howdah, nginx with PHP-FPM and Apache with mod_php, measured in turn
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --goals lab/goals.toml
 
 clean: ## Remove what was built
 	$(CARGO) clean
