@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -31,6 +31,9 @@ build: setup-build ## Build howdah and howdah-php (release), side by side
 
 test: setup-test build unit-test ## Build and run all tests
 	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
+
+test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
+	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
 
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests
