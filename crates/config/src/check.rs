@@ -62,7 +62,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     let name = |key: &str| if is_default { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
     let php = |key: &str| if is_default { format!("php.{key}") } else { format!("pool.{}.{key}", pool.name) };
     match (pool.mode, &pool.script, &pool.boot) {
-        (Mode::Worker | Mode::Async, None, _) => {
+        (Mode::Worker, None, _) => {
             let message = format!("mode \"{}\" needs a script; for example: script = \"worker.php\"", pool.mode);
             source.object(&name("mode"), message);
         }

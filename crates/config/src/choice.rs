@@ -50,8 +50,6 @@ choice! {
         Worker = "worker",
         /// The state after boot, put back after each request.
         Snapshot = "snapshot",
-        /// Everything, with several requests at once in one process.
-        Async = "async",
     }
 }
 
