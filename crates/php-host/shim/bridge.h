@@ -39,6 +39,10 @@ bool howdah_rs_flush(void);
  * cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both. */
 void howdah_rs_end_response(bool done_follows);
 
+/* Adds to what howdah_rs_done() reports next: how snapshot mode finds written pages (snapshot_way in snapshot.h) and how
+ * often it has searched. */
+void howdah_rs_snapshot_numbers(unsigned way, uint32_t searches);
+
 /* The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
  * frame from howdah_rs_next_call() is invalid afterwards. */
 void howdah_rs_done(uint64_t peak_memory, bool retire);
@@ -58,6 +62,8 @@ typedef struct howdah_boot {
     const char *software;    /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
     unsigned long max_requests; /* calls after which a worker retires; 0 = never */
     unsigned long max_memory;   /* bytes of memory with which a worker retires after a call; 0 = never */
+    const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
+    size_t n_warmup;
 } howdah_boot;
 
 /* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings of

@@ -8,7 +8,7 @@ static bool request_open;
 /* The value of max_input_time that PHP would have used, see run(). */
 static zend_long max_input_time;
 
-static void answer_instead(unsigned status) {
+void shim_answer_instead(unsigned status) {
     SG(sapi_headers).http_response_code = (int)status;
     if (status == 403) {
         shim_log(LOG_ERR, "Access to the script is denied: %s", shim_text(shim.call->script));
@@ -36,7 +36,7 @@ static shim_outcome run(void) {
     zend_file_handle file;
     unsigned status = shim_script_prepare(&file);
     if (status != 0) {
-        answer_instead(status);
+        shim_answer_instead(status);
         return SHIM_DONE;
     }
     EG(exit_status) = 0;

@@ -11,7 +11,7 @@
  * only loses its output. */
 static void client_gone(void) {
     shim.response_refused = true;
-    if (shim.mode->resident) {
+    if (shim.mode->resident && !shim.mode->restores) {
         PG(connection_status) = PHP_CONNECTION_ABORTED;
         php_output_set_status(PHP_OUTPUT_DISABLED);
     } else {

@@ -25,6 +25,8 @@ typedef struct shim_mode {
     const char *name;
     /* One script lives as long as the worker and takes calls itself (worker_loop.h): `run` runs it, `after` ends it. */
     bool resident;
+    /* What a call does to the resident script is undone after it. */
+    bool restores;
     /* Once per worker, before its first call. SHIM_RETIRE ends the worker. */
     shim_outcome (*boot)(void);
     /* Prepares PHP for shim.call and runs the script. May be left by a PHP bailout. */
@@ -36,6 +38,7 @@ typedef struct shim_mode {
 } shim_mode;
 
 extern const shim_mode shim_mode_classic;
+extern const shim_mode shim_mode_snapshot;
 extern const shim_mode shim_mode_worker;
 
 /* The state of this process. Not reset between calls unless it says so. */
@@ -56,6 +59,11 @@ typedef struct shim_state {
 } shim_state;
 
 extern shim_state shim;
+
+/* --- mode_classic.c --- */
+
+/* The answer for a script that may not run: 403 or 404. */
+void shim_answer_instead(unsigned status);
 
 /* --- loop.c --- */
 

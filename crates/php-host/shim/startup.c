@@ -45,7 +45,7 @@ sapi_module_struct shim_sapi_module = {
     .php_ini_ignore_cwd = 1,
 };
 
-static const shim_mode *const modes[] = {&shim_mode_classic, &shim_mode_worker};
+static const shim_mode *const modes[] = {&shim_mode_classic, &shim_mode_worker, &shim_mode_snapshot};
 
 static const shim_mode *mode_named(const char *name) {
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {

@@ -96,7 +96,7 @@ static void activate_host(void) {
 
 int shim_sapi_activate(void) {
     /* In a resident script ini settings belong to the script: PHP takes them back at its end only. */
-    if (shim.call == NULL || shim.mode->resident) {
+    if (shim.call == NULL || (shim.mode->resident && !shim.mode->restores)) {
         return SUCCESS;
     }
     if (php_ini_has_per_host_config()) {

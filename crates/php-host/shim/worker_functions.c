@@ -1,5 +1,6 @@
 /* frankenphp_handle_request(), headers_send(), frankenphp_log() and the constants, with FrankenPHP's signatures, so that
  * worker scripts written for it run as they are; Howdah\handle_request() is the same function. */
+#include "snapshot_request.h"
 #include "worker_functions.h"
 #include "worker_loop.h"
 
@@ -37,7 +38,8 @@ PHP_FUNCTION(frankenphp_handle_request) {
         zend_throw_exception(spl_ce_RuntimeException, why, 0);
         RETURN_THROWS();
     }
-    RETURN_BOOL(shim_loop_turn(&function, &cache));
+    RETURN_BOOL(shim.mode == &shim_mode_snapshot ? shim_snapshot_turn(&function, &cache)
+                                                 : shim_loop_turn(&function, &cache));
 }
 
 /* Sends the headers set so far: as an interim answer (1xx), after which they stay set, or as the answer's own. */
@@ -94,6 +96,7 @@ static const zend_function_entry functions[] = {
 
 void shim_worker_functions_startup(int module_number) {
     zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
+    shim_snapshot_functions_startup();
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_DEBUG", LEVEL_DEBUG, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", LEVEL_INFO, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", LEVEL_WARN, CONST_PERSISTENT);

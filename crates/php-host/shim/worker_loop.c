@@ -79,11 +79,11 @@ static void enter_script_alone(void) {
     SG(request_info).no_headers = 1;
 }
 
-shim_outcome shim_loop_run_script(const char *path) {
+bool shim_loop_open_script(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || access(path, R_OK) != 0) {
         shim_log(LOG_CRIT, "cannot read the worker script %s", path);
-        return SHIM_RETIRE;
+        return false;
     }
     script_path = path;
     phase = LOOP_BOOTING;
@@ -93,7 +93,7 @@ shim_outcome shim_loop_run_script(const char *path) {
     if (php_request_startup() == FAILURE) {
         phase = LOOP_CLOSED;
         shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
-        return SHIM_RETIRE;
+        return false;
     }
     SHIM_SIGNALS_KEEP_HANDLERS();
     enter_script_alone();
@@ -101,12 +101,19 @@ shim_outcome shim_loop_run_script(const char *path) {
     if (strlen(path) < sizeof copy && chdir(dirname(strcpy(copy, path))) != 0) {
         shim_log(LOG_WARNING, "cannot enter the directory of %s", path);
     }
+    EG(exit_status) = 0;
+    return true;
+}
+
+shim_outcome shim_loop_run_script(const char *path) {
+    if (!shim_loop_open_script(path)) {
+        return SHIM_RETIRE;
+    }
     zend_file_handle file;
     zend_string *name = zend_string_init(path, strlen(path), 0);
     zend_stream_init_filename_ex(&file, name);
     zend_string_release(name);
     file.primary_script = true;
-    EG(exit_status) = 0;
     php_execute_script(&file);
     if (!file.in_list) {
         zend_destroy_file_handle(&file);
@@ -119,7 +126,8 @@ shim_outcome shim_loop_close_script(void) {
         return SHIM_RETIRE;
     }
     if (!was_ready) {
-        shim_log(LOG_CRIT, "the worker script %s ended before it called frankenphp_handle_request()", script_path);
+        const char *what = *shim.boot->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
+        shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);
     }
     /* Its shutdown functions may print, and belong to the last call if that has not been answered. */
     phase = LOOP_LEFT;
@@ -139,11 +147,10 @@ void shim_loop_boot_end(void) {
     sapi_deactivate();
     phase = LOOP_BETWEEN;
     was_ready = true;
-    howdah_rs_ready();
 }
 
 /* PHP's start of a request, as far as it is about the request and not about the script. */
-static void open_request(void) {
+void shim_loop_open(void) {
     shim_reset_status();
     shim_input_prepare();
     SG(request_info).no_headers = 0;
@@ -154,6 +161,10 @@ static void open_request(void) {
     }
     shim_reset_superglobals();
     shim_reset_session_open();
+    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. */
+    if (EG(timeout_seconds) != 0) {
+        zend_set_timeout(EG(timeout_seconds), 0);
+    }
 }
 
 bool shim_loop_begin(void) {
@@ -162,11 +173,7 @@ bool shim_loop_begin(void) {
     if (!shim_call_take()) {
         return false;
     }
-    open_request();
-    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. */
-    if (EG(timeout_seconds) != 0) {
-        zend_set_timeout(EG(timeout_seconds), 0);
-    }
+    shim_loop_open();
     return true;
 }
 
@@ -177,7 +184,7 @@ static bool leaving(void) {
 
 /* An exception that the callback did not catch ends the call and not the script: the application's handler gets it, as
  * it would at the end of a script, else PHP's message is printed. */
-static void report_exception(void) {
+void shim_loop_report_exception(void) {
     if (EG(exception) == NULL || leaving()) {
         return;
     }
@@ -200,27 +207,31 @@ bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (leaving()) {
         return false;
     }
-    report_exception();
+    shim_loop_report_exception();
     phase = LOOP_BETWEEN;
     return !leaving();
 }
 
 void shim_loop_answer(void) {
     php_output_end_all();
-    report_exception();
+    shim_loop_report_exception();
     shim_reset_session_close();
-    report_exception();
+    shim_loop_report_exception();
     php_header();
     shim_reset_memory_limit();
     shim_response_end(false);
 }
 
-bool shim_loop_release(void) {
+void shim_loop_put_away(void) {
     shim_reset_filter();
     shim_reset_session_close();
     shim_reset_output_close();
     shim_reset_input();
     sapi_deactivate();
+}
+
+bool shim_loop_release(void) {
+    shim_loop_put_away();
     bool retire = shim_used_up();
     shim_call_finish(retire);
     return !retire;
@@ -241,6 +252,7 @@ bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     bool more = true;
     if (phase == LOOP_BOOTING) {
         shim_loop_boot_end();
+        howdah_rs_ready();
     } else if (shim.call != NULL) {
         more = shim_loop_release();
     }

@@ -14,6 +14,8 @@
 
 #include "shim.h"
 
+/* Opens the request in which a script will run that takes calls itself, and enters its directory. */
+bool shim_loop_open_script(const char *path);
 /* Opens the request in which the worker script runs, enters its directory and runs it to its end. The script takes calls
  * meanwhile. SHIM_RETIRE always: a script that has ended is not started again in this process. */
 shim_outcome shim_loop_run_script(const char *path);
@@ -28,11 +30,17 @@ bool shim_loop_booting(void);
 bool shim_loop_may_serve(void);
 
 void shim_loop_boot_end(void);
+/* Opens PHP's request for the current call. */
+void shim_loop_open(void);
 /* False when the worker shall end: there is no call then. */
 bool shim_loop_begin(void);
 /* False when the script is on its way out (exit): the answer is complete when it has ended. */
 bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache);
+/* An exception that nobody caught: the application's handler gets it, else PHP's message is printed. */
+void shim_loop_report_exception(void);
 void shim_loop_answer(void);
+/* The end of a call for PHP, without telling the server. */
+void shim_loop_put_away(void);
 /* False when the worker's limits are reached: it was told that this was the last call. */
 bool shim_loop_release(void);
 void shim_loop_leave(void);

@@ -3,7 +3,7 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use howdah_transport::WorkerEnd;
-use howdah_transport::wire::{DONE_RETIRE, WireCall, WireDone};
+use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, WireCall, WireDone};
 use howdah_transport::worker_end::{body_kind, call_parts};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_uint};
@@ -31,6 +31,8 @@ struct Host {
     interim: bool,
     head_sent: bool,
     ended: bool,
+    /// Snapshot mode's numbers for the end of the call: bits of the flags, searches.
+    snapshot: (u32, u32),
 }
 
 /// The one host of a worker process; `None` in the zygote.
@@ -51,6 +53,7 @@ pub(crate) fn install(lane: WorkerEnd) {
         interim: false,
         head_sent: false,
         ended: false,
+        snapshot: (0, 0),
     };
     // SAFETY: one thread, and no reference to the cell is alive.
     unsafe { *HOST.0.get() = Some(host) };
@@ -224,9 +227,16 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     host.lane.done(WireDone {
         php_ns: host.began.elapsed().as_nanos() as u64,
         peak_memory,
-        flags: if retire { DONE_RETIRE } else { 0 },
-        reserved: 0,
+        flags: host.snapshot.0 | if retire { DONE_RETIRE } else { 0 },
+        searches: host.snapshot.1,
     });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_snapshot_numbers(way: c_uint, searches: u32) {
+    if let Some(host) = host() {
+        host.snapshot = (way << DONE_WAY_SHIFT, searches);
+    }
 }
 
 #[unsafe(no_mangle)]

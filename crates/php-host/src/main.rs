@@ -7,6 +7,7 @@
 mod bridge;
 mod php;
 mod stack_signal;
+mod warmup;
 mod worker;
 mod zygote;
 

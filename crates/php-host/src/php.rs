@@ -1,5 +1,7 @@
 //! The shim's C functions, each wrapped once.
 
+use crate::warmup;
+use howdah_transport::wire::WireCall;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
 
@@ -14,6 +16,8 @@ struct Boot {
     software: *const c_char,
     max_requests: c_ulong,
     max_memory: c_ulong,
+    warmup: *const *const WireCall,
+    n_warmup: usize,
 }
 
 unsafe extern "C" {
@@ -36,6 +40,8 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
     let text = |value: &str| {
         CString::new(value).map(|s| s.into_raw().cast_const()).map_err(|_| format!("NUL byte in {value:?}"))
     };
+    let warmup: Vec<*const WireCall> =
+        spec.warmup.iter().map(|target| Box::leak(warmup::call(spec, target)).as_ptr().cast()).collect();
     let boot = Boot {
         mode: text(&spec.mode)?,
         script: text(&spec.script)?,
@@ -45,6 +51,8 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
         software: text(&spec.software)?,
         max_requests: spec.max_requests,
         max_memory: spec.max_memory,
+        n_warmup: warmup.len(),
+        warmup: warmup.leak().as_ptr(),
     };
     // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
     // called once, by the zygote, which has one thread.

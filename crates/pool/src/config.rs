@@ -40,6 +40,12 @@ pub struct PoolConfig {
     pub max_requests: u64,
     /// Bytes of memory with which a worker is replaced after a call; 0: never.
     pub max_memory: u64,
+    /// Request targets that a new worker runs before it takes calls (snapshot mode).
+    pub warmup: Vec<String>,
+    /// The directory that is served.
+    pub root: PathBuf,
+    /// The script below the root that runs where no file matches, or empty.
+    pub front_controller: String,
     /// Bytes of one answer kept in memory before the rest goes to a temporary file.
     pub reply_memory: usize,
     /// Directory for such files.

@@ -134,9 +134,14 @@ pub struct WireDone {
     pub peak_memory: u64,
     /// `DONE_*` bits.
     pub flags: u32,
-    /// Reserved, 0.
-    pub reserved: u32,
+    /// Snapshot mode: how often the worker has searched for written pages.
+    pub searches: u32,
 }
+
+/// On `Done`, bits 8 to 15 of the flags: how the worker's snapshot finds written pages; 0 without a snapshot.
+pub const DONE_WAY_SHIFT: u32 = 8;
+/// Names of the ways, by number (`snapshot_way` in snapshot.h).
+pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"];
 
 /// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).
 pub const DONE_RETIRE: u32 = 1;
@@ -189,6 +194,25 @@ impl EncodedCall {
     #[must_use]
     pub fn wire_len(&self) -> usize {
         size_of::<WireCall>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
+    }
+
+    /// The call as it lies in a lane, without a body. In 8-byte words, so that it is aligned as there.
+    #[must_use]
+    pub fn to_words(&self) -> Box<[u64]> {
+        let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
+        let mut at = words.as_mut_ptr().cast::<u8>();
+        let mut put = |bytes: *const u8, len: usize| {
+            // SAFETY: `words` has room for `wire_len` bytes, which is the sum of the three lengths below; the sources
+            // are live values of integers only, and nothing overlaps.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes, at, len);
+                at = at.add(len);
+            }
+        };
+        put(std::ptr::from_ref(&self.head).cast(), size_of::<WireCall>());
+        put(self.vars.as_ptr().cast(), self.vars.len() * size_of::<WireVar>());
+        put(self.strings.as_ptr(), self.strings.len());
+        words
     }
 
     /// The script's path in the file system.

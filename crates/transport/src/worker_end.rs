@@ -85,6 +85,7 @@ impl WorkerEnd {
 
     /// Tells the server that the worker has booted.
     pub fn ready(&mut self) {
+        self.look_again();
         self.put(FrameKind::Ready, 0, &[]);
         self.publish();
     }
@@ -257,6 +258,9 @@ impl WorkerEnd {
 
     /// Writes a log line; cut to what fits into a frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
+        if self.number == 0 {
+            self.look_again();
+        }
         self.close_body(0);
         let max = self.responses.max_payload().min(8192) - 1;
         let text = &text[..text.len().min(max)];
@@ -264,6 +268,14 @@ impl WorkerEnd {
         payload.push(level);
         payload.extend_from_slice(text);
         self.put(FrameKind::Log, 0, &payload);
+    }
+
+    /// Between calls everything is published, so the shared cursor is the true one: a process that was restored to an
+    /// earlier state has an old copy of it.
+    fn look_again(&mut self) {
+        self.head = self.segment.control().response_head.0.load(Ordering::Relaxed);
+        self.published = self.head;
+        self.open = None;
     }
 
     fn unpublished(&self) -> usize {

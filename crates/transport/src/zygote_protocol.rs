@@ -80,4 +80,10 @@ pub struct BootSpec {
     pub max_requests: u64,
     /// Bytes of memory with which a worker retires after a call; 0 = never.
     pub max_memory: u64,
+    /// Request targets that a new worker runs before it takes calls.
+    pub warmup: Vec<String>,
+    /// The directory that is served, for those.
+    pub root: String,
+    /// The script below the root that runs where no file matches, or empty.
+    pub front_controller: String,
 }

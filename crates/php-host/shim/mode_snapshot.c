@@ -1,0 +1,415 @@
+/* Snapshot mode: an application boots once, then every request runs on the state it had just booted into, and that
+ * state comes back after each request. Two ways to boot:
+ *
+ *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a call
+ *   a boot file         for applications that are not; it is run once, and then each request runs its own script, as in
+ *                       classic mode, in the same global scope
+ *
+ * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow is one function,
+ * wait_for_call(), to which each restore returns; a request ends in finish_request(), which does not return. */
+#include "snapshot_request.h"
+#include "worker_functions.h"
+#include "worker_loop.h"
+
+#include <ext/standard/php_filestat.h>
+#include <string.h>
+#include <syslog.h>
+
+/* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
+#define WARM_ROUNDS 2
+
+/* What outlives restores; in the engine's memory. */
+typedef struct lasting {
+    size_t warm_calls; /* done on the snapshot */
+    bool ready;        /* the server was told */
+} lasting;
+
+static lasting *last;
+static bool by_boot_file;
+/* A warm-up call runs: nobody reads its output. */
+static bool warming;
+
+static zval restore_callbacks; /* an array, or undefined */
+
+static zif_handler original_signal_functions[8];
+
+/* --- warm-up ------------------------------------------------------------------------------------------------------ */
+
+static void make_current(const WireCall *call) {
+    shim.call = call;
+    shim.vars = (const WireVar *)(call + 1);
+    shim.strings = (const char *)(shim.vars + call->n_vars);
+    shim.response_refused = false;
+    shim.peak_memory = 0;
+    /* Output is dropped as after an answer's end. */
+    shim.response_ended = true;
+}
+
+/* Calls through a worker script's handler before the snapshot, so that what they load and build is in it. */
+static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    for (size_t i = 0; i < shim.boot->n_warmup; i++) {
+        warming = true;
+        make_current(shim.boot->warmup[i]);
+        shim_loop_open();
+        bool stays = shim_loop_run(function, cache);
+        if (!stays) {
+            shim_log(LOG_ERR, "snapshot: the handler ended the script during warm-up of %s", shim_text(shim.call->uri));
+        }
+        shim_loop_answer();
+        shim_loop_put_away();
+        shim_server_array_reset();
+        shim.call = NULL;
+        warming = false;
+        if (!stays) {
+            zend_bailout();
+        }
+    }
+}
+
+/* --- the snapshot and the calls on it --------------------------------------------------------------------------------
+ */
+
+/* Says why, and ends the worker: without its snapshot it must not serve. */
+static void refuse(const char *why) {
+    shim_log(LOG_CRIT, "snapshot: %s", why);
+    zend_bailout();
+}
+
+/* PHP remembers for some minutes where files are. On a snapshot these minutes would begin at the same moment each time
+ * and be over for all requests some time later; what the snapshot was made from stays as it is until it is made anew.
+ */
+static void keep_realpaths(void) {
+    realpath_cache_bucket **buckets = realpath_cache_get_buckets();
+    zend_long count = realpath_cache_max_buckets();
+    for (zend_long i = 0; i < count; i++) {
+        for (realpath_cache_bucket *entry = buckets[i]; entry != NULL; entry = entry->next) {
+            entry->expires += 10L * 365 * 24 * 3600;
+        }
+    }
+}
+
+/* Brings PHP into the state that every request shall find. */
+static void settle(void) {
+    zend_unset_timeout();
+    php_clear_stat_cache(0, NULL, 0);
+    gc_collect_cycles();
+    keep_realpaths();
+    shim_snapshot_end_remember();
+    shim_snapshot_heap_spare();
+    shim_snapshot_random_forget();
+}
+
+static void take_snapshot(void) {
+    if (EG(active_fiber) != NULL) {
+        refuse("it was asked for in a fiber");
+    }
+    const char *stream = shim_snapshot_refused_stream();
+    if (stream != NULL) {
+        char why[400];
+        (snprintf)(why, sizeof why, "the encrypted stream %s is open; open it in each request instead", stream);
+        refuse(why);
+    }
+    settle();
+    if (snapshot_take() == SNAPSHOT_FAILED) {
+        refuse(snapshot_reason());
+    }
+    /* Each restore comes here. */
+    if (snapshot_stats()->way == SNAPSHOT_WAY_FORK) {
+        shim.script_child = false;
+    }
+    shim.calls_done = snapshot_stats()->restores;
+}
+
+/* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
+static bool take_call(void) {
+    size_t warm_total = shim.boot->n_warmup * WARM_ROUNDS;
+    if (last->warm_calls < warm_total) {
+        warming = true;
+        make_current(shim.boot->warmup[last->warm_calls++ % shim.boot->n_warmup]);
+        return true;
+    }
+    if (!last->ready) {
+        const snapshot_numbers *numbers = snapshot_stats();
+        static const char *const ways[] = {"-", "page scans", "the page map", "a process per request"};
+        shim_log(LOG_INFO, "snapshot taken: %zu KiB in use of %zu KiB, restored by %s", numbers->stored / 1024,
+                 numbers->bytes / 1024, ways[numbers->way]);
+        last->ready = true;
+        howdah_rs_ready();
+    }
+    return shim_call_take();
+}
+
+static void call_restore_callbacks(void) {
+    if (Z_TYPE(restore_callbacks) != IS_ARRAY) {
+        return;
+    }
+    zval *callback;
+    ZEND_HASH_FOREACH_VAL(Z_ARRVAL(restore_callbacks), callback) {
+        zval result;
+        ZVAL_UNDEF(&result);
+        call_user_function(NULL, NULL, callback, &result, 0, NULL);
+        zval_ptr_dtor(&result);
+        if (EG(exception) != NULL) {
+            return;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+static void finish_request(bool after_bailout) __attribute__((noreturn));
+
+/* Takes the snapshot; from then on every request begins here. False when the worker shall end. */
+static bool wait_for_call(void) {
+    take_snapshot();
+    if (!take_call()) {
+        return false;
+    }
+    shim_loop_open();
+    shim_snapshot_random_renew();
+    call_restore_callbacks();
+    if (EG(exception) != NULL) {
+        shim_loop_report_exception();
+        finish_request(false);
+    }
+    return true;
+}
+
+/* Ends the request and goes back to the snapshot. */
+static void finish_request(bool after_bailout) {
+    shim_snapshot_end_request(after_bailout);
+    bool retire = false;
+    if (warming) {
+        if (shim.script_child) {
+            _exit(EG(exit_status));
+        }
+    } else {
+        retire = shim_used_up();
+        const snapshot_numbers *numbers = snapshot_stats();
+        howdah_rs_snapshot_numbers(numbers->way, (uint32_t)numbers->scans);
+        shim_call_finish(retire);
+    }
+    if (after_bailout && snapshot_boot_sockets() > 0) {
+        /* Nobody knows at which point of a conversation the script was cut off. */
+        snapshot_spoil("a script was ended in the middle, perhaps while it used a connection opened at boot");
+    }
+    if (!retire) {
+        snapshot_restore();
+        shim_log(LOG_NOTICE, "snapshot: worker replaced: %s", snapshot_reason());
+    }
+    snapshot_exit();
+}
+
+/* --- PHP functions --------------------------------------------------------------------------------------------------
+ */
+
+bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    if (shim.script_child || by_boot_file) {
+        return false;
+    }
+    if (!snapshot_taken()) {
+        shim_loop_boot_end();
+        warm_handler(function, cache);
+        if (!wait_for_call()) {
+            shim_loop_leave();
+            return false;
+        }
+    }
+    volatile bool bailed = true;
+    zend_try {
+        shim_loop_run(function, cache);
+        bailed = false;
+    }
+    zend_end_try();
+    finish_request(bailed);
+}
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_on_restore, 0, 1, IS_VOID, 0)
+ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+/* True when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
+PHP_FUNCTION(howdah_snapshot) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    if (shim.mode != &shim_mode_snapshot || snapshot_taken() || !shim_loop_booting()) {
+        RETURN_FALSE;
+    }
+    shim_loop_boot_end();
+    if (!wait_for_call()) {
+        snapshot_exit();
+    }
+    RETURN_TRUE;
+}
+
+/* Elsewhere than in snapshot mode nothing is restored, and the function is not called. */
+PHP_FUNCTION(howdah_on_restore) {
+    zend_fcall_info function;
+    zend_fcall_info_cache cache;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_FUNC(function, cache)
+    ZEND_PARSE_PARAMETERS_END();
+    if (shim.mode != &shim_mode_snapshot || snapshot_taken()) {
+        return;
+    }
+    if (Z_TYPE(restore_callbacks) != IS_ARRAY) {
+        array_init(&restore_callbacks);
+    }
+    Z_TRY_ADDREF(function.function_name);
+    zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
+}
+
+/* clang-format off */
+static const zend_function_entry functions[] = {
+    ZEND_NS_FALIAS("Howdah", snapshot, howdah_snapshot, arginfo_snapshot)
+    ZEND_NS_FALIAS("Howdah", on_restore, howdah_on_restore, arginfo_on_restore)
+    PHP_FE_END
+};
+/* clang-format on */
+
+void shim_snapshot_functions_startup(void) {
+    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
+}
+
+/* Functions that change what only many system calls could put back; they tell, so that requests without them are fast.
+ */
+static const char *const signal_functions[] = {"pcntl_signal", "pcntl_sigprocmask", "pcntl_alarm", "pcntl_sigwaitinfo",
+                                               "pcntl_async_signals"};
+/* Functions after which the process cannot be what it was. */
+static const char *const fatal_functions[] = {
+    "proc_nice",     "posix_setuid",    "posix_setgid",     "posix_seteuid",     "posix_setegid", "posix_setsid",
+    "posix_setpgid", "posix_setrlimit", "posix_initgroups", "pcntl_setpriority", "pcntl_unshare"};
+static zif_handler original_fatal_functions[sizeof fatal_functions / sizeof *fatal_functions];
+
+static const zend_string *called_function(const zend_execute_data *execute_data) {
+    return execute_data->func->common.function_name;
+}
+
+static ZEND_NAMED_FUNCTION(watched_signal_function) {
+    snapshot_signals_touched();
+    for (size_t i = 0; i < sizeof signal_functions / sizeof *signal_functions; i++) {
+        if (strcmp(ZSTR_VAL(called_function(execute_data)), signal_functions[i]) == 0) {
+            original_signal_functions[i](INTERNAL_FUNCTION_PARAM_PASSTHRU);
+            return;
+        }
+    }
+}
+
+static ZEND_NAMED_FUNCTION(watched_fatal_function) {
+    if (snapshot_taken()) {
+        snapshot_spoil("the script has changed what a process cannot take back (user, group, session or limits)");
+    }
+    for (size_t i = 0; i < sizeof fatal_functions / sizeof *fatal_functions; i++) {
+        if (strcmp(ZSTR_VAL(called_function(execute_data)), fatal_functions[i]) == 0) {
+            original_fatal_functions[i](INTERNAL_FUNCTION_PARAM_PASSTHRU);
+            return;
+        }
+    }
+}
+
+static void watch_functions(void) {
+    for (size_t i = 0; i < sizeof signal_functions / sizeof *signal_functions; i++) {
+        const char *name = signal_functions[i];
+        original_signal_functions[i] = shim_watch_function(name, strlen(name), watched_signal_function);
+    }
+    for (size_t i = 0; i < sizeof fatal_functions / sizeof *fatal_functions; i++) {
+        const char *name = fatal_functions[i];
+        original_fatal_functions[i] = shim_watch_function(name, strlen(name), watched_fatal_function);
+    }
+}
+
+/* --- the mode -------------------------------------------------------------------------------------------------------
+ */
+
+/* Runs the boot file in the global scope. False when it ended otherwise than by reaching its end. */
+static bool run_boot_file(const char *path) {
+    zend_file_handle file;
+    zend_stream_init_filename(&file, path);
+    file.primary_script = true;
+    zval result;
+    ZVAL_UNDEF(&result);
+    PG(during_request_startup) = 0;
+    zend_result status = zend_execute_scripts(ZEND_REQUIRE, &result, 1, &file);
+    bool returned = status == SUCCESS && !Z_ISUNDEF(result);
+    zval_ptr_dtor(&result);
+    return returned;
+}
+
+/* Runs the call's own script, as classic mode does. */
+static void run_call_script(void) {
+    zend_file_handle file;
+    unsigned status = shim_script_prepare(&file);
+    if (status != 0) {
+        shim_answer_instead(status);
+        return;
+    }
+    php_execute_script(&file);
+}
+
+static shim_outcome run_by_boot_file(void) {
+    if (!shim_loop_open_script(shim.boot->boot_script)) {
+        return SHIM_RETIRE;
+    }
+    bool returned = run_boot_file(shim.boot->boot_script);
+    if (!snapshot_taken()) {
+        if (!returned) {
+            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.boot->boot_script);
+            return SHIM_RETIRE;
+        }
+        shim_loop_boot_end();
+        if (!wait_for_call()) {
+            return SHIM_RETIRE;
+        }
+    } else if (!returned) {
+        /* exit() in what follows Howdah\snapshot(). */
+        finish_request(false);
+    }
+    run_call_script();
+    finish_request(false);
+}
+
+static shim_outcome run(void) {
+    if (!snapshot_prepare() || (last = snapshot_engine_memory(sizeof *last)) == NULL) {
+        shim_log(LOG_CRIT, "snapshot: %s", snapshot_reason());
+        return SHIM_RETIRE;
+    }
+    by_boot_file = *shim.boot->boot_script != '\0';
+    if (!by_boot_file && *shim.boot->script == '\0') {
+        shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");
+        return SHIM_RETIRE;
+    }
+    shim_snapshot_random_watch();
+    watch_functions();
+    shim_snapshot_heap_install();
+    if (by_boot_file) {
+        return run_by_boot_file();
+    }
+    shim_loop_run_script(shim.boot->script);
+    if (shim.call != NULL && snapshot_taken()) {
+        /* The script took the snapshot itself and ended without asking for a call: the call was the rest of it. */
+        finish_request(false);
+    }
+    return SHIM_RETIRE;
+}
+
+/* The script is over, by a bailout or because there are no more calls. */
+static shim_outcome after(void) {
+    if (snapshot_taken() && shim.call != NULL) {
+        finish_request(true);
+    }
+    shim_loop_close_script();
+    if (snapshot_taken()) {
+        /* Not on to the end of PHP's modules: the heap's storage is gone with the request. */
+        snapshot_exit();
+    }
+    return SHIM_RETIRE;
+}
+
+const shim_mode shim_mode_snapshot = {
+    .name = "snapshot",
+    .resident = true,
+    .restores = true,
+    .run = run,
+    .after = after,
+};

@@ -1,0 +1,218 @@
+/* The snapshot engine: takes a picture of this process and brings the process back to it, again and again. It knows
+ * nothing of PHP; mode_snapshot.c decides when, snapshot_request.c what happens in between. How it works and what it
+ * cannot do is in docs/internals/snapshot.md.
+ *
+ * snapshot.c           take and restore: order of the steps, the switch to the engine's own stack, fork per request
+ * snapshot_maps.c      the process's mappings: listing, copying into a memfd, putting back the layout
+ * snapshot_pages.c     which pages were written, and copying them back
+ * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children */
+#ifndef HOWDAH_SNAPSHOT_H
+#define HOWDAH_SNAPSHOT_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <ucontext.h>
+
+#define SNAPSHOT_PAGE 4096ul
+#define SNAPSHOT_MAX_SPARED 8
+#define SNAPSHOT_MAX_KEPT 256
+#define SNAPSHOT_REASON 256
+
+/* How written pages are found. The numbers travel in WireDone.flags. */
+typedef enum snapshot_way {
+    SNAPSHOT_WAY_NONE = 0,
+    SNAPSHOT_WAY_SCAN = 1,    /* the PAGEMAP_SCAN ioctl, Linux 6.7 and later */
+    SNAPSHOT_WAY_PAGEMAP = 2, /* reading /proc/self/pagemap */
+    SNAPSHOT_WAY_FORK = 3,    /* not at all: each request runs in a child process */
+} snapshot_way;
+
+/* What became of a restore. */
+typedef enum snapshot_return {
+    SNAPSHOT_TAKEN,    /* the first return of snapshot_take() */
+    SNAPSHOT_RESTORED, /* a later one: everything is as it was */
+    SNAPSHOT_FAILED,   /* no snapshot was taken; snapshot_reason() says why */
+} snapshot_return;
+
+typedef struct snapshot_numbers {
+    snapshot_way way;
+    uint64_t restores;
+    uint64_t scans;      /* searches for written pages */
+    uint64_t layouts;    /* restores that had to put mappings back */
+    size_t bytes;        /* private writable memory in the snapshot */
+    size_t stored;       /* of that, bytes that are not zero */
+    size_t written;      /* bytes copied back by the last restore */
+    uint64_t restore_ns; /* all restores together */
+} snapshot_numbers;
+
+/* --- snapshot.c --- */
+
+/* Maps the engine's own memory and chooses the way (HOWDAH_SNAPSHOT_PAGES=scan|pagemap|fork forces one). Once per
+ * process, before anything else here. False: snapshot_reason() says why. */
+bool snapshot_prepare(void);
+/* Leaves a part of memory out of the snapshot: it keeps what requests write to it. Before snapshot_take(). */
+bool snapshot_spare(const void *start, size_t length);
+/* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. */
+snapshot_return snapshot_take(void);
+/* Brings the process back to the snapshot: snapshot_take() returns once more. Returns only when that is impossible
+ * (snapshot_reason() says why); nothing has been changed in memory then and the process should end. */
+void snapshot_restore(void);
+/* Ends the worker, in good order; does not return. */
+void snapshot_exit(void) __attribute__((noreturn));
+/* Whether snapshot_take() has succeeded. */
+bool snapshot_taken(void);
+/* Whether address lies in memory that the snapshot restores. */
+bool snapshot_covers(const void *address);
+/* Why the last step failed. */
+const char *snapshot_reason(void);
+const snapshot_numbers *snapshot_stats(void);
+
+/* --- snapshot_process.c, for the layer above --- */
+
+/* The script has changed signal handlers: the next restore puts all of them back. */
+void snapshot_signals_touched(void);
+/* Makes the next restore impossible, so that the process is replaced. `why` is a literal. */
+void snapshot_spoil(const char *why);
+/* Descriptors that the application opened while it booted, except those open at snapshot_prepare(). */
+size_t snapshot_boot_sockets(void);
+/* A boot-time socket on which bytes or the end wait although no request runs: its descriptor, or -1. */
+int snapshot_restless_socket(void);
+
+/* ------------------------------------------------------------------------------------------------------------------
+ * Inside of the engine. */
+
+/* A private writable mapping. */
+typedef struct snapshot_range {
+    char *start, *end;
+    size_t offset; /* in the memfd and in the copy */
+    int protection;
+} snapshot_range;
+
+/* Addresses that were mapped, whatever it was. */
+typedef struct snapshot_area {
+    char *start, *end;
+} snapshot_area;
+
+/* Pages to put back. */
+typedef struct snapshot_run {
+    char *to;
+    const char *from;
+    size_t length;
+} snapshot_run;
+
+/* A descriptor of the application, open at the snapshot. */
+typedef struct snapshot_kept {
+    int fd, twin; /* twin: a duplicate that scripts do not know */
+    dev_t device;
+    ino_t inode;
+    mode_t type;
+    int status_flags, descriptor_flags;
+    off_t position; /* of a regular file */
+} snapshot_kept;
+
+/* The kernel's side of the process. */
+typedef struct snapshot_process {
+    int directory;  /* the current directory */
+    int first_free; /* every lower descriptor is taken at the snapshot */
+    mode_t umask;
+    bool had_children;
+    bool signals_touched;
+    const char *spoiled;
+    struct sigaction actions[NSIG];
+    stack_t signal_stack;
+    int priority;
+    struct rlimit open_files;
+    size_t n_kept, n_sockets;
+    snapshot_kept kept[SNAPSHOT_MAX_KEPT];
+    unsigned char open_before[1024]; /* bitmap of descriptors that are none of the application's */
+} snapshot_process;
+
+/* All state of the engine. In shared memory, so that restoring private memory leaves it alone. */
+typedef struct snapshot_state {
+    snapshot_numbers numbers;
+    bool taken;
+    bool failed;
+    char reason[SNAPSHOT_REASON];
+
+    size_t n_ranges, max_ranges;
+    snapshot_range *ranges;
+    size_t n_spared;
+    snapshot_area spared[SNAPSHOT_MAX_SPARED];
+    size_t n_layout;
+    snapshot_area *layout; /* everything mapped at the snapshot */
+    int memfd;
+    ino_t memfd_inode;
+    char *copy; /* the memfd, mapped shared */
+    size_t copy_length;
+
+    int pagemap;
+    int statm;
+    size_t n_hot, max_hot;
+    snapshot_run *hot;
+    void *scan_buffer;
+    size_t scan_buffer_size;
+    long faults;
+    long size_pages; /* of the address space, after the last restore */
+    long size_now;   /* when the restore began */
+
+    void *program_break;
+    char *stack_start, *stack_end, *stack_copy;
+
+    char *text; /* for /proc files */
+    size_t text_size;
+    snapshot_process process;
+
+    ucontext_t context; /* where snapshot_take() returns */
+    ucontext_t engine;  /* the engine's own stack, signals blocked */
+    char *engine_stack;
+    size_t engine_stack_size;
+} snapshot_state;
+
+extern snapshot_state *snapshot_state_;
+
+/* Shared memory for the engine; never given back. NULL without memory. */
+void *snapshot_engine_memory(size_t size);
+void snapshot_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line of /proc/self/maps. */
+typedef struct snapshot_mapping {
+    char *start, *end;
+    int protection;
+    unsigned long inode;
+    bool shared, stack, special; /* special: [vdso], [vvar], [vsyscall] */
+} snapshot_mapping;
+
+/* --- snapshot_maps.c --- */
+bool snapshot_maps_store(snapshot_state *s);
+bool snapshot_maps_replace(snapshot_state *s);
+/* Unmaps what is new and maps again what is gone or has other rights. */
+bool snapshot_maps_reconcile(snapshot_state *s);
+/* Size of the address space in pages, or -1. */
+long snapshot_maps_size(const snapshot_state *s);
+
+/* --- snapshot_pages.c --- */
+snapshot_way snapshot_pages_choose(snapshot_state *s);
+bool snapshot_pages_prepare(snapshot_state *s);
+/* Learns which pages are written. */
+bool snapshot_pages_find(snapshot_state *s);
+void snapshot_pages_copy_back(snapshot_state *s);
+long snapshot_pages_faults(void);
+
+/* --- snapshot_process.c --- */
+void snapshot_process_begin(snapshot_state *s);
+bool snapshot_process_store(snapshot_state *s);
+/* False: this process cannot be restored (reason set). */
+bool snapshot_process_check(snapshot_state *s);
+/* Puts the application's descriptors back. False when one cannot be (reason set). */
+bool snapshot_process_rewind(const snapshot_process *p);
+bool snapshot_process_restore(snapshot_state *s);
+
+#endif

@@ -1,0 +1,45 @@
+/* A request of snapshot mode: what PHP does at its end, and what must be fresh at its start.
+ *
+ * snapshot_heap.c     Zend's memory: chunks that requests use over and over and that need no restoring
+ * snapshot_random.c   random numbers: no two requests see the same
+ * snapshot_end.c      the end of a request: shutdown functions, destructors, resources
+ * mode_snapshot.c     boot, warm-up, the moment of the snapshot, the flow of calls */
+#ifndef HOWDAH_SNAPSHOT_REQUEST_H
+#define HOWDAH_SNAPSHOT_REQUEST_H
+
+#include "shim.h"
+#include "snapshot.h"
+
+/* --- snapshot_heap.c --- */
+
+/* Gives PHP a heap with storage of ours. Before PHP's request is opened. */
+void shim_snapshot_heap_install(void);
+/* Leaves the spare chunks out of the snapshot. */
+void shim_snapshot_heap_spare(void);
+
+/* --- snapshot_random.c --- */
+
+/* Watches how engines of ext/random are seeded, after PHP's modules have started. */
+void shim_snapshot_random_watch(void);
+/* At the snapshot: generators are left in a state in which their next use takes fresh randomness from the kernel. */
+void shim_snapshot_random_forget(void);
+/* At the start of a request: for what cannot do that by itself. */
+void shim_snapshot_random_renew(void);
+
+/* --- snapshot_end.c --- */
+
+/* At the snapshot: what exists now is the application's. */
+void shim_snapshot_end_remember(void);
+/* Everything that PHP does at the end of a request before memory goes. */
+void shim_snapshot_end_request(bool after_bailout);
+/* A stream that cannot be restored, as text, or NULL. */
+const char *shim_snapshot_refused_stream(void);
+
+/* --- mode_snapshot.c --- */
+
+/* frankenphp_handle_request() in snapshot mode. False when the worker shall end. */
+bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache);
+/* Howdah\snapshot() and Howdah\on_restore(), while PHP's modules start. */
+void shim_snapshot_functions_startup(void);
+
+#endif

@@ -1,0 +1,66 @@
+//! Calls that warm a new worker up. They are made here and not by the server because they run before the worker is part of
+//! the pool; they look like plain GET requests from this machine.
+
+use howdah_transport::wire::{CallBuilder, VarName};
+use howdah_transport::zygote_protocol::BootSpec;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A call for a request target, such as `/products?page=2`, as it would lie in a lane.
+pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let root = Path::new(&spec.root);
+    let (name, filename) = script(spec, root, path);
+    let filename = filename.to_string_lossy().into_owned();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
+    let mut call = CallBuilder::new(0, 1001, now);
+    let query = call.var(VarName::QUERY_STRING, query.as_bytes());
+    let method = call.var(VarName::REQUEST_METHOD, b"GET");
+    let name = call.var(VarName::SCRIPT_NAME, name.as_bytes());
+    let uri = call.var(VarName::REQUEST_URI, target.as_bytes());
+    call.var_at(VarName::DOCUMENT_URI, name);
+    call.var(VarName::DOCUMENT_ROOT, spec.root.as_bytes());
+    call.var(VarName::SERVER_PROTOCOL, b"HTTP/1.1");
+    call.var(VarName::REQUEST_SCHEME, b"http");
+    call.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
+    call.var(VarName::SERVER_SOFTWARE, spec.software.as_bytes());
+    call.var(VarName::REMOTE_ADDR, b"127.0.0.1");
+    call.var(VarName::REMOTE_PORT, b"0");
+    call.var(VarName::SERVER_ADDR, b"127.0.0.1");
+    call.var(VarName::SERVER_PORT, b"80");
+    call.var(VarName::SERVER_NAME, b"localhost");
+    call.var(VarName::REDIRECT_STATUS, b"200");
+    let filename = call.var(VarName::SCRIPT_FILENAME, filename.as_bytes());
+    call.var(VarName::HTTP_HOST, b"localhost");
+    call.var(VarName::HTTP_USER_AGENT, b"Howdah warm-up");
+    call.var(VarName::HTTP_ACCEPT, b"*/*");
+    call.query(query).method(method).uri(uri).script(filename);
+    call.finish().to_words()
+}
+
+/// The script that would run: the path's own, the index of a directory, or the front controller.
+fn script(spec: &BootSpec, root: &Path, path: &str) -> (String, PathBuf) {
+    let relative = path.trim_start_matches('/');
+    let own = root.join(relative);
+    if own.extension().is_some_and(|e| e == "php") && own.is_file() {
+        return (format!("/{relative}"), own);
+    }
+    let index = own.join("index.php");
+    if index.is_file() {
+        return (format!("{}/index.php", path.trim_end_matches('/')), index);
+    }
+    let front = if spec.front_controller.is_empty() { "index.php" } else { &spec.front_controller };
+    (format!("/{front}"), root.join(front))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_without_a_script_goes_to_the_front_controller() {
+        let spec = BootSpec { front_controller: "app.php".to_owned(), ..BootSpec::default() };
+        let (name, file) = script(&spec, Path::new("/nonexistent"), "/a/b");
+        assert_eq!((name.as_str(), file.as_path()), ("/app.php", Path::new("/nonexistent/app.php")));
+    }
+}
