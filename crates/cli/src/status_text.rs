@@ -55,6 +55,9 @@ pub(crate) fn render(status: &Value) -> String {
                 text(&worker["calls"]),
                 duration(worker["age_s"].as_u64().unwrap_or(0)),
             );
+            if let Some(way) = worker["snapshot_pages"].as_str() {
+                let _ = write!(out, "  restores by {way}, {} searches", text(&worker["snapshot_searches"]));
+            }
             if let Some(label) = worker["label"].as_str() {
                 let _ = write!(out, "  {} ms  {label}", text(&worker["running_ms"]));
             }

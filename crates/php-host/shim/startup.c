@@ -87,14 +87,24 @@ static char *append_entry(char *out, const char *line, size_t length) {
     return out;
 }
 
-/* All entries as one text, or NULL without memory. */
+/* Settings of OPcache for a process that stays in one request of PHP. Its clock stands still there, so files would seem too
+ * young to be cached and never old enough to be looked at again. And such a process uses the shared memory as long as
+ * it lives: others must not kill it for that when they want to empty the cache. */
+static const char resident_ini[] = "opcache.file_update_protection=0\n"
+                                   "opcache.revalidate_freq=0\n"
+                                   "opcache.force_restart_timeout=1000000000\n";
+
+/* All entries as one text, or NULL without memory. What the operator sets counts. */
 static char *ini_text_from(const char *entries) {
     /* Each byte at most doubles, each line gains at most four. */
-    char *text = malloc(strlen(entries) * 6 + 8);
+    char *text = malloc(sizeof resident_ini + strlen(entries) * 6 + 8);
     if (text == NULL) {
         return NULL;
     }
     char *out = text;
+    if (shim.mode->resident) {
+        out = mempcpy(out, resident_ini, sizeof resident_ini - 1);
+    }
     while (*entries != '\0') {
         size_t length = strcspn(entries, "\n");
         if (length > 0) {

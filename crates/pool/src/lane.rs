@@ -84,6 +84,15 @@ impl KillReason {
     }
 }
 
+/// How a worker in snapshot mode finds the pages that a request has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SnapshotWork {
+    /// A position in `wire::SNAPSHOT_WAYS`.
+    pub(crate) way: u32,
+    /// Searches since the worker's start; without one, a restore copies the pages it knows.
+    pub(crate) searches: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) worker: u32,
@@ -100,6 +109,8 @@ pub(crate) struct Lane {
     pub(crate) calls: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
+    /// What its last call told of its snapshot.
+    pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
     sender: CallSender,
     next_number: u64,
@@ -130,6 +141,7 @@ impl Lane {
             calls: 0,
             started: now,
             idle_since: now,
+            snapshot: None,
             control,
             sender,
             next_number: 1,

@@ -5,12 +5,12 @@
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{KillReason, Phase};
+use crate::lane::{KillReason, Phase, SnapshotWork};
 use crate::pool::Pool;
 use crate::reply_sink::Sink;
 use crate::supervisor::Event;
 use bytes::Bytes;
-use howdah_transport::wire::{DONE_RETIRE, FLAG_FLUSH, FLAG_MORE, FrameKind};
+use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind};
 use howdah_transport::{Frame, FrameReceiver};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -186,7 +186,7 @@ impl LaneReader {
 
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let [php_ns, peak_memory, flags] = parse_done(payload).ok_or("a malformed end of call")?;
+        let Done { php_ns, peak_memory, flags, searches } = parse_done(payload).ok_or("a malformed end of call")?;
         let micros = current.received.elapsed().as_micros() as u64;
         let php_us = php_ns / 1000;
         current.sink.update_stats(|stats| {
@@ -200,7 +200,9 @@ impl LaneReader {
         } else if current.unseen {
             current.sink.wake();
         }
-        self.pool.call_done(self.index, current.number, php_us, flags & u64::from(DONE_RETIRE) != 0);
+        let way = flags >> DONE_WAY_SHIFT & 0xff;
+        let snapshot = (way != 0).then_some(SnapshotWork { way, searches });
+        self.pool.call_done(self.index, current.number, php_us, flags & DONE_RETIRE != 0, snapshot);
         Ok(())
     }
 
@@ -292,10 +294,19 @@ fn parse_head(bytes: &Bytes) -> Option<(u16, HeaderLines)> {
     Some((status, headers))
 }
 
-fn parse_done(payload: &[u8]) -> Option<[u64; 3]> {
+/// `WireDone`, as far as it is used here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Done {
+    php_ns: u64,
+    peak_memory: u64,
+    flags: u32,
+    searches: u32,
+}
+
+fn parse_done(payload: &[u8]) -> Option<Done> {
     let word = |at: usize| Some(u64::from_ne_bytes(payload.get(at..at + 8)?.try_into().ok()?));
-    let flags = u32::from_ne_bytes(payload.get(16..20)?.try_into().ok()?);
-    Some([word(0)?, word(8)?, u64::from(flags)])
+    let half = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
+    Some(Done { php_ns: word(0)?, peak_memory: word(8)?, flags: half(16)?, searches: half(20)? })
 }
 
 /// How long a worker has to answer the request for its PHP stack.
@@ -335,6 +346,6 @@ mod tests {
     #[test]
     fn a_short_end_of_call_is_refused() {
         assert!(parse_done(&[0; 19]).is_none());
-        assert_eq!(parse_done(&[0; 24]), Some([0, 0, 0]));
+        assert_eq!(parse_done(&[0; 24]), Some(Done::default()));
     }
 }

@@ -3,7 +3,7 @@
 use crate::call::{Call, CallStats, Reply, RequestId};
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane, Phase};
+use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
 use crate::lane_reader::Current;
 use crate::reply_sink::{self, Budget, Receiver};
 use crate::scheduler::Scheduler;
@@ -168,7 +168,14 @@ impl Pool {
         Some(Current::new(number, job.sink.clone(), job.call.received, job.call.id, job.call.label.clone()))
     }
 
-    pub(crate) fn call_done(&self, index: usize, number: u64, php_us: u64, retire: bool) {
+    pub(crate) fn call_done(
+        &self,
+        index: usize,
+        number: u64,
+        php_us: u64,
+        retire: bool,
+        snapshot: Option<SnapshotWork>,
+    ) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.metrics.php_time_us.add(php_us);
         let mut scheduler = self.lock();
@@ -176,6 +183,7 @@ impl Pool {
         if lane.in_flight.front().is_some_and(|c| c.number == number) {
             lane.in_flight.pop_front();
             lane.calls += 1;
+            lane.snapshot = snapshot;
             if let Some(next) = lane.in_flight.front_mut() {
                 next.since = Instant::now();
             }

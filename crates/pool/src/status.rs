@@ -1,6 +1,7 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::pool::Pool;
+use howdah_transport::wire::SNAPSHOT_WAYS;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,6 +74,10 @@ pub struct WorkerStatus {
     pub running_ms: Option<u64>,
     /// The generation it belongs to.
     pub generation: u64,
+    /// In snapshot mode, how written pages are found: `pagemap_scan`, `pagemap` or `fork`.
+    pub snapshot_pages: Option<&'static str>,
+    /// In snapshot mode, how often it had to search for them; the other restores knew.
+    pub snapshot_searches: Option<u32>,
 }
 
 impl Pool {
@@ -108,6 +113,10 @@ impl Pool {
                     label: call.map(|c| c.job.call.label.to_string()),
                     running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
                     generation: lane.generation,
+                    snapshot_pages: lane
+                        .snapshot
+                        .map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
+                    snapshot_searches: lane.snapshot.map(|s| s.searches),
                 }
             })
             .collect();
