@@ -19,3 +19,4 @@ mod sessions;
 mod slow_clients;
 mod static_files;
 mod worker_loop;
+mod worker_pools;

@@ -6,6 +6,7 @@ mod admin_client;
 mod pools;
 mod serve;
 mod status_text;
+mod watch;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{ListenAddr, Loaded};

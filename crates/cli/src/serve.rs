@@ -5,6 +5,7 @@
 
 use crate::admin::{self, Order};
 use crate::pools::Pools;
+use crate::watch;
 use anyhow::{Context, Result, anyhow};
 use howdah_config::{ListenAddr, Settings};
 use howdah_http::front::{Drained, Front, runtimes};
@@ -64,6 +65,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
+    let watchers = watch::start(&settings, &pools);
     let server = Server { settings, log, access_log, pools };
     let reply = loop {
         tokio::select! {
@@ -78,6 +80,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
             },
         }
     };
+    drop(watchers);
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,

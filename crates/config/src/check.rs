@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::choice::Mode;
+use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
@@ -105,6 +106,11 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     }
     if let Some(path) = pool.warmup.iter().find(|path| !path.starts_with('/')) {
         source.object(&name("warmup"), format!("\"{path}\" must be a request path, such as \"/{path}\""));
+    }
+    for pattern in &pool.watch {
+        if let Err(why) = Glob::new(pattern, Path::new("/")) {
+            source.object(&name("watch"), format!("\"{pattern}\" {why}"));
+        }
     }
     not_zero(source, &name("boot_timeout"), pool.boot_timeout);
 }

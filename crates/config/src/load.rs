@@ -163,9 +163,15 @@ fn read_routes(source: &mut Source<'_>) -> Vec<Route> {
 /// Puts in what depends on the surroundings, where nothing else was said.
 fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
     let base = source.file.map_or_else(|| source.around.current_dir.clone(), |file| file.dir.clone());
+    let watched = base.clone();
     if source.origins.of("root") == Origin::Default {
         let public = base.join("public");
         settings.root = if public.is_dir() { public } else { base };
+    }
+    for pool in &mut settings.pools {
+        for pattern in &mut pool.watch {
+            *pattern = watched.join(&*pattern).to_string_lossy().into_owned();
+        }
     }
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));

@@ -78,6 +78,9 @@ settings! {
         /// Paths that are requested from each new worker before it takes work.
         warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
+        ///
+        /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that
+        /// start with a dot must be named.
         watch: Vec<String> = "[]" example(r#"["src/**/*.php"]"#);
     }
     plus {

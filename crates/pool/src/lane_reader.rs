@@ -32,6 +32,8 @@ pub(crate) struct LaneReader {
     pub(crate) pidfd: Arc<OwnedFd>,
     /// The call whose frames are arriving.
     pub(crate) current: Option<Current>,
+    /// The first error the worker logged outside of a call: why it did not get ready, should it end now.
+    pub(crate) said: Option<String>,
 }
 
 /// The call a lane is answering.
@@ -206,11 +208,14 @@ impl LaneReader {
         Ok(())
     }
 
-    fn log(&self, frame: &Frame) {
+    fn log(&mut self, frame: &Frame) {
         let Some((&level, text)) = frame.payload.split_first() else { return };
         let text = String::from_utf8_lossy(text);
         let call = self.pool.call_name(self.index, frame.number);
         let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_ref()));
+        if call.is_none() && level <= 3 {
+            self.said.get_or_insert_with(|| text.to_string());
+        }
         let pool = self.pool.name();
         match level {
             0..=3 => tracing::error!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),
@@ -244,6 +249,7 @@ impl LaneReader {
             idle,
             lived: lane.started.elapsed(),
             reason,
+            said: self.said,
         };
         self.pool.tell_supervisor(event);
     }

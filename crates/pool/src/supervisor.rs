@@ -53,6 +53,8 @@ pub(crate) enum Event {
         idle: bool,
         lived: Duration,
         reason: Option<KillReason>,
+        /// The first error it logged before it was ready.
+        said: Option<String>,
     },
     Zygote {
         generation: u64,
@@ -165,7 +167,7 @@ impl Supervisor {
                 self.finish_reload_if_ready();
             }
             Event::WorkerRetires => {}
-            Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason } => {
+            Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason, said } => {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
                 self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
                 let useless = !was_ready || (idle && lived < SHORT_LIFE);
@@ -173,7 +175,10 @@ impl Supervisor {
                     let why = match reason {
                         Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
                         _ if was_ready => format!("worker {pid} ended before its first call"),
-                        _ => format!("worker {pid} ended before it was ready"),
+                        _ => match said {
+                            Some(said) => format!("worker {pid} ended before it was ready: {said}"),
+                            None => format!("worker {pid} ended before it was ready"),
+                        },
                     };
                     self.failed(generation, why);
                 }
@@ -256,6 +261,7 @@ impl Supervisor {
             eventfd: Arc::new(ordered.eventfd),
             pidfd,
             current: None,
+            said: None,
         };
         shards.runtime(home).spawn(reader.run());
     }
@@ -290,6 +296,11 @@ impl Supervisor {
     }
 
     fn note_failure(&mut self, why: String) {
+        if self.not_before.is_some_and(|t| t > Instant::now()) {
+            // Workers that were started together fail together: one attempt.
+            tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}");
+            return;
+        }
         self.failures += 1;
         let pause = Duration::from_millis(100 * u64::from(self.failures).pow(2)).min(MAX_BACKOFF);
         self.not_before = Some(Instant::now() + pause);
@@ -410,6 +421,8 @@ impl Supervisor {
             replies.push(reply);
             return;
         }
+        // Whoever asks has changed something: no reason to wait longer.
+        self.not_before = None;
         match self.start_generation() {
             Ok(generation) => {
                 tracing::info!(pool = self.pool.name(), generation = generation.number, "reload: starting new workers");

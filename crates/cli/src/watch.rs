@@ -1,0 +1,91 @@
+//! Watch mode: a pool whose `watch` patterns name a file that changed is reloaded.
+//!
+//! Files are looked at again and again rather than announced by the kernel: that works on every file system (containers'
+//! shared directories and network mounts announce nothing), sees files that appear later, and has no limit on their number.
+//! The more there is to look at, the rarer the look, so that it takes a twentieth of one core at most.
+
+use howdah_config::{Glob, Settings};
+use howdah_pool::Pool;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::pools::Pools;
+
+/// Pause between two looks, at least.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Pause in times of what a look took.
+const PAUSE_FACTOR: u32 = 20;
+/// Nothing may have changed for this long before a reload: editors and checkouts write many files one after the other.
+const CALM: Duration = Duration::from_millis(150);
+
+/// What tells one state of a file from another: a new file under the same name has another inode.
+type Mark = (i64, i64, u64, u64);
+type Marks = BTreeMap<PathBuf, Mark>;
+
+/// Watches for every pool that has patterns. Dropping the set ends it.
+pub(crate) fn start(settings: &Settings, pools: &Pools) -> JoinSet<()> {
+    let mut watchers = JoinSet::new();
+    for (pool, settings) in pools.iter().zip(&settings.pools) {
+        // Patterns were checked when the settings were loaded, and made absolute.
+        let globs: Vec<Glob> = settings.watch.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect();
+        if !globs.is_empty() {
+            watchers.spawn(watch(pool.clone(), Arc::new(globs)));
+        }
+    }
+    watchers
+}
+
+async fn watch(pool: Arc<Pool>, globs: Arc<Vec<Glob>>) {
+    let Some((mut known, mut took)) = look(&globs).await else { return };
+    tracing::info!(pool = pool.name(), files = known.len(), "watching for changes");
+    loop {
+        tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
+        let Some((mut now, time)) = look(&globs).await else { return };
+        took = time;
+        let Some(changed) = difference(&known, &now) else { continue };
+        loop {
+            tokio::time::sleep(CALM).await;
+            let Some((later, _)) = look(&globs).await else { return };
+            let calm = difference(&now, &later).is_none();
+            now = later;
+            if calm {
+                break;
+            }
+        }
+        known = now;
+        tracing::info!(pool = pool.name(), "{} has changed: reload", changed.display());
+        if let Err(why) = pool.reload().await {
+            // The pool has logged it, too; here it says that the next change is the next attempt.
+            tracing::warn!(pool = pool.name(), "not reloaded until something changes again: {why}");
+        }
+    }
+}
+
+/// All files that are watched, and what the look at them took. `None` while the server ends.
+async fn look(globs: &Arc<Vec<Glob>>) -> Option<(Marks, Duration)> {
+    let globs = globs.clone();
+    let looked = spawn_blocking(move || {
+        let began = Instant::now();
+        let mut found = BTreeSet::new();
+        for glob in &*globs {
+            glob.find(&mut found);
+        }
+        let marks = found.into_iter().filter_map(|path| {
+            let meta = std::fs::metadata(&path).ok()?;
+            Some((path, (meta.mtime(), meta.mtime_nsec(), meta.size(), meta.ino())))
+        });
+        (marks.collect(), began.elapsed())
+    });
+    looked.await.ok()
+}
+
+/// A file that is new, gone or another.
+fn difference(before: &Marks, after: &Marks) -> Option<PathBuf> {
+    let new = after.iter().find(|(path, mark)| before.get(*path) != Some(mark));
+    let gone = || before.iter().find(|(path, _)| !after.contains_key(*path));
+    new.or_else(gone).map(|(path, _)| path.clone())
+}

@@ -1,0 +1,202 @@
+//! Glob patterns of files, as `watch` names them.
+//!
+//! `*` stands for any text within one name, `?` for one character, `**` as a whole name for any number of directories,
+//! `{a,b}` for either. As in a shell, a star does not stand for a dot at the start of a name, so `**` stays out of `.git`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A pattern of absolute paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    /// The alternatives of its braces, each as the names of a path.
+    alternatives: Vec<Vec<String>>,
+}
+
+/// Alternatives of one pattern, over all its braces.
+const MOST_ALTERNATIVES: usize = 1000;
+
+impl Glob {
+    /// A pattern; relative ones start at `dir`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(pattern: &str, dir: &Path) -> Result<Self, String> {
+        if pattern.is_empty() {
+            return Err("is empty".to_owned());
+        }
+        let mut alternatives = Vec::new();
+        for text in expand(pattern)? {
+            let path = dir.join(&text);
+            let mut names: Vec<String> = Vec::new();
+            for part in path.to_string_lossy().split('/').filter(|part| !part.is_empty() && *part != ".") {
+                match part {
+                    // Only behind plain names: what is above a star depends on what the star stands for.
+                    ".." if names.last().is_none_or(|last| !is_plain(last)) => {
+                        return Err("has .. behind a pattern".to_owned());
+                    }
+                    ".." => drop(names.pop()),
+                    name => names.push(name.to_owned()),
+                }
+            }
+            alternatives.push(names);
+        }
+        Ok(Self { alternatives })
+    }
+
+    /// Adds the regular files that fit. What cannot be read is as if it were not there.
+    pub fn find(&self, found: &mut BTreeSet<PathBuf>) {
+        for names in &self.alternatives {
+            walk(PathBuf::from("/"), names, found);
+        }
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.contains(['*', '?'])
+}
+
+fn walk(dir: PathBuf, names: &[String], found: &mut BTreeSet<PathBuf>) {
+    let Some((name, rest)) = names.split_first() else { return };
+    if name == "**" {
+        // At the end it stands for all files below.
+        if rest.is_empty() {
+            walk(dir.clone(), &["*".to_owned()], found);
+        } else {
+            walk(dir.clone(), rest, found);
+        }
+        // A link to a directory may lead back up, so it is not entered.
+        for entry in entries(&dir).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            if fits("*", &entry.file_name().to_string_lossy()) {
+                walk(entry.path(), names, found);
+            }
+        }
+        return;
+    }
+    let take = |path: PathBuf, found: &mut BTreeSet<PathBuf>| {
+        if !rest.is_empty() {
+            walk(path, rest, found);
+        } else if path.is_file() {
+            found.insert(path);
+        }
+    };
+    if is_plain(name) {
+        take(dir.join(name), found);
+        return;
+    }
+    for entry in entries(&dir) {
+        if fits(name, &entry.file_name().to_string_lossy()) {
+            take(entry.path(), found);
+        }
+    }
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
+    std::fs::read_dir(dir).into_iter().flatten().flatten()
+}
+
+/// Whether one name fits one name's pattern.
+fn fits(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut from) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        if pattern.get(at) == Some(&'*') {
+            star = Some((at + 1, from));
+            at += 1;
+        } else if pattern.get(at).is_some_and(|p| *p == '?' || *p == name[from]) {
+            at += 1;
+            from += 1;
+        } else if let Some((after, begun)) = star {
+            // The last star takes one character more; earlier stars never need to be tried again.
+            star = Some((after, begun + 1));
+            (at, from) = (after, begun + 1);
+        } else {
+            return false;
+        }
+    }
+    pattern[at..].iter().all(|p| *p == '*')
+}
+
+/// The texts that the braces of a pattern stand for.
+fn expand(pattern: &str) -> Result<BTreeSet<String>, String> {
+    // Inner braces multiply the outer ones' choices: each is wanted once.
+    let mut done = BTreeSet::new();
+    let mut left = vec![pattern.to_owned()];
+    while let Some(text) = left.pop() {
+        if done.len() + left.len() > MOST_ALTERNATIVES {
+            return Err("has too many alternatives in braces".to_owned());
+        }
+        // The first closing brace and the opening one before it hold no others.
+        let Some(close) = text.find('}') else {
+            if text.contains('{') {
+                return Err("has a { without its }".to_owned());
+            }
+            done.insert(text);
+            continue;
+        };
+        let Some(open) = text[..close].rfind('{') else { return Err("has a } without its {".to_owned()) };
+        for choice in text[open + 1..close].split(',') {
+            left.push(format!("{}{choice}{}", &text[..open], &text[close + 1..]));
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_patterns() {
+        for (pattern, name, expected) in [
+            ("*", "a", true),
+            ("*", ".a", false),
+            (".*", ".a", true),
+            ("*.php", "a.php", true),
+            ("*.php", "a.php~", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*a*b", "xaxbxb", true),
+            ("é?", "éx", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn braces_stand_for_each_choice() {
+        let texts: Vec<_> = expand("a{.php,.{x,y}ml,}").unwrap().into_iter().collect();
+        assert_eq!(texts, ["a", "a.php", "a.xml", "a.yml"]);
+        assert!(expand("a{b").is_err() && expand("a}b").is_err());
+        assert!(expand(&"{a,b}".repeat(30)).is_err());
+    }
+
+    #[test]
+    fn files_are_found_below_the_patterns_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        for file in ["a.php", "src/b.php", "src/d/e/c.php", "src/d/x.txt", ".git/h.php", "src/.env"] {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink("..", dir.path().join("src/up")).unwrap();
+        let find = |pattern: &str| {
+            let mut found = BTreeSet::new();
+            Glob::new(pattern, dir.path()).unwrap().find(&mut found);
+            let names = found.iter().map(|p| p.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(find("**/*.php"), "a.php src/b.php src/d/e/c.php");
+        assert_eq!(find("src/*.php"), "src/b.php");
+        assert_eq!(find("src/../*.{php,txt}"), "a.php");
+        assert_eq!(find("src/**"), "src/b.php src/d/e/c.php src/d/x.txt");
+        assert_eq!(find("src/.env"), "src/.env");
+        assert_eq!(find("none/**/*"), "");
+        assert!(Glob::new("src/*/../a", dir.path()).is_err());
+        assert!(Glob::new("", dir.path()).is_err());
+    }
+}

@@ -1,0 +1,320 @@
+//! Worker pools as an operator sees them: several in one server, boot failures, reloads, files that are watched.
+
+use howdah_tests::process::eventually;
+use howdah_tests::site::replace_file;
+use howdah_tests::{Kind, Request, Setup, run};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A worker script that answers with `text` and its process.
+fn answering(text: &str) -> String {
+    format!(
+        "require 'gate.php'; $version = '{text}'; while (frankenphp_handle_request(function () use ($version) {{ echo $version, ' ', $_SERVER['REQUEST_URI']; }})) {{}}"
+    )
+}
+
+fn worker(setup: Setup, code: &str) -> Setup {
+    setup.setting("mode", "\"worker\"").setting("script", "\"../root/worker.php\"").php("worker.php", code)
+}
+
+#[test]
+fn routes_lead_to_several_worker_scripts_and_all_else_runs_classic() {
+    let api = "while (frankenphp_handle_request(function () { echo 'api ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['SCRIPT_NAME']; })) {}";
+    run(
+        Kind::Classic,
+        |s| {
+            s.setting("pool.api.mode", "\"worker\"")
+                .setting("pool.api.script", "\"../root/hidden/../../run/api.php\"")
+                .setting("pool.api.workers", "1")
+                .setting("pool.shop.mode", "\"worker\"")
+                .setting("pool.shop.script", "\"../root/shop.php\"")
+                .setting("pool.shop.workers", "1")
+                .setting("route", r#"[{ match = "/api/*", pool = "api" }, { match = "/shop*", pool = "shop" }]"#)
+                .php("hidden/x.php", "")
+                .php("../run/api.php", api)
+                .php("shop.php", &answering("shop"))
+                .php("plain.php", "echo 'classic ', Howdah\\mode();")
+        },
+        |site| {
+            for _ in 0..3 {
+                assert_eq!(site.get_ok("/api/users?x=1"), "api /api/users?x=1 /api.php");
+                assert_eq!(site.get_ok("/shop"), "shop /shop");
+                assert_eq!(site.get_ok("/shop/cart"), "shop /shop/cart");
+                assert_eq!(site.get_ok("/plain.php"), "classic classic");
+            }
+            assert_eq!(site.get("/apis").status, 404);
+        },
+    );
+}
+
+#[test]
+fn a_script_that_never_asks_for_a_call_is_a_boot_failure() {
+    run(
+        Kind::Classic,
+        |s| {
+            worker(
+                s.expect_boot_failure().expect_log("ended before it").allow_log("no application"),
+                "throw new Exception('no application');",
+            )
+        },
+        |site| {
+            let refused = site.get("/");
+            assert_eq!(refused.status, 503);
+            assert!(!refused.text().contains("no application"), "the client learns nothing of the inside");
+            let line = site.wait_for_log(&["ended before it was ready", "next attempt in"]);
+            assert!(line.contains("no application"), "{line}");
+            let pauses = site.log().lines().filter(|l| l.contains("next attempt in")).count();
+            assert!((1..20).contains(&pauses), "{pauses} attempts");
+            replace_file(&site.file("worker.php"), format!("<?php\n{}", answering("mended")));
+            let mended = eventually(Duration::from_secs(15), || site.get("/a").text() == "mended /a");
+            assert!(mended, "the next attempt finds the mended script");
+        },
+    );
+}
+
+#[test]
+fn a_change_in_a_watched_file_reloads_the_workers() {
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(2).setting("watch", r#"["../root/**/*.php"]"#), &answering("one")),
+        |site| {
+            assert_eq!(site.get_ok("/a"), "one /a");
+            replace_file(&site.file("worker.php"), format!("<?php\n{}", answering("two")));
+            assert!(eventually(Duration::from_secs(10), || site.get_ok("/a") == "two /a"));
+            replace_file(&site.file("ready.txt"), "still ready\n");
+            replace_file(&site.file("lib.php"), "<?php\n");
+            let _ = site.wait_for_log(&["lib.php has changed"]);
+            assert!(!site.log().contains("ready.txt has changed"));
+        },
+    );
+}
+
+#[test]
+fn a_reload_that_cannot_boot_keeps_the_old_workers() {
+    run(
+        Kind::Classic,
+        |s| {
+            worker(
+                s.expect_log("ended before it").allow_log("reload failed").allow_log("broken now"),
+                &answering("old"),
+            )
+        },
+        |site| {
+            replace_file(&site.file("worker.php"), "<?php throw new Exception('broken now');");
+            let reload = site.howdah().command(&["reload"]);
+            assert!(!reload.status.success());
+            assert_eq!(site.get_ok("/a"), "old /a");
+        },
+    );
+}
+
+#[test]
+fn reloads_under_load_lose_nothing() {
+    run(
+        Kind::Classic,
+        |s| {
+            worker(
+                s.workers(2),
+                "require 'gate.php'; while (frankenphp_handle_request(function () { usleep(500); echo $_GET['n'] ?? ''; })) {}",
+            )
+        },
+        |site| {
+            let stop = AtomicBool::new(false);
+            let served = AtomicU64::new(0);
+            let site = &*site;
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let (stop, served) = (&stop, &served);
+                    scope.spawn(move || {
+                        let mut conn = site.conn();
+                        let mut n = 0;
+                        while !stop.load(Ordering::Relaxed) {
+                            n += 1;
+                            let mark = format!("{thread}-{n}");
+                            // POST: an answer that was lost would not be repeated.
+                            let response = conn.exchange(&Request::form(&format!("/?n={mark}"), "a=1")).expect(200);
+                            assert_eq!(response.text(), mark);
+                            served.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                let reloads = scope.spawn(|| {
+                    for _ in 0..4 {
+                        assert!(site.howdah().command(&["reload"]).status.success());
+                    }
+                });
+                let outcome = reloads.join();
+                stop.store(true, Ordering::Relaxed);
+                outcome.unwrap();
+            });
+            assert!(served.load(Ordering::Relaxed) > 50);
+        },
+    );
+}
+
+#[test]
+fn a_hundred_parallel_requests_keep_apart() {
+    let code = "require 'gate.php'; while (frankenphp_handle_request(function () {
+        session_id('s' . substr(preg_replace('/[^a-z0-9]/', '', $_GET['m'] ?? 'x'), 0, 20)); session_start(); $_SESSION['n'] = ($_SESSION['n'] ?? 0) + 1; $_SESSION['m'] ??= $_GET['m'] ?? '';
+        header('X-Mark: ' . ($_SERVER['HTTP_X_MARK'] ?? '')); usleep(random_int(0, 2000));
+        echo json_encode([$_GET['m'] ?? '', $_POST['m'] ?? '', $_COOKIE['m'] ?? '', $_REQUEST['m'] ?? '', $_SERVER['HTTP_X_MARK'] ?? '', file_get_contents('php://input'), $_SESSION]);
+    })) {}";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(3), code),
+        |site| {
+            let site = &*site;
+            std::thread::scope(|scope| {
+                for thread in 0..100 {
+                    scope.spawn(move || {
+                        for round in 1..=3 {
+                            let mark = format!("t{thread}");
+                            let request = Request::form(&format!("/?m={mark}"), &format!("m={mark}"))
+                                .header("Cookie", &format!("m={mark}"))
+                                .header("X-Mark", &mark);
+                            let response = site.send(&request).expect(200);
+                            assert_eq!(response.header("x-mark"), Some(mark.as_str()));
+                            let expected = format!(
+                                r#"["{mark}","{mark}","{mark}","{mark}","{mark}","m={mark}",{{"n":{round},"m":"{mark}"}}]"#
+                            );
+                            assert_eq!(response.text(), expected);
+                        }
+                    });
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn sessions_do_not_leak_and_save_handlers_stay() {
+    let code = "require 'gate.php';
+        class Store implements SessionHandlerInterface { public static $all = [];
+            public function open($p, $n): bool { return true; } public function close(): bool { return true; }
+            public function read($id): string|false { return self::$all[$id] ?? ''; }
+            public function write($id, $data): bool { self::$all[$id] = $data; return true; }
+            public function destroy($id): bool { unset(self::$all[$id]); return true; } public function gc($t): int|false { return 0; } }
+        session_set_save_handler(new Store, true);
+        while (frankenphp_handle_request(function () {
+            $before = [isset($_SESSION), session_id(), session_status()];
+            if (isset($_GET['start'])) { session_start(); $_SESSION['v'] = ($_SESSION['v'] ?? 0) + 1; }
+            if (isset($_GET['exit'])) { exit('left'); }
+            echo json_encode([$before, $_SESSION ?? null, count(Store::$all)]);
+        })) {}";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1), code),
+        |site| {
+            let with = |path: &str, id: &str| {
+                let request = Request::get(path).header("Cookie", &format!("PHPSESSID={id}"));
+                site.send(&request).expect(200).text()
+            };
+            assert_eq!(with("/?start=1", "visitora"), r#"[[false,"",1],{"v":1},0]"#);
+            assert_eq!(with("/", "visitorb"), r#"[[false,"",1],null,1]"#, "written before the answer, then forgotten");
+            assert_eq!(with("/?start=1", "visitorb"), r#"[[false,"",1],{"v":1},1]"#);
+            assert_eq!(with("/?start=1", "visitora"), r#"[[false,"",1],{"v":2},2]"#);
+            assert_eq!(with("/?start=1&exit=1", "visitora"), "left");
+            assert_eq!(with("/", "visitora"), r#"[[false,"",1],null,0]"#, "a fresh process");
+        },
+    );
+}
+
+#[test]
+fn memory_stays_flat_over_many_requests() {
+    let code = "require 'gate.php'; while (frankenphp_handle_request(function () {
+        ob_start(); setcookie('a', 'b'); echo strlen(file_get_contents('php://input')), ' ', count($_POST); filter_input(INPUT_GET, 'x'); if (isset($_GET['rss'])) { preg_match('/Rss.*?(\\d+)/', file_get_contents('/proc/self/smaps_rollup'), $m); echo ' ', $m[1], ' ', memory_get_usage(); }
+    })) {}";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1), code),
+        |site| {
+            let mut conn = site.conn();
+            let body = "x".repeat(3000);
+            let mut serve = |n: usize| {
+                for i in 0..n {
+                    let request = match i % 3 {
+                        0 => Request::get("/?x=1"),
+                        1 => Request::form("/?x=2", "a=1&b=2"),
+                        _ => Request::post("/", "application/json", &body),
+                    };
+                    let _ = conn.exchange(&request).expect(200);
+                }
+                let text = conn.exchange(&Request::get("/?rss=1")).expect(200).text();
+                let mut words = text.split(' ').skip(2).map(|w| w.parse::<u64>().unwrap());
+                (words.next().unwrap(), words.next().unwrap())
+            };
+            let total: usize = std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(6000);
+            let (warm_rss, warm_heap) = serve(total / 10);
+            let (rss, heap) = serve(total);
+            assert!(heap <= warm_heap + 16 * 1024, "PHP's heap grew from {warm_heap} to {heap} bytes");
+            assert!(rss <= warm_rss + 1024, "the process grew from {warm_rss} to {rss} KiB");
+        },
+    );
+}
+
+#[test]
+fn workers_that_end_often_lose_nothing() {
+    let code = "require 'gate.php'; $n = 0; while (frankenphp_handle_request(function () use (&$n) {
+        usleep(300); echo getmypid(); if (++$n === 5 && random_int(0, 1)) { exit(0); }
+    })) {}";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(2).setting("max_requests", "7"), code),
+        |site| {
+            let site = &*site;
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(move || {
+                        let mut conn = site.conn();
+                        let mut pids = BTreeSet::new();
+                        for n in 0..40 {
+                            let request = if n % 2 == 0 { Request::get("/") } else { Request::form("/", "a=1") };
+                            pids.insert(conn.exchange(&request).expect(200).text());
+                        }
+                        assert!(pids.len() > 4, "{pids:?}");
+                    });
+                }
+            });
+        },
+    );
+}
+
+#[test]
+fn a_script_without_a_loop_is_run_again_for_each_request() {
+    let code = "frankenphp_handle_request(function () { echo getmypid(); });";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1), code),
+        |site| {
+            let pids: BTreeSet<String> = (0..8).map(|_| site.get_ok("/")).collect();
+            assert_eq!(pids.len(), 8);
+        },
+    );
+}
+
+#[test]
+fn one_pool_that_does_not_boot_leaves_the_others_alone() {
+    run(
+        Kind::Classic,
+        |s| {
+            s.workers(2)
+                .setting("pool.api.mode", "\"worker\"")
+                .setting("pool.api.script", "\"../apps/api.php\"")
+                .setting("route", r#"[{ match = "/api/*", pool = "api" }]"#)
+                .php("../apps/api.php", "throw new Exception('no database');")
+                .expect_log("ended before it called frankenphp_handle_request()")
+                .expect_log("no database")
+                .expect_log("next attempt in")
+        },
+        |site| {
+            let line = site.wait_for_log(&["next attempt in 900ms", "failures=3"]);
+            assert!(line.contains("no database"), "two workers that fail together are one attempt: {line}");
+            assert_eq!(site.get_ok("/gate.php"), "");
+            assert_eq!(site.get("/api/x").status, 503);
+            let status = site.howdah().command(&["status"]);
+            let text = String::from_utf8_lossy(&status.stdout);
+            assert!(text.contains("PHP DOES NOT START") && text.contains("no database"), "{text}");
+        },
+    );
+}
