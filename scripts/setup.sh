@@ -37,7 +37,7 @@ check_rust_tools() {
 # The packages of a goal, for the PHP version in $php.
 packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
-    local tested="php$php-fpm php$php-curl php$php-mbstring php$php-xml nginx-light wrk curl procps util-linux"
+    local tested="php$php-fpm php$php-curl php$php-mbstring php$php-xml nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel"
     case $goal in
         build) echo "$base" ;;
         test) echo "$base $tested" ;;

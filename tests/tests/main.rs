@@ -19,4 +19,5 @@ mod sessions;
 mod slow_clients;
 mod static_files;
 mod worker_loop;
+mod worker_package;
 mod worker_pools;

@@ -318,3 +318,68 @@ fn one_pool_that_does_not_boot_leaves_the_others_alone() {
         },
     );
 }
+
+#[test]
+fn a_crash_costs_one_process_and_a_safe_request_nothing() {
+    let code = "require 'gate.php'; while (frankenphp_handle_request(function () {
+        if (isset($_GET['crash']) && mark('crash' . $_SERVER['REQUEST_METHOD']) === 1) { posix_kill(getmypid(), SIGSEGV); }
+        echo getmypid();
+    })) {}";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1).expect_log("worker_died").expect_log("died during the call"), code),
+        |site| {
+            let first = site.get_ok("/");
+            let second = site.get_ok("/?crash=1");
+            assert_ne!(first, second, "GET is run again by a fresh worker");
+            assert_eq!(site.send(&Request::form("/?crash=1", "a=1")).status, 502);
+            assert_ne!(site.get_ok("/"), second);
+        },
+    );
+}
+
+#[test]
+fn the_deadline_holds_for_the_handler_and_for_what_follows_it() {
+    let code = "require 'gate.php'; set_time_limit(0); while (frankenphp_handle_request(function () {
+        if (isset($_GET['during'])) { while (true); } echo getmypid();
+    })) { if (isset($_GET['after'])) { while (true); } }";
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1).setting("deadline", "\"500ms\"").expect_log("past the deadline"), code),
+        |site| {
+            let first = site.get_ok("/");
+            assert_eq!(site.get("/?during=1").status, 504);
+            let second = site.get_ok("/?after=1");
+            assert_ne!(second, first);
+            assert_ne!(site.get_ok("/"), second, "the request waits for the next worker");
+        },
+    );
+}
+
+#[test]
+fn a_pool_of_workers_grows_while_requests_wait() {
+    let code = "require 'gate.php'; while (frankenphp_handle_request(function () { if (isset($_GET['hold'])) { gate('g'); } echo getmypid(); })) {}";
+    run(
+        Kind::Classic,
+        |s| {
+            s.setting("pool.app.mode", "\"worker\"")
+                .setting("pool.app.script", "\"../root/app.php\"")
+                .setting("pool.app.workers", "\"1-3\"")
+                .setting("route", r#"[{ match = "/app*", pool = "app" }]"#)
+                .php("app.php", code)
+        },
+        |site| {
+            let gate = site.gate("g");
+            let mut first = site.conn();
+            first.send(Request::get("/app?hold=1").bytes());
+            let held = gate.wait();
+            // Would wait for ever if there were only the one worker.
+            let other = site.get_ok("/app");
+            held.release();
+            assert_ne!(first.response("GET").expect(200).text(), other);
+            // Here, as the harness takes the descriptors of one worker more for lost ones.
+            assert!(site.howdah().command(&["stop"]).status.success());
+            assert_eq!(site.howdah_mut().wait(), Some(0));
+        },
+    );
+}

@@ -1,0 +1,50 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Runtime;
+
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\TerminableInterface;
+use Symfony\Component\Runtime\RunnerInterface;
+
+/** Runs a Symfony kernel for request after request; `terminate()` runs once the client has its answer. */
+final class KernelRunner implements RunnerInterface
+{
+    private ?Request $request = null;
+    private ?Response $response = null;
+
+    public function __construct(private readonly HttpKernelInterface $kernel, private readonly Loop $loop)
+    {
+    }
+
+    public function run(): int
+    {
+        // As Symfony's own worker runner names it: ErrorHandler and VarDumper answer in HTML then.
+        $_SERVER['APP_RUNTIME_MODE'] = $_ENV['APP_RUNTIME_MODE'] = 'web=1&worker=1';
+        $this->loop->run($this->handle(...), $this->terminate(...));
+
+        return 0;
+    }
+
+    private function handle(): void
+    {
+        $_SERVER += ['APP_RUNTIME_MODE' => 'web=1&worker=1'];
+        $request = Request::createFromGlobals();
+        $response = $this->kernel->handle($request);
+        // Only a request that was answered is terminated.
+        [$this->request, $this->response] = [$request, $response];
+        $response->send();
+    }
+
+    private function terminate(): void
+    {
+        [$request, $response] = [$this->request, $this->response];
+        $this->request = $this->response = null;
+        if ($request !== null && $response !== null && $this->kernel instanceof TerminableInterface) {
+            $this->kernel->terminate($request, $response);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+<?php
+
+/**
+ * What PHP offers under Howdah beyond PHP itself, for IDEs and static analysers; never run.
+ *
+ * Names with `frankenphp` are FrankenPHP's: worker scripts written for it run as they are.
+ */
+
+namespace {
+    /** Levels of frankenphp_log(). */
+    const FRANKENPHP_LOG_LEVEL_DEBUG = -4;
+    const FRANKENPHP_LOG_LEVEL_INFO = 0;
+    const FRANKENPHP_LOG_LEVEL_WARN = 4;
+    const FRANKENPHP_LOG_LEVEL_ERROR = 8;
+
+    /**
+     * Waits for the next request and calls `$callback` for it, without arguments. When it returns, the client has its whole
+     * answer; superglobals stay the request's until the next call, and the worker takes no other request before that.
+     *
+     * @return bool false when the script shall end: the server stops or reloads, or the worker has reached its limits
+     *
+     * @throws RuntimeException outside of a worker script, and inside of `$callback`
+     */
+    function frankenphp_handle_request(callable $callback): bool {}
+
+    /**
+     * Sends the headers set so far: with 100 to 199 as an interim answer, after which they stay set for the final one; with
+     * 200 to 599 as the final answer's, with this status.
+     *
+     * @throws ValueError for other values
+     */
+    function headers_send(int $status = 200): int {}
+
+    /** Completes the answer; the script goes on, what it prints from then on is dropped. False if that was done before. */
+    function frankenphp_finish_request(): bool {}
+
+    /** @see frankenphp_finish_request() */
+    function fastcgi_finish_request(): bool {}
+
+    /** @return array<string, string> the request's headers, "Accept-Language" => "…" */
+    function frankenphp_request_headers(): array {}
+
+    /** @return array<string, string> the headers set so far; of equal names the last one */
+    function frankenphp_response_headers(): array|bool {}
+
+    /** Writes a line into the server's log, `$context` behind it as JSON. */
+    function frankenphp_log(string $message, int $level = 0, array $context = []): void {}
+}
+
+namespace Howdah {
+    /** @see \frankenphp_handle_request() */
+    function handle_request(callable $callback): bool {}
+
+    /** @see \headers_send() */
+    function headers_send(int $status = 200): int {}
+
+    /** @see \frankenphp_finish_request() */
+    function finish_request(): bool {}
+
+    /**
+     * Writes a line into the server's log with the request's id, `$context` behind it as JSON.
+     *
+     * @param int $level as in syslog(): 0 emergency to 7 debug
+     *
+     * @throws \ValueError for other levels
+     */
+    function log(string $message, int $level = 6, array $context = []): void {}
+
+    /** @return string "classic" or "worker" */
+    function mode(): string {}
+
+    /** @return string the request's id as in the logs, 16 hexadecimal digits; "" outside of a request */
+    function request_id(): string {}
+}
