@@ -38,8 +38,13 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
     call.finish().to_words()
 }
 
-/// The script that would run: the path's own, the index of a directory, or the front controller.
+/// The script that would run: the pool's own if it has one for all paths, else the path's own, the index of a directory, or the front controller.
 fn script(spec: &BootSpec, root: &Path, path: &str) -> (String, PathBuf) {
+    if spec.boot_script.is_empty() && !spec.script.is_empty() {
+        let file = PathBuf::from(&spec.script);
+        let below = file.strip_prefix(root).ok().or_else(|| file.file_name().map(Path::new)).unwrap_or(&file);
+        return (format!("/{}", below.display()), file);
+    }
     let relative = path.trim_start_matches('/');
     let own = root.join(relative);
     if own.extension().is_some_and(|e| e == "php") && own.is_file() {

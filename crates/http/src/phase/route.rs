@@ -16,7 +16,7 @@
 //! rests on a file's absence is checked again each time: a file that PHP has just written is found at once.
 
 use crate::site::Site;
-use howdah_config::{Mode, Symlinks};
+use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -106,6 +106,11 @@ impl RouteCache {
         }
         route
     }
+}
+
+/// Whether workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
+fn runs_one_script(pool: &PoolSettings) -> bool {
+    pool.mode == Mode::Worker || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
@@ -264,10 +269,10 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// The script of a pool whose workers run one script for all paths (mode `worker`), wherever it lies. Below the root
-    /// it bears the name it has there, else its file's name.
+    /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
+    /// root it bears the name it has there, else its file's name.
     fn resident_script(&self, path: &[u8]) -> Option<Script> {
-        let pool = self.site.settings.pools.get(self.pool).filter(|pool| pool.mode == Mode::Worker)?;
+        let pool = self.site.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
         let file = pool.script.as_deref()?;
         let below = file.strip_prefix(&self.site.root).ok().or_else(|| file.file_name().map(Path::new))?;
         let mut name = vec![b'/'];
