@@ -17,6 +17,8 @@ mod script_life;
 mod server_variables;
 mod sessions;
 mod slow_clients;
+mod snapshot_connections;
+mod snapshot_state;
 mod static_files;
 mod worker_loop;
 mod worker_package;

@@ -56,6 +56,19 @@ static inline void shim_compat_forget_random_state(void) {
 #pragma weak php_session_start
 #define SHIM_HAS_SESSION() (&ps_globals != NULL)
 
+/* Seeds lcg_value() and what uses it. PHP's own seed is the microsecond, good for one seeding in a process's life. */
+static inline void shim_compat_seed_combined_lcg(uint32_t first, uint32_t second) {
+#if PHP_VERSION_ID >= 80400
+    php_random_status_state_combinedlcg *state = &RANDOM_G(combined_lcg);
+#else
+    php_random_status_state_combinedlcg *state = RANDOM_G(combined_lcg)->state;
+#endif
+    /* The moduli of the two generators, less one. */
+    state->state[0] = (int32_t)(first % 2147483562u + 1);
+    state->state[1] = (int32_t)(second % 2147483398u + 1);
+    RANDOM_G(combined_lcg_seeded) = true;
+}
+
 /* PHP built with --enable-zend-signals (all of Debian's) takes over seven signals; a PHP without has none of this. */
 #ifdef ZEND_SIGNALS
 #define SHIM_SIGNALS_STARTUP() zend_signal_startup()

@@ -121,6 +121,15 @@ static void take_snapshot(void) {
 }
 
 /* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
+/* An answer to an earlier request may have come late: it must not be taken for the answer to this one. The server runs
+ * the call again where that is safe. */
+static void check_connections(void) {
+    if (snapshot_boot_sockets() > 0 && snapshot_restless_socket() >= 0) {
+        shim_log(LOG_NOTICE, "snapshot: worker replaced: a connection opened at boot was closed or got a late answer");
+        snapshot_exit();
+    }
+}
+
 static bool take_call(void) {
     size_t warm_total = shim.boot->n_warmup * WARM_ROUNDS;
     if (last->warm_calls < warm_total) {
@@ -136,7 +145,11 @@ static bool take_call(void) {
         last->ready = true;
         howdah_rs_ready();
     }
-    return shim_call_take();
+    if (!shim_call_take()) {
+        return false;
+    }
+    check_connections();
+    return true;
 }
 
 static void call_restore_callbacks(void) {

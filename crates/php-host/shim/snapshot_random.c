@@ -1,15 +1,16 @@
 /* Random numbers after a restore. A generator whose state is in memory goes back to that state, so two requests would
  * draw the same numbers: session ids, tokens, keys. Nothing of the kind may happen.
  *
- * Most generators take a seed from the kernel when they are used first, so they are left "not used yet" in the snapshot
- * and cost nothing in a request that draws no numbers: PHP's own, and OpenSSL's, whose generators are brought to the
- * point where the next output needs a reseeding. Engine objects of ext/random that the application has made without a
- * seed of its own are seeded again at the start of each request. random_bytes() and random_int() ask the kernel each
- * time. */
+ * lcg_value() is seeded in each request. Other generators take a seed from the kernel when they are used first, so they
+ * are left "not used yet" in the snapshot and cost nothing in a request that draws no numbers: PHP's own, and
+ * OpenSSL's, whose generators are brought to the point where the next output needs a reseeding. Engine objects of
+ * ext/random that the application has made without a seed of its own are seeded again at the start of each request.
+ * random_bytes() and random_int() ask the kernel each time. */
 #include "snapshot_request.h"
 
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Outputs between two reseedings of OpenSSL's generators, after the first. */
 #define OPENSSL_OUTPUTS 32
@@ -40,6 +41,14 @@ static bool watching;
 
 static zend_object *unseeded[MAX_ENGINES];
 static size_t n_unseeded;
+
+/* Seeds for lcg_value(), used up one after the other. In the engine's memory, so that none is used twice. */
+#define LCG_SEEDS 512
+typedef struct lcg_seeds {
+    size_t left;
+    uint32_t seeds[LCG_SEEDS][2];
+} lcg_seeds;
+static lcg_seeds *seeds;
 
 /* OpenSSL older than 3, or a library with its interface: seeded at each request. */
 static int (*reseed_eagerly)(void);
@@ -165,13 +174,29 @@ static void forget_openssl(void) {
     }
 }
 
+static void seed_combined_lcg(void) {
+    if (seeds->left == 0) {
+        if (getrandom(seeds->seeds, sizeof seeds->seeds, 0) != (ssize_t)sizeof seeds->seeds) {
+            return; /* PHP's own seed it is, then */
+        }
+        seeds->left = LCG_SEEDS;
+    }
+    const uint32_t *seed = seeds->seeds[--seeds->left];
+    shim_compat_seed_combined_lcg(seed[0], seed[1]);
+}
+
 void shim_snapshot_random_forget(void) {
+    seeds = snapshot_engine_memory(sizeof *seeds);
+    if (seeds == NULL) {
+        snapshot_spoil("no memory for random seeds");
+    }
     shim_compat_forget_random_state();
     list_engines();
     forget_openssl();
 }
 
 void shim_snapshot_random_renew(void) {
+    seed_combined_lcg();
     if (reseed_eagerly != NULL) {
         reseed_eagerly();
     }

@@ -1,0 +1,114 @@
+//! Snapshot mode and the outside world: connections that the application opened at boot, and what cannot be restored.
+
+use howdah_tests::{Kind, Request, Setup, run};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A server of one line for one line, as an idle database connection looks from outside. Answers "N-th of connection C".
+/// A connection that sends "quit" is closed by the server.
+fn line_server() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = connections.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let connection = counter.fetch_add(1, Ordering::Relaxed) + 1;
+            std::thread::spawn(move || {
+                let mut asked = 0;
+                let mut byte = [0u8];
+                let mut line = Vec::new();
+                while matches!(stream.read(&mut byte), Ok(1)) {
+                    if byte[0] != b'\n' {
+                        line.push(byte[0]);
+                        continue;
+                    }
+                    asked += 1;
+                    let quit = std::mem::take(&mut line) == b"quit";
+                    let _ = stream.write_all(format!("{asked} of {connection}\n").as_bytes());
+                    if quit {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (port, connections)
+}
+
+fn with_connection(setup: Setup, port: u16) -> Setup {
+    setup
+        .workers(1)
+        .setting("mode", "\"snapshot\"")
+        .setting("boot", "\"../root/boot.php\"")
+        .php("boot.php", &format!("$line = stream_socket_client('tcp://127.0.0.1:{port}'); stream_set_blocking($line, true);"))
+        .php("ask.php", "fwrite($line, ($_GET['say'] ?? 'hello') . \"\\n\"); if (isset($_GET['leave'])) { exit('left'); } echo getmypid(), ' ', fgets($line);")
+        .php("close.php", "fclose($line); echo 'closed';")
+        .php("pid.php", "echo getmypid();")
+}
+
+#[test]
+fn a_connection_of_the_boot_is_used_by_thousands_of_requests() {
+    let (port, connections) = line_server();
+    run(
+        Kind::Classic,
+        |s| with_connection(s, port),
+        |site| {
+            let mut conn = site.conn();
+            let pid = conn.exchange(&Request::get("/pid.php")).expect(200).text();
+            for n in 1..=3000 {
+                let answer = conn.exchange(&Request::get("/ask.php")).expect(200).text();
+                assert_eq!(answer, format!("{pid} {n} of 1\n"));
+            }
+            assert_eq!(connections.load(Ordering::Relaxed), 1);
+        },
+    );
+}
+
+/// The worker is replaced when it is noticed: at once, or when the next request comes, which is run again.
+fn replaced_after(how: &str) {
+    let (port, connections) = line_server();
+    run(
+        Kind::Classic,
+        |s| with_connection(s, port).allow_log("worker died"),
+        |site| {
+            let before = site.get_ok("/pid.php");
+            let _ = site.get(how).expect(200);
+            let answer = site.get_ok("/ask.php");
+            assert!(!answer.starts_with(&before), "{answer}");
+            assert!(answer.ends_with(" 1 of 2\n"), "a fresh connection: {answer}");
+            let _ = site.wait_for_log(&["worker replaced", "opened at boot"]);
+            assert_eq!(connections.load(Ordering::Relaxed), 2);
+        },
+    );
+}
+
+#[test]
+fn a_connection_that_its_server_closed_replaces_the_worker() {
+    replaced_after("/ask.php?say=quit");
+}
+
+#[test]
+fn an_answer_that_nobody_read_replaces_the_worker() {
+    replaced_after("/ask.php?leave=1");
+}
+
+#[test]
+fn a_connection_that_a_request_closes_comes_back() {
+    let (port, connections) = line_server();
+    run(
+        Kind::Classic,
+        |s| with_connection(s, port),
+        |site| {
+            let pid = site.get_ok("/pid.php");
+            for n in 1..5 {
+                assert_eq!(site.get_ok("/close.php"), "closed");
+                assert_eq!(site.get_ok("/ask.php"), format!("{pid} {n} of 1\n"));
+            }
+            assert_eq!(connections.load(Ordering::Relaxed), 1);
+        },
+    );
+}
