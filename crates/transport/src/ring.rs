@@ -2,8 +2,9 @@
 //!
 //! A frame is a 24-byte header and a payload, starts at a multiple of 8 and never wraps: what is left at the ring's end
 //! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low bits
-//! are the offset. A producer that finds the ring empty starts again at offset 0 if the frame fits there, so that short
-//! calls keep using the same few cache lines and pages.
+//! are the offset. A producer that finds the ring empty, and a quarter of it used since offset 0, starts again there, so
+//! that short calls keep using the same few cache lines and pages. Not sooner: until the consumer has passed the padding,
+//! only what lies before it is free, and an answer would be published in pieces for want of room.
 //!
 //! This file knows neither who owns which cursor nor the memory orders; the two ends do.
 
@@ -102,7 +103,7 @@ impl Ring {
         let free = self.cap() - used;
         let offset = self.offset(head);
         let room = self.cap() - offset;
-        let restart = used == 0 && offset != 0 && need <= offset;
+        let restart = used == 0 && offset >= self.cap() / 4 && need <= offset;
         if need <= room && !restart {
             return Ok((need <= free).then_some(head));
         }

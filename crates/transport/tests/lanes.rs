@@ -255,3 +255,28 @@ fn a_worker_cannot_change_the_size_of_its_lane() {
     assert!(rustix::fs::ftruncate(&fd, 0).is_err());
     assert!(rustix::fs::ftruncate(&fd, 1 << 30).is_err());
 }
+
+#[test]
+fn a_long_answer_after_a_short_one_is_not_published_head_first() {
+    for short in [5, 300, 5_000, 60_000, 130_000] {
+        let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+        server.sender.send_call(&call(b"short"), 1, BodyInLane::None).unwrap();
+        let thread = std::thread::spawn(move || {
+            for len in [short, 100_000] {
+                worker.next_call().unwrap().unwrap();
+                worker.head(false, &200u16.to_ne_bytes());
+                worker.write(&vec![b'x'; len]).unwrap();
+                worker.done(WireDone::default());
+            }
+        });
+        while server.next().kind != FrameKind::Done {}
+        // Only now, with the ring empty, comes the second call.
+        server.sender.send_call(&call(b"long"), 2, BodyInLane::None).unwrap();
+        assert_eq!(server.next().kind, FrameKind::Head);
+        // The head of the second answer was just read; a good part of its body was published with it.
+        let body = server.frames.next_frame().unwrap().map(|frame| (frame.kind, frame.payload.len()));
+        assert!(body.is_some_and(|(kind, len)| kind == FrameKind::Body && len >= 16 * 1024), "{short}: {body:?}");
+        while server.next().kind != FrameKind::Done {}
+        thread.join().unwrap();
+    }
+}
