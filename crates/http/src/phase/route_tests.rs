@@ -314,7 +314,7 @@ fn a_redirect_stays_on_this_server() {
 #[test]
 fn the_pool_is_chosen_by_the_decoded_path() {
     let tree = tree_with(|settings| {
-        let pool = |name: &str| howdah_config::PoolSettings { name: name.to_owned(), ..Default::default() };
+        let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
         settings.pools = vec![pool("default"), pool("sub")];
         let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
         settings.routes = vec![howdah_config::Route { pattern, pool: "sub".to_owned() }];
