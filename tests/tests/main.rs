@@ -18,3 +18,4 @@ mod server_variables;
 mod sessions;
 mod slow_clients;
 mod static_files;
+mod worker_loop;
