@@ -2,6 +2,7 @@
 
 use crate::conn::Conn;
 use crate::conn::drive::drive;
+use crate::conn::interim::Interim;
 use crate::conn::io::Socket;
 use crate::conn::peer::Peer;
 use crate::conn::state::{ConnState, Timeouts, Verdict};
@@ -119,7 +120,12 @@ impl<U: Upstream> Shard<U> {
                 (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusted))
             }
         };
-        let conn = Arc::new(Conn { site: self.site.clone(), peer, state: ConnState::new(self.now()) });
+        let conn = Arc::new(Conn {
+            site: self.site.clone(),
+            peer,
+            state: ConnState::new(self.now()),
+            interim: Interim::default(),
+        });
         let registration = self.register(&conn);
         let socket = match socket {
             Ok(socket) => socket,

@@ -14,12 +14,12 @@
 /* The worker can take calls: tells the server, once. */
 void howdah_rs_ready(void);
 
-/* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in shared
- * memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
+/* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+ * shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
 const WireCall *howdah_rs_next_call(void);
 
-/* Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for long:
- * the body is complete. */
+/* Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for
+ * long: the body is complete. */
 size_t howdah_rs_read_body(char *buffer, size_t size);
 
 /* The answer's head: begin with the status, add lines "Name: value" (no line end), finish. `interim` heads are 1xx
@@ -39,8 +39,8 @@ bool howdah_rs_flush(void);
  * cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both. */
 void howdah_rs_end_response(bool done_follows);
 
-/* Adds to what howdah_rs_done() reports next: how snapshot mode finds written pages (snapshot_way in snapshot.h) and how
- * often it has searched. */
+/* Adds to what howdah_rs_done() reports next: how snapshot mode finds written pages (snapshot_way in snapshot.h) and
+ * how often it has searched. */
 void howdah_rs_snapshot_numbers(unsigned way, uint32_t searches);
 
 /* The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
@@ -54,24 +54,24 @@ void howdah_rs_log(int level, const char *message, size_t length);
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */
 
 typedef struct howdah_boot {
-    const char *mode;        /* "classic", later "worker", "snapshot", "async" */
-    const char *script;      /* worker script, or "" */
-    const char *boot_script; /* boot file of snapshot mode, or "" */
-    const char *ini_path;    /* php.ini file or directory to use instead of PHP's built-in search, or "" */
-    const char *ini_entries; /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
-    const char *software;    /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
-    unsigned long max_requests; /* calls after which a worker retires; 0 = never */
-    unsigned long max_memory;   /* bytes of memory with which a worker retires after a call; 0 = never */
+    const char *mode;              /* "classic", later "worker", "snapshot", "async" */
+    const char *script;            /* worker script, or "" */
+    const char *boot_script;       /* boot file of snapshot mode, or "" */
+    const char *ini_path;          /* php.ini file or directory to use instead of PHP's built-in search, or "" */
+    const char *ini_entries;       /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
+    const char *software;          /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
+    unsigned long max_requests;    /* calls after which a worker retires; 0 = never */
+    unsigned long max_memory;      /* bytes of memory with which a worker retires after a call; 0 = never */
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
 } howdah_boot;
 
-/* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings of
- * `boot` live as long as the process. */
+/* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings
+ * of `boot` live as long as the process. */
 int howdah_c_startup(const howdah_boot *boot);
 
-/* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids, timers,
- * signal handlers, crash and stack-dump handlers). */
+/* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
+ * timers, signal handlers, crash and stack-dump handlers). */
 void howdah_c_after_fork(void);
 
 /* Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit status; the

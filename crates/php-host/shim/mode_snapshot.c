@@ -66,6 +66,24 @@ static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache
     }
 }
 
+/* Warm-up for a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the
+ * next, above all its compiled regular expressions, is in the snapshot then. */
+static void warm_process(void) {
+    for (size_t i = 0; i < shim.boot->n_warmup; i++) {
+        make_current(shim.boot->warmup[i]);
+        zend_first_try {
+            shim_mode_classic.run();
+        }
+        zend_end_try();
+        zend_first_try {
+            shim_mode_classic.after();
+        }
+        zend_end_try();
+        shim_server_array_reset();
+        shim.call = NULL;
+    }
+}
+
 /* --- the snapshot and the calls on it --------------------------------------------------------------------------------
  */
 
@@ -394,6 +412,9 @@ static shim_outcome run(void) {
     }
     shim_snapshot_random_watch();
     watch_functions();
+    if (by_boot_file) {
+        warm_process();
+    }
     shim_snapshot_heap_install();
     if (by_boot_file) {
         return run_by_boot_file();
