@@ -5,6 +5,7 @@
 
 mod compression;
 mod crash;
+mod early_hints;
 mod input;
 mod lifecycle;
 mod listeners;

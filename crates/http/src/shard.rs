@@ -1,5 +1,6 @@
 //! One I/O thread: its connections, its clock, and the look at them that replaces timers.
 
+use crate::conn::interim::Interim;
 use crate::conn::Conn;
 use crate::conn::drive::drive;
 use crate::conn::io::Socket;
@@ -119,7 +120,7 @@ impl<U: Upstream> Shard<U> {
                 (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusted))
             }
         };
-        let conn = Arc::new(Conn { site: self.site.clone(), peer, state: ConnState::new(self.now()) });
+        let conn = Arc::new(Conn { site: self.site.clone(), peer, state: ConnState::new(self.now()), interim: Interim::default() });
         let registration = self.register(&conn);
         let socket = match socket {
             Ok(socket) => socket,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use howdah_transport::wire::EncodedCall;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -23,6 +24,15 @@ pub struct Call {
     pub id: RequestId,
     /// When the request's head had arrived.
     pub received: Instant,
+    /// Who sends interim answers to the client, if anybody can.
+    pub interim: Option<Arc<dyn TakesInterim>>,
+}
+
+/// A front's side of a call that can send interim answers (1xx) before the answer. Called on a thread of the pool's choice
+/// while the call runs; a call that is run again may send them again.
+pub trait TakesInterim: std::fmt::Debug + Send + Sync {
+    /// Sends an interim answer: its status, which is not checked, and header lines as PHP wrote them.
+    fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
 }
 
 /// A request's identity in logs (16 hexadecimal digits when printed).
@@ -89,7 +99,7 @@ pub struct Chunk {
 #[derive(Debug, Clone, Default)]
 pub struct CallStats {
     /// The pool's name.
-    pub pool: std::sync::Arc<str>,
+    pub pool: Arc<str>,
     /// The worker's number within its pool (stable while the worker lives).
     pub worker: u32,
     /// The worker's process id.

@@ -180,7 +180,13 @@ impl LaneReader {
                 current.unseen = true;
             }
             FrameKind::Done => self.done(&frame.payload)?,
-            // Interim answers need a front that can send them; until then they are dropped, as proxies may do.
+            FrameKind::Interim => {
+                if let Some((status, headers)) = current.collect_head(&frame)?
+                    && let Some(front) = self.pool.interim_front(self.index, frame.number)
+                {
+                    front.interim(status, &headers);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -260,16 +266,21 @@ impl Current {
         Self { number, sink, received, id, label, head: Vec::new(), unseen: false, ended: false }
     }
 
-    fn add_head(&mut self, frame: &Frame) -> Result<(), String> {
+    /// Collects a head's frames; the head once it is complete.
+    fn collect_head(&mut self, frame: &Frame) -> Result<Option<(u16, HeaderLines)>, String> {
         if self.head.len() + frame.payload.len() > MAX_HEAD {
             return Err("a head of more than 1 MiB".into());
         }
         self.head.extend_from_slice(&frame.payload);
         if frame.flags & FLAG_MORE != 0 {
-            return Ok(());
+            return Ok(None);
         }
         let bytes = Bytes::from(std::mem::take(&mut self.head));
-        let (status, headers) = parse_head(&bytes).ok_or("a malformed head")?;
+        Ok(Some(parse_head(&bytes).ok_or("a malformed head")?))
+    }
+
+    fn add_head(&mut self, frame: &Frame) -> Result<(), String> {
+        let Some((status, headers)) = self.collect_head(frame)? else { return Ok(()) };
         if !(200..=599).contains(&status) {
             let (id, label) = (self.id, &self.label);
             tracing::warn!(target: "php", request = %id, label, "PHP set status {status}, which is no final status; 500 sent");

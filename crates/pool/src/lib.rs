@@ -19,7 +19,7 @@ mod status;
 mod supervisor;
 mod zygote;
 
-pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId};
+pub use call::{TakesInterim, Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId};
 pub use config::PoolConfig;
 pub use fault::{Fault, FaultKind, Side};
 pub use pool::Pool;

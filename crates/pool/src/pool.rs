@@ -1,6 +1,6 @@
 //! `Pool`: the door for fronts, and what lane readers and the supervisor change under its lock.
 
-use crate::call::{Call, CallStats, Reply, RequestId};
+use crate::call::{Call, CallStats, Reply, RequestId, TakesInterim};
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
@@ -209,6 +209,13 @@ impl Pool {
         let lane = scheduler.lanes.get(index)?.as_ref()?;
         let call = lane.in_flight.iter().find(|c| c.number == number)?;
         Some((call.job.call.id.to_string(), call.job.call.label.clone()))
+    }
+
+    /// Who sends the interim answers of a running call.
+    pub(crate) fn interim_front(&self, index: usize, number: u64) -> Option<Arc<dyn TakesInterim>> {
+        let scheduler = self.lock();
+        let lane = scheduler.lanes.get(index)?.as_ref()?;
+        lane.in_flight.iter().find(|c| c.number == number)?.job.call.interim.clone()
     }
 
     pub(crate) fn kill_lane(&self, index: usize, reason: KillReason) {

@@ -159,8 +159,22 @@ impl AsyncWrite for ConnIo {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    /// hyper calls this when all its bytes are written: the moment for an interim answer.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let Self { socket, conn, .. } = this;
+        conn.interim.poll_write(|bytes| {
+            let result = match socket {
+                Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+                Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            };
+            if result.is_pending() {
+                conn.state.on_write_blocked();
+            } else {
+                conn.state.on_written();
+            }
+            result
+        })
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

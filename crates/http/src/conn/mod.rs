@@ -1,9 +1,10 @@
-//! One connection: its transport (`io`), who is on the other side (`peer`), its timeouts (`state`) and the task that
-//! drives it (`drive`).
+//! One connection: its transport (`io`), who is on the other side (`peer`), its timeouts (`state`), its interim
+//! answers (`interim`) and the task that drives it (`drive`).
 //!
 //! TLS and HTTP/3 have their place here: TLS is another variant of `io::Socket`, and HTTP/3 another protocol in `drive`.
 
 pub mod drive;
+pub mod interim;
 pub mod io;
 pub mod peer;
 pub mod state;
@@ -17,4 +18,13 @@ pub struct Conn {
     pub peer: peer::Peer,
     /// What it is doing.
     pub state: state::ConnState,
+    /// Interim answers on their way out.
+    pub interim: interim::Interim,
+}
+
+impl howdah_pool::TakesInterim for Conn {
+    fn interim(&self, status: u16, headers: &[(bytes::Bytes, bytes::Bytes)]) {
+        self.interim.add(status, headers);
+        self.state.wake();
+    }
 }

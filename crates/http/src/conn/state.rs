@@ -279,6 +279,11 @@ impl ConnState {
     /// Gives a verdict and wakes the connection.
     pub fn give(&self, verdict: Verdict) {
         self.verdict.fetch_max(verdict as u8, Relaxed);
+        self.wake();
+    }
+
+    /// Wakes the connection's task.
+    pub fn wake(&self) {
         let waker = self.waker.lock().ok().and_then(|slot| slot.clone());
         if let Some(waker) = waker {
             waker.wake();

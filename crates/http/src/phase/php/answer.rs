@@ -98,7 +98,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Headers about the connection are the server's business (RFC 9110 7.6.1), and `Status` is CGI's, not HTTP's.
-fn is_hop_by_hop(name: &HeaderName) -> bool {
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
         "connection"

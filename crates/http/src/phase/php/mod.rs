@@ -5,6 +5,8 @@ mod answer;
 mod spool;
 mod variables;
 
+pub(crate) use answer::is_hop_by_hop;
+
 use crate::exchange::Exchange;
 use crate::phase::access_log::target;
 use crate::phase::route::Script;
@@ -14,7 +16,7 @@ use crate::shard::Shard;
 use crate::upstream::Upstream;
 use howdah_observe::Front;
 use howdah_pool::{Call, FaultKind};
-use http::Method;
+use http::{Method, Version};
 use hyper::body::{Body as _, Incoming};
 
 /// Runs a script for a request.
@@ -40,10 +42,13 @@ pub(crate) async fn run<U: Upstream>(
         label: label(parts),
         id: exchange.id,
         received: exchange.started,
+        // HTTP/1.0 knows no interim answers; for HTTP/2 see `conn::interim`.
+        interim: (parts.version == Version::HTTP_11).then(|| exchange.conn.clone() as _),
     };
     exchange.front = Front::Php;
     match shard.upstream.call(script.pool, call).await {
         Ok(reply) => {
+            std::future::poll_fn(|cx| exchange.conn.interim.poll_written(cx)).await;
             let (response, ran) = answer::respond(reply, &exchange.parts.method, exchange.id);
             exchange.ran = ran;
             Ok(response)
