@@ -1,4 +1,5 @@
-/* What the two files that make $_SERVER share: server_array.c makes it anew, server_kept.c from that of the call before. */
+/* What the two files that make $_SERVER share: server_array.c makes it anew, server_kept.c from that of the call
+ * before. */
 #ifndef HOWDAH_SERVER_ARRAY_H
 #define HOWDAH_SERVER_ARRAY_H
 

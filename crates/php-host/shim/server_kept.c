@@ -1,6 +1,6 @@
-/* $_SERVER of a resident script, from one call to the next. Most of it stays the same: the process environment, the names
- * and most values of the variables. So the array of the call before is kept as it was made and brought up to date where
- * the new call differs, in place of some sixty insertions.
+/* $_SERVER of a resident script, from one call to the next. Most of it stays the same: the process environment, the
+ * names and most values of the variables. So the array of the call before is kept as it was made and brought up to date
+ * where the new call differs, in place of some sixty insertions.
  *
  * What a script does to its $_SERVER never reaches the kept array, as the reference held here makes PHP give the script
  * a copy when it writes. A script that still holds the array itself (a request object of a call before) keeps its own:
@@ -35,8 +35,8 @@ void shim_kept_startup(void) {
 
 /* Names that PHP itself puts behind our elements. Should the environment have one, PHP would put its value there. */
 static bool has_names_of_php(HashTable *table) {
-    static const char *const names[] = {"PHP_AUTH_USER",      "PHP_AUTH_PW", "PHP_AUTH_DIGEST", "REQUEST_TIME",
-                                        "REQUEST_TIME_FLOAT", "argv",        "argc"};
+    static const char *const names[] = {
+        "PHP_AUTH_USER", "PHP_AUTH_PW", "PHP_AUTH_DIGEST", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "argv", "argc"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (zend_hash_str_exists(table, names[i], strlen(names[i]))) {
             return true;
@@ -85,7 +85,8 @@ static bool update_element(Bucket *element, const WireVar *var) {
         return false;
     }
     const zend_string *key = shim_known_key(var);
-    if (key != NULL ? element->key != key : !zend_string_equals_cstr(element->key, shim_text(var->name), var->name.len)) {
+    if (key != NULL ? element->key != key
+                    : !zend_string_equals_cstr(element->key, shim_text(var->name), var->name.len)) {
         return false;
     }
     if (!zend_string_equals_cstr(Z_STR(element->val), shim_text(var->value), var->value.len)) {

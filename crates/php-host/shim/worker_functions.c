@@ -1,5 +1,5 @@
-/* frankenphp_handle_request(), headers_send(), frankenphp_log() and the constants, with FrankenPHP's signatures, so that
- * worker scripts written for it run as they are; Howdah\handle_request() is the same function. */
+/* frankenphp_handle_request(), headers_send(), frankenphp_log() and the constants, with FrankenPHP's signatures, so
+ * that worker scripts written for it run as they are; Howdah\handle_request() is the same function. */
 #include "snapshot_request.h"
 #include "worker_functions.h"
 #include "worker_loop.h"

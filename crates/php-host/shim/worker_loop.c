@@ -1,8 +1,9 @@
-/* The loop of calls inside one running script, see worker_loop.h. What PHP does at the start and the end of a request is
- * done here around each call, without ending the request in which the script runs; reset.c has what is put back.
+/* The loop of calls inside one running script, see worker_loop.h. What PHP does at the start and the end of a request
+ * is done here around each call, without ending the request in which the script runs; reset.c has what is put back.
  *
- * The client has its whole answer when the callback has returned; the request's data stays until the script asks for the
- * next call, so that code behind the loop call (Symfony's terminate()) finds it, as after fastcgi_finish_request(). */
+ * The client has its whole answer when the callback has returned; the request's data stays until the script asks for
+ * the next call, so that code behind the loop call (Symfony's terminate()) finds it, as after fastcgi_finish_request().
+ */
 #include "worker_loop.h"
 
 #include <libgen.h>
@@ -126,7 +127,8 @@ shim_outcome shim_loop_close_script(void) {
         return SHIM_RETIRE;
     }
     if (!was_ready) {
-        const char *what = *shim.boot->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
+        const char *what =
+            *shim.boot->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
         shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);
     }
     /* Its shutdown functions may print, and belong to the last call if that has not been answered. */
@@ -169,8 +171,8 @@ void shim_loop_open(void) {
 }
 
 bool shim_loop_begin(void) {
-    /* A worker that waits uses no processor time, so the timer of the last call, which counts that, need not be stopped:
-     * it is set anew below. The one for wall-clock time is the server's. */
+    /* A worker that waits uses no processor time, so the timer of the last call, which counts that, need not be
+     * stopped: it is set anew below. The one for wall-clock time is the server's. */
     if (!shim_call_take()) {
         return false;
     }

@@ -1,5 +1,5 @@
-/* A call that runs inside a script which is already running: frankenphp_handle_request() in its pieces. Worker mode uses
- * them as one turn; a mode that keeps the script's state otherwise puts its own steps between them. The order is
+/* A call that runs inside a script which is already running: frankenphp_handle_request() in its pieces. Worker mode
+ * uses them as one turn; a mode that keeps the script's state otherwise puts its own steps between them. The order is
  *
  *     shim_loop_boot_end            once, when the script asks for its first call
  *     ( shim_loop_begin             waits for a call, opens PHP's request for it
@@ -16,8 +16,8 @@
 
 /* Opens the request in which a script will run that takes calls itself, and enters its directory. */
 bool shim_loop_open_script(const char *path);
-/* Opens the request in which the worker script runs, enters its directory and runs it to its end. The script takes calls
- * meanwhile. SHIM_RETIRE always: a script that has ended is not started again in this process. */
+/* Opens the request in which the worker script runs, enters its directory and runs it to its end. The script takes
+ * calls meanwhile. SHIM_RETIRE always: a script that has ended is not started again in this process. */
 shim_outcome shim_loop_run_script(const char *path);
 /* Closes the request in which the script ran. */
 shim_outcome shim_loop_close_script(void);

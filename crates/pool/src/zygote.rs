@@ -73,7 +73,7 @@ impl Zygote {
             let status = child.wait().await.map_or_else(|e| e.to_string(), |s| s.to_string());
             let _ = gone.send(Event::ZygoteGone { generation, status });
         });
-        zygote.send(&ToZygote::Boot(boot_spec(config)), &[])?;
+        zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[])?;
         Ok(zygote)
     }
 

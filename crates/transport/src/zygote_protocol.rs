@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum ToZygote {
     /// First message: start PHP.
-    Boot(BootSpec),
+    Boot(Box<BootSpec>),
     /// Fork a worker. Descriptors: the lane, the eventfd, the worker's end of its control socket.
     Fork {
         /// The worker's number within the pool.
