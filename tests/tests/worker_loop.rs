@@ -346,3 +346,41 @@ on_howdah!(
         assert_eq!(site.get_ok("/other.php"), "app /other.php /worker.php -", "the pool has one script");
     },
 );
+
+on_howdah!(
+    the_server_variables_are_those_of_each_request,
+    |s| {
+        worker(s.workers(1).env("APP_MARK", "m1"), "$kept = []; $handle = function () use (&$kept) {
+        if (isset($_GET['keep'])) { $kept[] = $_SERVER; }
+        if (isset($_GET['write'])) { $_SERVER['HTTP_X_MARK'] = 'written'; $_SERVER['MORE'] = 1; unset($_SERVER['REQUEST_URI']); }
+        if (isset($_GET['env'])) { putenv('APP_MARK=' . $_GET['env']); }
+        $out = $_SERVER; foreach (['REMOTE_PORT', 'REQUEST_TIME', 'REQUEST_TIME_FLOAT', 'UNIQUE_ID', 'REQUEST_ID'] as $name) { unset($out[$name]); } ksort($out);
+        echo json_encode([$out, array_map(fn ($k) => $k['REQUEST_URI'] . ($k['HTTP_X_MARK'] ?? '-'), $kept), abs($_SERVER['REQUEST_TIME_FLOAT'] - microtime(true)) < 5]); };")
+    },
+    |site| {
+        let vars = |request: &Request| site.send(request).expect(200).json();
+        let plain = vars(&Request::get("/p"));
+        let marked = vars(&Request::get("/p").header("X-Mark", "a").header("Authorization", "Basic dTpw"));
+        assert_eq!((marked[0]["HTTP_X_MARK"].as_str(), marked[0]["PHP_AUTH_USER"].as_str()), (Some("a"), Some("u")));
+        assert_eq!(vars(&Request::get("/p")), plain, "names come and go");
+        let kept = vars(&Request::get("/q?keep=1").header("X-Mark", "k"));
+        assert_eq!(kept[1][0], "/q?keep=1k");
+        let written = vars(&Request::get("/q?write=1").header("X-Mark", "x"));
+        assert_eq!(written[0]["HTTP_X_MARK"], "written");
+        let after = vars(&Request::get("/q?x=2").header("X-Mark", "b"));
+        assert_eq!(
+            (after[0]["HTTP_X_MARK"].as_str(), after[0]["MORE"].is_null(), &after[0]["REQUEST_URI"]),
+            (Some("b"), true, &"/q?x=2".into())
+        );
+        assert_eq!(after[1][0], "/q?keep=1k", "what the application keeps does not change");
+        let form = vars(&Request::form("/p", "a=1"));
+        assert_eq!((&form[0]["REQUEST_METHOD"], &form[0]["CONTENT_LENGTH"]), (&"POST".into(), &"3".into()));
+        vars(&Request::get("/p?env=m2"));
+        let now = vars(&Request::get("/p"));
+        assert_eq!(now[0]["APP_MARK"], "m2");
+        assert_eq!(now[2], true);
+        let mut again = now[0].clone();
+        again["APP_MARK"] = plain[0]["APP_MARK"].clone();
+        assert_eq!(again, plain[0]);
+    },
+);

@@ -2,8 +2,9 @@
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
-//! `POST /reload`, `POST /stop`. Whoever can connect can stop the server, so the socket file is for its owner only.
+//! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only.
 
+use crate::admin_frankenphp;
 use crate::pools::Pools;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
@@ -164,6 +165,11 @@ async fn answer_connection(stream: Box<dyn Stream>, state: Arc<State>, mut ended
 }
 
 async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if let Some(answer) = admin_frankenphp::answer(request.method(), request.uri().path(), &state.pools).await {
+        let mut response = text(answer.media_type, answer.body);
+        *response.status_mut() = answer.status;
+        return response;
+    }
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/status") => json(StatusCode::OK, &status(state)),
         (&Method::GET, "/metrics") => {

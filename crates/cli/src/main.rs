@@ -3,6 +3,8 @@
 
 mod admin;
 mod admin_client;
+mod admin_frankenphp;
+mod frankenphp;
 mod pools;
 mod serve;
 mod status_text;
@@ -21,7 +23,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const WRONG_SETTINGS: u8 = 2;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = match command() {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
+    let result = match command {
         Command::Serve(flags) => match load(&flags) {
             Ok(loaded) => serve::run(loaded.settings).map(|()| ExitCode::SUCCESS),
             Err(code) => return code,
@@ -55,6 +61,24 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("howdah: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is to be done, by the name that the program was started by and by its arguments.
+fn command() -> Result<Command, ExitCode> {
+    let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
+    let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect();
+    match frankenphp::asked(&arguments, &env) {
+        None => Ok(Cli::parse().command),
+        Some(Ok(frankenphp::Asked::Serve(flags))) => Ok(Command::Serve(flags)),
+        Some(Ok(frankenphp::Asked::Print(text))) => {
+            print!("{text}");
+            Err(ExitCode::SUCCESS)
+        }
+        Some(Err(why)) => {
+            eprintln!("howdah: {why}");
+            Err(ExitCode::from(WRONG_SETTINGS))
         }
     }
 }

@@ -3,6 +3,29 @@
 /** Functions of Howdah's SAPI, as sapi_functions.c registers them. For readers; nothing is generated from it. */
 
 namespace {
+    /**
+     * For worker scripts: waits for a request and calls `$callback` with none of its own arguments. False when the script
+     * shall end.
+     *
+     * @throws RuntimeException outside of a worker script, and inside of a request
+     */
+    function frankenphp_handle_request(callable $callback): bool {}
+
+    /** Sends the headers set so far: 100 to 199 as an interim answer, 200 to 599 as the answer's own head. */
+    function headers_send(int $status = 200): int {}
+
+    /** Writes a line into the server's log. Levels: the FRANKENPHP_LOG_LEVEL_* constants, -4, 0, 4 and 8. */
+    function frankenphp_log(string $message, int $level = 0, array $context = []): void {}
+
+    /** @alias fastcgi_finish_request */
+    function frankenphp_finish_request(): bool {}
+
+    /** @alias apache_request_headers */
+    function frankenphp_request_headers(): array {}
+
+    /** @alias apache_response_headers */
+    function frankenphp_response_headers(): array {}
+
     /** Completes the response; the script goes on. True for the call that did it, false for later ones. */
     function fastcgi_finish_request(): bool {}
 
@@ -17,6 +40,12 @@ namespace {
 }
 
 namespace Howdah {
+    /** @alias \frankenphp_handle_request */
+    function handle_request(callable $callback): bool {}
+
+    /** @alias \headers_send */
+    function headers_send(int $status = 200): int {}
+
     /** @alias \fastcgi_finish_request */
     function finish_request(): bool {}
 

@@ -4,7 +4,7 @@
  * ext/filter wants to see every variable, to have it ready for filter_input(INPUT_SERVER): that more than doubles the
  * cost of $_SERVER, and hardly any script asks. So, as long as filter.default leaves values alone, it is shown them
  * when a script calls one of its functions, and not before. */
-#include "shim.h"
+#include "server_array.h"
 #include "worker_loop.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void shim_server_array_startup(void) {
     php_self_key = zend_string_init_interned(ZEND_STRL("PHP_SELF"), 1);
 }
 
-static zend_string *key_of(const WireVar *var) {
+zend_string *shim_known_key(const WireVar *var) {
     return var->name_id != 0 && var->name_id <= HOWDAH_VAR_COUNT ? known_keys[var->name_id] : NULL;
 }
 
@@ -51,10 +51,10 @@ static void add_known(zval *array, zend_string *key, const char *value, size_t l
     zend_hash_update(Z_ARRVAL_P(array), key, &entry);
 }
 
-static void add_call_variables(zval *array) {
-    for (uint32_t i = 0; i < shim.call->n_vars; i++) {
+static void add_call_variables(zval *array, uint32_t first) {
+    for (uint32_t i = first; i < shim.call->n_vars; i++) {
         const WireVar *var = &shim.vars[i];
-        zend_string *key = key_of(var);
+        zend_string *key = shim_known_key(var);
         if (key != NULL) {
             add_known(array, key, shim_text(var->value), var->value.len);
         } else {
@@ -149,7 +149,20 @@ static bool filter_can_wait(void) {
     return filter == NULL || *filter == '\0' || strcmp(filter, "unsafe_raw") == 0;
 }
 
+void shim_add_call_variables(zval *array, uint32_t first) {
+    zend_hash_extend(Z_ARRVAL_P(array), zend_hash_num_elements(Z_ARRVAL_P(array)) + shim.call->n_vars - first + 8, 0);
+    add_call_variables(array, first);
+    size_t length;
+    char *self = php_self(&length);
+    add_known(array, php_self_key, self, length);
+    efree(self);
+}
+
 void shim_sapi_register_variables(zval *array) {
+    bool keeps = shim.call != NULL && shim.mode->resident && filter_can_wait();
+    if (keeps && shim_kept_reuse(array)) {
+        return;
+    }
     import_process_environment(array);
     if (shim.call == NULL) {
         shim_loop_boot_variables(array);
@@ -160,12 +173,11 @@ void shim_sapi_register_variables(zval *array) {
         add_call_variables_filtered(array, PARSE_SERVER);
         return;
     }
-    zend_hash_extend(Z_ARRVAL_P(array), zend_hash_num_elements(Z_ARRVAL_P(array)) + shim.call->n_vars + 8, 0);
-    add_call_variables(array);
-    size_t length;
-    char *self = php_self(&length);
-    add_known(array, php_self_key, self, length);
-    efree(self);
+    uint32_t environment = zend_hash_num_elements(Z_ARRVAL_P(array));
+    shim_add_call_variables(array, 0);
+    if (keeps) {
+        shim_kept_store(array, environment);
+    }
 }
 
 /* $_ENV: process environment first, then the call's variables, as under FPM. */
@@ -180,11 +192,12 @@ static void import_environment(zval *array) {
 static void load_environment(zval *array) {
     import_process_environment(array);
     if (shim.call != NULL) {
-        add_call_variables(array);
+        add_call_variables(array, 0);
     }
 }
 
 void shim_server_array_hook(void) {
+    shim_kept_startup();
     import_process_environment = php_import_environment_variables;
     php_import_environment_variables = import_environment;
     php_load_environment_variables = load_environment;

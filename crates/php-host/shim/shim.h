@@ -120,6 +120,8 @@ void shim_server_array_startup(void);
 void shim_server_array_hook(void);
 /* Forgets the finished call. */
 void shim_server_array_reset(void);
+/* Lets go of the $_SERVER that a resident script's calls share, while PHP's memory is still there. */
+void shim_kept_forget(void);
 void shim_sapi_register_variables(zval *array);
 
 /* --- sapi_output.c --- */

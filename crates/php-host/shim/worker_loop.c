@@ -134,6 +134,7 @@ shim_outcome shim_loop_close_script(void) {
     /* Its shutdown functions may print, and belong to the last call if that has not been answered. */
     phase = LOOP_LEFT;
     PG(max_input_time) = max_input_time;
+    shim_kept_forget();
     php_request_shutdown(NULL);
     shim_input_release();
     phase = LOOP_CLOSED;

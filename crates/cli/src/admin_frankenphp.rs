@@ -1,0 +1,112 @@
+//! FrankenPHP's admin endpoints, as far as Laravel Octane and tools for it ask them: is the server there
+//! (`GET /config/apps/frankenphp`), reload (`PATCH` the same; `POST /frankenphp/workers/restart`), and what the workers do
+//! (`GET /frankenphp/threads`).
+
+use crate::pools::Pools;
+use howdah_pool::PoolStatus;
+use hyper::{Method, StatusCode};
+use serde::Serialize;
+
+/// An answer: a JSON text or, as there, plain text.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) media_type: &'static str,
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct Config {
+    workers: Vec<WorkerConfig>,
+}
+
+#[derive(Serialize)]
+struct WorkerConfig {
+    name: String,
+    file_name: String,
+    num: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Threads {
+    thread_debug_states: Vec<Thread>,
+    reserved_thread_count: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Thread {
+    index: u32,
+    name: String,
+    state: &'static str,
+    is_waiting: bool,
+    is_busy: bool,
+    #[serde(rename = "CurrentURI")]
+    current_uri: Option<String>,
+    current_method: Option<String>,
+    request_count: u64,
+}
+
+/// Answers a request for one of these paths; `None` for any other.
+pub(crate) async fn answer(method: &Method, path: &str, pools: &Pools) -> Option<Answer> {
+    match (method, path) {
+        (&Method::GET, "/config/apps/frankenphp") => Some(json(&config(pools))),
+        (&Method::PATCH, "/config/apps/frankenphp") => Some(restart(pools, "").await),
+        (&Method::GET, "/frankenphp/threads") => Some(json(&threads(pools))),
+        (&Method::POST, "/frankenphp/workers/restart") => {
+            Some(restart(pools, "workers restarted successfully\n").await)
+        }
+        (_, "/config/apps/frankenphp" | "/frankenphp/threads" | "/frankenphp/workers/restart") => {
+            Some(plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"))
+        }
+        _ => None,
+    }
+}
+
+async fn restart(pools: &Pools, done: &str) -> Answer {
+    match pools.reload().await {
+        Ok(()) => plain(StatusCode::OK, done),
+        Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &why),
+    }
+}
+
+fn config(pools: &Pools) -> Config {
+    let workers = pools.iter().filter(|pool| !pool.config().script.is_empty()).map(|pool| WorkerConfig {
+        name: pool.name().to_owned(),
+        file_name: pool.config().script.clone(),
+        num: pool.config().min_workers,
+    });
+    Config { workers: workers.collect() }
+}
+
+fn threads(pools: &Pools) -> Threads {
+    let states = pools.iter().flat_map(|pool| threads_of(&pool.status()));
+    Threads { thread_debug_states: states.collect(), reserved_thread_count: 0 }
+}
+
+fn threads_of(pool: &PoolStatus) -> Vec<Thread> {
+    let thread = |worker: &howdah_pool::WorkerStatus| {
+        let mut words = worker.label.as_deref().unwrap_or_default().splitn(2, ' ').map(str::to_owned);
+        let (current_method, current_uri) = (words.next().filter(|word| !word.is_empty()), words.next());
+        Thread {
+            index: worker.worker,
+            name: format!("Worker PHP Process - {} ({})", pool.name, worker.pid),
+            state: if worker.phase == "serving" { "ready" } else { worker.phase },
+            is_waiting: worker.phase == "serving" && !worker.busy,
+            is_busy: worker.busy,
+            current_uri,
+            current_method,
+            request_count: worker.calls,
+        }
+    };
+    pool.workers.iter().map(thread).collect()
+}
+
+fn json(value: &impl Serialize) -> Answer {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    Answer { status: StatusCode::OK, media_type: "application/json", body }
+}
+
+fn plain(status: StatusCode, text: &str) -> Answer {
+    Answer { status, media_type: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
+}

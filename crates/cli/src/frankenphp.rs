@@ -1,0 +1,139 @@
+//! What Laravel Octane needs: it starts a program named `frankenphp` with `run -c Caddyfile`, having put its own settings
+//! into the environment, and asks `frankenphp build-info` for a version. A link of that name to `howdah` is enough.
+//!
+//! The Caddyfile is not read: Octane's says nothing that the environment does not. The endpoints that Octane and
+//! FrankenPHP's users ask are in `admin`.
+
+use howdah_config::cli::ServeFlags;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// The version of FrankenPHP whose contract worker mode follows; Octane compares it with the oldest it works with.
+const CONTRACT: &str = "v1.12.7";
+
+/// What such a program was asked to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Print a text and end.
+    Print(String),
+    /// Serve with these settings.
+    Serve(ServeFlags),
+}
+
+/// What the command line asks for, if the program goes by the name `frankenphp`.
+///
+/// # Errors
+/// What is wrong, and what to do.
+pub(crate) fn asked(arguments: &[String], env: &BTreeMap<String, String>) -> Option<Result<Asked, String>> {
+    let (program, rest) = arguments.split_first()?;
+    if Path::new(program).file_name() != Some(OsStr::new("frankenphp")) {
+        return None;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    Some(match rest.first().map(String::as_str) {
+        Some("build-info") => Ok(Asked::Print(format!(
+            "path\thowdah\nmod\thowdah\t{version}\ndep\tgithub.com/dunglas/frankenphp\t{CONTRACT}\n"
+        ))),
+        Some("version" | "-v" | "--version") => {
+            Ok(Asked::Print(format!("howdah {version} as frankenphp {CONTRACT}\n")))
+        }
+        Some("run") => serve_flags(env).map(Asked::Serve),
+        _ => Err("as `frankenphp` this program knows `run`, `build-info` and `version`, for Laravel Octane; \
+                  everything else is in `howdah --help`"
+            .to_owned()),
+    })
+}
+
+/// Octane's environment as settings.
+fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
+    let get = |name: &str| env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
+    let needed = |name: &str| {
+        get(name).ok_or_else(|| {
+            format!("{name} is not in the environment: `frankenphp run` is for Laravel Octane; use `howdah serve`")
+        })
+    };
+    let (public, server) = (needed("APP_PUBLIC_PATH")?, needed("CADDY_SERVER_SERVER_NAME")?);
+    let mut flags = ServeFlags::default();
+    flags.set("root", public);
+    flags.set("mode", "worker");
+    flags.set("script", &format!("{public}/frankenphp-worker.php"));
+    for address in server.split(',').map(str::trim) {
+        flags.set("listen", &listen_address(address)?);
+    }
+    if let Some(port) = get("CADDY_SERVER_ADMIN_PORT") {
+        flags.set("admin", &format!("{}:{port}", get("CADDY_SERVER_ADMIN_HOST").unwrap_or("localhost")));
+    }
+    if let Some(number) = get("CADDY_SERVER_WORKER_DIRECTIVE").and_then(|text| text.strip_prefix("num")) {
+        flags.set("workers", number.trim());
+    }
+    for line in get("CADDY_SERVER_WATCH_DIRECTIVES").unwrap_or_default().lines() {
+        if let Some(path) = line.trim().strip_prefix("watch") {
+            let path = path.trim().trim_matches('"').trim_end_matches('/');
+            let pattern = if Path::new(path).is_dir() { format!("{path}/**") } else { path.to_owned() };
+            flags.set("watch", &pattern);
+        }
+    }
+    Ok(flags)
+}
+
+/// `http://127.0.0.1:8000` or `http://:8000` without its scheme.
+fn listen_address(site: &str) -> Result<String, String> {
+    match site.split_once("://") {
+        Some(("http", address)) => Ok(address.trim_end_matches('/').to_owned()),
+        Some(("https", _)) => {
+            Err(format!("{site}: Howdah speaks no TLS yet; put a proxy before it, or start Octane without --https"))
+        }
+        _ => Ok(site.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(arguments: &[&str], env: &[(&str, &str)]) -> Option<Result<Asked, String>> {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        asked(&arguments, &env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect())
+    }
+
+    #[test]
+    fn only_that_name_is_meant() {
+        assert_eq!(ask(&["/usr/bin/howdah", "build-info"], &[]), None);
+        assert!(ask(&["./frankenphp", "php-server"], &[]).unwrap().is_err());
+    }
+
+    #[test]
+    fn octane_finds_a_version_at_the_end_of_its_line() {
+        let Some(Ok(Asked::Print(text))) = ask(&["frankenphp", "build-info"], &[]) else { panic!() };
+        let line = text.lines().find(|l| l.starts_with("dep") && l.contains("github.com/dunglas/frankenphp")).unwrap();
+        assert_eq!(line.rsplit_once('v').unwrap().1, &CONTRACT[1..]);
+    }
+
+    #[test]
+    fn the_environment_becomes_settings() {
+        let env = [
+            ("APP_PUBLIC_PATH", "/app/public"),
+            ("CADDY_SERVER_SERVER_NAME", "http://127.0.0.1:8000"),
+            ("CADDY_SERVER_ADMIN_HOST", "localhost"),
+            ("CADDY_SERVER_ADMIN_PORT", "2019"),
+            ("CADDY_SERVER_WORKER_DIRECTIVE", "num 4"),
+            ("CADDY_SERVER_WATCH_DIRECTIVES", "watch \"/app/no-such/**/*.php\"\n\t\twatch /app/.env\n"),
+        ];
+        let Some(Ok(Asked::Serve(flags))) = ask(&["/app/frankenphp", "run", "-c", "x"], &env) else { panic!() };
+        let is = |name: &str, values: &[&str]| assert_eq!(flags.values[name], values, "{name}");
+        is("root", &["/app/public"]);
+        is("script", &["/app/public/frankenphp-worker.php"]);
+        is("listen", &["127.0.0.1:8000"]);
+        is("admin", &["localhost:2019"]);
+        is("workers", &["4"]);
+        is("watch", &["/app/no-such/**/*.php", "/app/.env"]);
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_said() {
+        assert!(ask(&["frankenphp", "run"], &[]).unwrap().unwrap_err().contains("howdah serve"));
+        let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "https://localhost")];
+        assert!(ask(&["frankenphp", "run"], &env).unwrap().unwrap_err().contains("TLS"));
+    }
+}
