@@ -52,6 +52,8 @@ static shim_outcome after(void) {
     if (request_open) {
         request_open = false;
         PG(max_input_time) = max_input_time;
+        /* A resident mode may warm up with whole requests; nothing of their memory may be kept. */
+        shim_kept_forget();
         php_request_shutdown(NULL);
     }
     shim_input_release();
