@@ -1,0 +1,332 @@
+//! Snapshot mode in each way to find written pages: the state after boot comes back for each request, whatever the last one
+//! did; what must differ between requests differs.
+
+use howdah_tests::process::eventually;
+use howdah_tests::site::free_port;
+use howdah_tests::{Kind, Request, Setup, Site, run};
+use std::collections::HashSet;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Both ways to find written pages, and the one without, must behave the same: `$env` forces a way.
+macro_rules! in_each_way {
+    ($name:ident, $setup:expr, $body:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[test]
+            fn best() {
+                run(Kind::Classic, $setup, $body);
+            }
+
+            #[test]
+            fn pagemap() {
+                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "pagemap")), $body);
+            }
+
+            #[test]
+            fn fork() {
+                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "fork")), $body);
+            }
+        }
+    };
+}
+
+fn snapshot(setup: Setup) -> Setup {
+    setup.workers(1).setting("mode", "\"snapshot\"").ini("display_errors", "0").ini("log_errors", "1")
+}
+
+/// A worker script: `boot` runs once, `handle` is the body of the handler.
+fn script(setup: Setup, boot: &str, handle: &str) -> Setup {
+    snapshot(setup).setting("script", "\"../root/worker.php\"").php(
+        "worker.php",
+        &format!("{boot}\n$handle = function () {{ {handle} }};\nwhile (frankenphp_handle_request($handle)) {{}}"),
+    )
+}
+
+/// A boot file, run once; requests run their own scripts.
+fn boot(setup: Setup, code: &str) -> Setup {
+    let setup = setup.ini("opcache.file_update_protection", "0");
+    snapshot(setup).setting("boot", "\"../root/boot.php\"").php("boot.php", code)
+}
+
+fn worker_pid(site: &Site) -> u64 {
+    let out = site.howdah().command(&["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    status["pools"][0]["workers"][0]["pid"].as_u64().unwrap()
+}
+
+/// Resident memory that is not shared, in KiB, and numbers of descriptors and of mappings.
+fn size_of_worker(pid: u64) -> [u64; 3] {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find(|l| l.starts_with("RssAnon")).unwrap();
+    let anonymous = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
+    let mappings = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().lines().count() as u64;
+    [anonymous, descriptors, mappings]
+}
+
+const LEAKY_BOOT: &str = "class Holder { public static $n = 0; public static array $list = []; public int $own = 0; }
+    function counter() { static $n = 0; return ++$n; }
+    $global = 0; $object = new Holder; putenv('BOOT=1'); $file = fopen(__FILE__, 'r'); fgets($file);";
+
+/// Everything that can be seen of the state, then everything that can be done to it.
+const LEAKY_REQUEST: &str = "global $global, $object, $file;
+    $global++; Holder::$n++; Holder::$list[] = 1; $object->own++;
+    echo json_encode([$global, Holder::$n, count(Holder::$list), $object->own, counter(), ini_get('precision'), getcwd(), umask(),
+        getenv('BOOT'), getenv('LEAK'), defined('LEAKED'), class_exists('Leaked', false), function_exists('leaked'),
+        date_default_timezone_get(), setlocale(LC_ALL, 0), mb_internal_encoding(), count(get_included_files()), ftell($file),
+        count(glob('/proc/self/fd/*')), in_array('leak', stream_get_wrappers()), count(spl_autoload_functions()),
+        error_reporting(), isset($GLOBALS['made']), ob_get_level(), memory_get_usage() > 8 << 20, error_get_last()]);
+    ini_set('precision', '3'); chdir('/'); umask(0); putenv('BOOT=2'); putenv('LEAK=1'); define('LEAKED', 1);
+    eval('class Leaked {} function leaked() {}'); date_default_timezone_set('Asia/Tokyo'); setlocale(LC_ALL, 'C.UTF-8');
+    mb_internal_encoding('ASCII'); file_put_contents('/proc/self/comm', 'leak'); $GLOBALS['made'] = fopen('/dev/null', 'r');
+    $GLOBALS['made2'] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0); fread($file, 10);
+    class_alias('Holder', 'Leaked2'); stream_wrapper_register('leak', 'Holder'); spl_autoload_register(fn () => null);
+    error_reporting(0); set_error_handler(fn () => true); set_exception_handler(fn () => null); ob_start();
+    register_shutdown_function(fn () => null); $GLOBALS['big'] = str_repeat('x', 30 << 20);
+    $GLOBALS['many'] = range(1, 100000); gc_disable(); ignore_user_abort(true); @trigger_error('left');
+    $GLOBALS['cycle'] = new ArrayObject; $GLOBALS['cycle'][] = $GLOBALS['cycle']; fclose($file); ";
+
+in_each_way!(a_worker_script_finds_its_booted_state_each_time, |s| script(s, LEAKY_BOOT, LEAKY_REQUEST), |site| {
+    let first = site.get_ok("/");
+    assert!(first.starts_with("[1,1,1,1,1,\"14\","), "{first}");
+    for _ in 0..40 {
+        assert_eq!(site.get_ok("/"), first);
+    }
+},);
+
+in_each_way!(
+    a_classic_application_runs_on_its_booted_state,
+    |s| boot(s, &format!("{LEAKY_BOOT} require_once 'lib.php';"))
+        .php("lib.php", "function lib() { static $n = 0; return ++$n; }")
+        .php("index.php", &format!("require_once 'lib.php'; echo lib(), ' '; {LEAKY_REQUEST}"))
+        .php("other.php", "echo Holder::$n, isset($global), $_SERVER['SCRIPT_NAME'];"),
+    |site| {
+        // A script that OPcache does not have yet is an open file of the request that compiles it.
+        let _ = site.get_ok("/");
+        let first = site.get_ok("/");
+        assert!(first.starts_with("1 [1,1,1,1,1,"), "{first}");
+        for _ in 0..20 {
+            assert_eq!(site.get_ok("/pretty/path"), first);
+            assert_eq!(site.get_ok("/other.php"), "01/other.php");
+        }
+    },
+);
+
+in_each_way!(
+    superglobals_belong_to_the_request,
+    |s| {
+        script(s, "$boot_time = time();", "echo json_encode([$_GET, $_POST, $_COOKIE, file_get_contents('php://input'),
+        $_SERVER['REQUEST_METHOD'], $_SERVER['REQUEST_URI'], $_SERVER['HTTP_X_MARK'] ?? null, $_SERVER['REQUEST_TIME'] - time() > -3]);
+        header('X-Mark: ' . ($_GET['a'] ?? 'none')); http_response_code(isset($_GET['a']) ? 201 : 200);")
+    },
+    |site| {
+        for i in 0..20 {
+            let request = Request::form(&format!("/p?a={i}"), &format!("b={i}"))
+                .header("Cookie", &format!("c={i}"))
+                .header("X-Mark", "m");
+            let response = site.send(&request).expect(201);
+            assert_eq!(response.header("X-Mark"), Some(i.to_string().as_str()));
+            assert_eq!(
+                response.text(),
+                format!(r#"[{{"a":"{i}"}},{{"b":"{i}"}},{{"c":"{i}"}},"b={i}","POST","\/p?a={i}","m",true]"#)
+            );
+            let response = site.get("/q").expect(200);
+            assert_eq!(response.text(), r#"[[],[],[],"","GET","\/q",null,true]"#);
+        }
+    },
+);
+
+in_each_way!(
+    no_random_value_comes_twice,
+    |s| {
+        script(s, "mt_rand(); lcg_value(); random_bytes(4); openssl_random_pseudo_bytes(4); uniqid('', true);
+        $engine = class_exists('Random\\Engine\\Mt19937') ? new Random\\Engine\\Mt19937 : null; $engine?->generate();",
+        "global $engine; $all = [];
+        for ($i = 0; $i < 20; $i++) {
+            $all[] = 'mt:' . mt_rand() . ',' . mt_rand(); $all[] = 'rand:' . rand() . ',' . rand();
+            $all[] = 'int:' . random_int(0, PHP_INT_MAX); $all[] = 'bytes:' . bin2hex(random_bytes(8));
+            $all[] = 'uniqid:' . uniqid('', true); $all[] = 'lcg:' . lcg_value() . ',' . lcg_value();
+            $all[] = 'ssl:' . bin2hex(openssl_random_pseudo_bytes(8)); $all[] = 'shuffle:' . (function () { $a = range(1, 30); shuffle($a); return join('.', $a); })();
+            if ($engine) { $all[] = 'engine:' . bin2hex($engine->generate()) . bin2hex($engine->generate()); }
+        }
+        session_start(); $all[] = 'session:' . session_id(); session_destroy();
+        $all[] = 'hash:' . password_hash('x', PASSWORD_BCRYPT, ['cost' => 4]);
+        echo join(\"\\n\", $all);")
+    },
+    |site| {
+        let mut seen = HashSet::new();
+        let mut conn = site.conn();
+        for _ in 0..500 {
+            for line in conn.exchange(&Request::get("/")).expect(200).text().lines() {
+                assert!(seen.insert(line.to_owned()), "twice: {line}");
+            }
+        }
+        // 20 of each of at least eight kinds in each request.
+        assert!(seen.len() >= 500 * 160, "{}", seen.len());
+    },
+);
+
+in_each_way!(
+    every_end_of_a_script_is_answered_and_restored,
+    |s| script(
+        s,
+        "$n = 0; class D { function __destruct() { echo ' destruct'; } }",
+        "global $n; $n++; $d = new D; echo \"n=$n\";
+        register_shutdown_function(function () { echo ' shutdown'; });
+        switch ($_GET['end'] ?? '') {
+            case 'exit': exit(' exit');
+            case 'throw': throw new RuntimeException('thrown');
+            case 'fatal': no_such_function();
+            case 'memory': $a = []; while (true) { $a[] = str_repeat('m', 1 << 20); }
+            case 'time': set_time_limit(1); while (true) { $x = 1; }
+            case 'compile': eval('class X { function f() {} function f() {} }');
+        }"
+    )
+    .expect_log("thrown")
+    .expect_log("Call to undefined function no_such_function()")
+    .expect_log("Allowed memory size")
+    .expect_log("Maximum execution time")
+    .expect_log("Cannot redeclare X::f()"),
+    |site| {
+        let plain = "n=1 destruct shutdown";
+        assert_eq!(site.get_ok("/"), plain);
+        for _ in 0..2 {
+            assert_eq!(site.get_ok("/?end=exit"), "n=1 exit destruct shutdown");
+            assert_eq!(site.get_ok("/"), plain);
+            for end in ["throw", "fatal", "memory", "compile", "time"] {
+                // Output was buffered or not; that the status is 500 shows that nothing was sent before.
+                let response = site.get(&format!("/?end={end}"));
+                assert_eq!(response.status, 500, "{end}: {}", response.text());
+                // With its memory used up PHP drops what was buffered.
+                assert!(end == "memory" || response.text().starts_with("n=1"), "{end}: {}", response.text());
+                assert_eq!(site.get_ok("/"), plain, "after {end}");
+            }
+        }
+    },
+);
+
+#[test]
+fn nothing_grows_over_ten_thousand_requests() {
+    run(
+        Kind::Classic,
+        |s| {
+            script(
+                s,
+                LEAKY_BOOT,
+                "switch ($_GET['k'] ?? 0) {
+            case 1: $GLOBALS['f'] = fopen('/dev/null', 'r'); Holder::$list = range(1, 5000); break;
+            case 2: $GLOBALS['b'] = str_repeat('x', 20 << 20); break;
+            case 3: $GLOBALS['h'] = hash_init('sha256'); eval('class L {}'); preg_match('/a+b/u', 'aab'); break; }
+            echo Holder::$n++, count(Holder::$list);",
+            )
+        },
+        |site| {
+            let mut conn = site.conn();
+            let mut ask = |n: usize| {
+                for i in 0..n {
+                    assert_eq!(
+                        conn.exchange(&Request::get(&format!("/?k={}", i % 40))).expect(200).text().len(),
+                        2 + 3 * usize::from(i % 40 == 1)
+                    );
+                }
+            };
+            ask(500);
+            let pid = worker_pid(site);
+            let before = size_of_worker(pid);
+            ask(9500);
+            assert_eq!(worker_pid(site), pid, "the worker was replaced");
+            let after = size_of_worker(pid);
+            assert!(after[0] <= before[0] + 512, "KiB, descriptors, mappings: {before:?} → {after:?}");
+            assert_eq!(before[1..], after[1..]);
+        },
+    );
+}
+
+#[test]
+fn warm_up_requests_build_what_the_snapshot_keeps() {
+    run(
+        Kind::Classic,
+        |s| {
+            script(
+                s,
+                "$seen = [];",
+                "global $seen; $seen[] = $_SERVER['REQUEST_URI']; echo json_encode($seen); header('X-A: b');",
+            )
+            .setting("warmup", "[\"/\", \"/a?b=c\"]")
+        },
+        |site| {
+            for _ in 0..3 {
+                assert_eq!(site.get_ok("/real"), r#"["\/","\/a?b=c","\/real"]"#);
+            }
+            assert!(!site.log().contains("[\"\\/\"]"), "warm-up output in the log:\n{}", site.log());
+        },
+    );
+}
+
+in_each_way!(
+    functions_registered_for_a_restore_run_first,
+    |s| script(
+        s,
+        "$order = []; Howdah\\on_restore(function () { $GLOBALS['order'][] = 'restored'; });",
+        "global $order; $order[] = 'handler'; echo join(',', $order), ' ', Howdah\\mode();"
+    ),
+    |site| {
+        for _ in 0..5 {
+            assert_eq!(site.get_ok("/"), "restored,handler snapshot");
+        }
+    },
+);
+
+in_each_way!(
+    what_follows_howdah_snapshot_runs_in_each_request,
+    |s| snapshot(s)
+        .setting("script", "\"../root/w.php\"")
+        .php("w.php", "$n = 1; Howdah\\snapshot(); $n++; echo $n, ' ', $_GET['a'] ?? '-';"),
+    |site| {
+        for i in 0..5 {
+            assert_eq!(site.get_ok(&format!("/?a={i}")), format!("2 {i}"));
+        }
+    },
+);
+
+/// A server of the test's own, killed at the end.
+struct Own(Child);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_connection_opened_at_boot_serves_a_thousand_requests() {
+    let port = free_port();
+    let redis = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/tmp"])
+        .stdout(Stdio::null())
+        .spawn();
+    let _redis = Own(redis.expect("redis-server is needed"));
+    let up = eventually(Duration::from_secs(10), || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    assert!(up, "redis does not answer");
+    run(
+        Kind::Classic,
+        |s| {
+            script(s, &format!("$redis = stream_socket_client('tcp://127.0.0.1:{port}');
+            function ask($text) {{ global $redis; fwrite($redis, \"$text\\r\\n\"); return trim(fgets($redis)); }} ask('SET n 0');"),
+            "echo ask('INCR n');")
+        },
+        |site| {
+            let mut conn = site.conn();
+            let pid = worker_pid(site);
+            let first: u64 = site.get_ok("/").trim_start_matches(':').parse().unwrap();
+            for i in 1..=1000 {
+                assert_eq!(conn.exchange(&Request::get("/")).expect(200).text(), format!(":{}", first + i));
+            }
+            assert_eq!(worker_pid(site), pid);
+        },
+    );
+}
