@@ -7,6 +7,8 @@
  *
  * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow is one function,
  * wait_for_call(), to which each restore returns; a request ends in finish_request(), which does not return. */
+#include <stdio.h>
+
 #include "snapshot_request.h"
 #include "worker_functions.h"
 #include "worker_loop.h"
@@ -143,7 +145,8 @@ static void take_snapshot(void) {
  * the call again where that is safe. */
 static void check_connections(void) {
     if (snapshot_boot_sockets() > 0 && snapshot_restless_socket() >= 0) {
-        shim_log(LOG_NOTICE, "snapshot: worker replaced: a connection opened at boot was closed or got a late answer");
+        /* Not through the lane: what is written there is lost with a call that is not answered. */
+        fputs("snapshot: worker replaced: a connection opened at boot was closed or got a late answer\n", stderr);
         snapshot_exit();
     }
 }
