@@ -71,7 +71,7 @@ static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache
 /* Warm-up for a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the
  * next, above all its compiled regular expressions, is in the snapshot then. */
 static void warm_process(void) {
-    for (size_t i = 0; i < shim.boot->n_warmup; i++) {
+    for (volatile size_t i = 0; i < shim.boot->n_warmup; i++) {
         make_current(shim.boot->warmup[i]);
         zend_first_try {
             shim_mode_classic.run();
