@@ -19,7 +19,7 @@ pub mod wire;
 pub mod worker_end;
 pub mod zygote_protocol;
 
-pub use segment::{LaneSizes, MAX_FRAME_DIVISOR};
+pub use segment::LaneSizes;
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
 pub use worker_end::WorkerEnd;
 

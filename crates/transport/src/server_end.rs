@@ -170,11 +170,6 @@ impl CallSender {
         control.aborted.0.store(number, Ordering::Release);
         wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
     }
-
-    /// Wakes the worker whatever it waits for.
-    pub fn wake_worker(&self) {
-        wake::wake_worker_always(&self.segment.control().worker_word.0);
-    }
 }
 
 impl FrameReceiver {

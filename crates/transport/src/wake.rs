@@ -24,14 +24,6 @@ pub(crate) fn wake_worker(word: &AtomicU32, reason: u32) {
     }
 }
 
-/// Wakes the worker whatever it waits for.
-pub(crate) fn wake_worker_always(word: &AtomicU32) {
-    fence(Ordering::SeqCst);
-    if word.swap(0, Ordering::Relaxed) != 0 {
-        let _ = futex::wake(word, futex::Flags::empty(), 1);
-    }
-}
-
 /// Puts the worker to sleep for `reason` unless `ready` finds work after all. Returns after a wake-up, a signal or work;
 /// the caller checks again in a loop.
 pub(crate) fn sleep_worker(word: &AtomicU32, reason: u32, ready: impl Fn() -> bool) {

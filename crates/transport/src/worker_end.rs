@@ -13,7 +13,7 @@ use crate::segment::Segment;
 use crate::wake;
 use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, WireCall, WireDone, WireVar};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 /// A `Body` frame that is still growing.
@@ -69,12 +69,6 @@ impl WorkerEnd {
             number: 0,
             call_end: 0,
         })
-    }
-
-    /// The socket beside the lane.
-    #[must_use]
-    pub fn control(&self) -> BorrowedFd<'_> {
-        self.control.as_fd()
     }
 
     /// The current call's number, 0 between calls.
