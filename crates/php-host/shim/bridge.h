@@ -51,6 +51,13 @@ void howdah_rs_done(uint64_t peak_memory, bool retire);
  * before the first call too (boot messages). */
 void howdah_rs_log(int level, const char *message, size_t length);
 
+/* --- The part of the async library that is written in PHP (src/library.rs) ---------------------------------------- */
+
+/* The file of the library with this index, in the order in which they are to be compiled: the name for backtraces and
+ * the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both live as long as
+ * the process. Returns false behind the last one. */
+bool howdah_rs_library(size_t index, const char **name, size_t *name_len, const char **text, size_t *text_len);
+
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */
 
 typedef struct howdah_boot {

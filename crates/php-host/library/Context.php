@@ -1,0 +1,55 @@
+<?php
+
+/* Values that go with a coroutine, as request ids, users and locales do: a task starts with a copy of what its parent
+ * has, and what it sets, its parent does not see. */
+
+declare(strict_types=1);
+
+namespace Howdah;
+
+use Howdah\Internal\WaitQueue;
+
+final class Context
+{
+    private function __construct()
+    {
+    }
+
+    /** @param string|object $key an object is a key that no one else has */
+    public static function get(string|object $key, mixed $default = null): mixed
+    {
+        $context = WaitQueue::coroutine()->data['context'] ?? [];
+        $name = self::name($key);
+
+        return isset($context[$name]) ? $context[$name][0] : $default;
+    }
+
+    public static function set(string|object $key, mixed $value): void
+    {
+        // The key is kept with the value: its id must not be given to another object meanwhile.
+        WaitQueue::coroutine()->data['context'][self::name($key)] = [$value, $key];
+    }
+
+    public static function has(string|object $key): bool
+    {
+        return isset(WaitQueue::coroutine()->data['context'][self::name($key)]);
+    }
+
+    public static function remove(string|object $key): void
+    {
+        unset(WaitQueue::coroutine()->data['context'][self::name($key)]);
+    }
+
+    /** The request's own values, one object for all of its tasks. In a detached task: the task's own. */
+    public static function request(): \ArrayObject
+    {
+        $coroutine = Coroutine::main() ?? WaitQueue::coroutine();
+
+        return $coroutine->data['request'] ??= new \ArrayObject();
+    }
+
+    private static function name(string|object $key): string
+    {
+        return \is_string($key) ? "s$key" : 'o' . spl_object_id($key);
+    }
+}

@@ -1,0 +1,59 @@
+<?php
+
+/* The tasks of a scope that run. Tasks know these and not the scope itself, so that a scope nobody holds any more is
+ * destroyed, which cancels them. */
+
+declare(strict_types=1);
+
+namespace Howdah\Internal;
+
+use Howdah\Task;
+
+final class Members
+{
+    /** @var array<int, Task> */
+    public array $running = [];
+    public bool $closed = false;
+    private ?Members $heir = null;
+
+    public function adopt(Task $task): void
+    {
+        if ($this->heir !== null) {
+            $this->heir->adopt($task);
+
+            return;
+        }
+        $this->running[$task->id()] = $task;
+        if ($this->closed) {
+            $task->cancel('Its scope was cancelled');
+        }
+    }
+
+    public function release(Task $task): void
+    {
+        unset($this->running[$task->id()]);
+        $this->heir?->release($task);
+    }
+
+    /** What runs now and what it starts belongs to another scope from now on, or to none. */
+    public function dissolve(?self $heir): void
+    {
+        if ($heir !== null) {
+            foreach ($this->running as $task) {
+                $heir->adopt($task);
+            }
+        }
+        $this->heir = $heir;
+        $this->running = [];
+    }
+
+    /** Cancels them and waits until they have ended, those included that they start meanwhile. */
+    public function end(): void
+    {
+        do {
+            $before = \count($this->running);
+            Gathering::end($this->running);
+            // One may be left: the task that calls this.
+        } while ($this->running !== [] && \count($this->running) < $before);
+    }
+}

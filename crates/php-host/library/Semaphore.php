@@ -1,0 +1,70 @@
+<?php
+
+/* A number of permits, given to those who ask in the order in which they ask. */
+
+declare(strict_types=1);
+
+namespace Howdah;
+
+use Howdah\Internal\Guard;
+use Howdah\Internal\WaitQueue;
+
+final class Semaphore
+{
+    private int $free;
+    private readonly WaitQueue $line;
+
+    public function __construct(private readonly int $permits)
+    {
+        if ($permits < 1) {
+            throw new \ValueError('A semaphore needs at least one permit');
+        }
+        $this->free = $permits;
+        $this->line = new WaitQueue();
+    }
+
+    /** @throws TimeoutException */
+    public function acquire(?float $timeout = null): void
+    {
+        if (!$this->tryAcquire() && $this->line->wait($timeout) === null) {
+            throw new TimeoutException(\sprintf('No permit of %d within %g s', $this->permits, $timeout));
+        }
+    }
+
+    public function tryAcquire(): bool
+    {
+        // Nobody waits while a permit is free.
+        if ($this->free === 0) {
+            return false;
+        }
+        --$this->free;
+
+        return true;
+    }
+
+    public function release(): void
+    {
+        if ($this->line->serve() !== null) {
+            return;
+        }
+        if ($this->free === $this->permits) {
+            throw new MisuseError('Semaphore: more permits released than acquired');
+        }
+        ++$this->free;
+    }
+
+    /** Calls the function with a permit, which is given back however it ends. */
+    public function use(callable $fn, ?float $timeout = null): mixed
+    {
+        $this->acquire($timeout);
+        $guard = new Guard($this->release(...));
+
+        return $fn();
+    }
+
+    /** Permits that are free. */
+    public function available(): int
+    {
+        return $this->free;
+    }
+}

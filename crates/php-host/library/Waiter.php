@@ -1,0 +1,22 @@
+<?php
+
+/* A coroutine in a WaitQueue. */
+
+declare(strict_types=1);
+
+namespace Howdah\Internal;
+
+use Howdah\Coroutine;
+
+final class Waiter
+{
+    public bool $served = false;
+    public bool $refused = false;
+    public mixed $answer = null;
+    public ?Waiter $before = null;
+    public ?Waiter $after = null;
+
+    public function __construct(public readonly Coroutine $coroutine, public readonly mixed $offer)
+    {
+    }
+}

@@ -1,0 +1,64 @@
+<?php
+
+/* What the library throws. Exceptions are things that happen to a correct program; errors are bugs in it. */
+
+declare(strict_types=1);
+
+namespace Howdah;
+
+/** This coroutine, or the task waited for, was cancelled. After a cancellation every further wait throws again. */
+class CancelledException extends \Exception
+{
+}
+
+/** The time given for a wait is over. */
+class TimeoutException extends \Exception
+{
+}
+
+/** The channel is closed: nothing can be sent any more, and everything sent before has been received. */
+class ChannelClosedException extends \Exception
+{
+}
+
+/** The pool is closed. */
+class PoolClosedException extends \Exception
+{
+}
+
+/** The task waited for has ended through exit() and has no result. */
+class TaskExitedException extends \Exception
+{
+}
+
+/** All tasks given to any() have failed. */
+class CompositeException extends \Exception
+{
+    /** @param array<\Throwable> $errors with the keys of the tasks */
+    public function __construct(private readonly array $errors)
+    {
+        $first = $errors[array_key_first($errors)];
+        parent::__construct(\sprintf('All %d tasks failed, the first with: %s', \count($errors), $first->getMessage()), 0, $first);
+    }
+
+    /** @return array<\Throwable> */
+    public function getErrors(): array
+    {
+        return $this->errors;
+    }
+}
+
+/** Two coroutines used one connection at the same time. */
+class ConcurrentUseError extends \Error
+{
+}
+
+/** Nothing can wake this coroutine any more: all of the worker wait for each other. */
+class DeadlockError extends \Error
+{
+}
+
+/** A rule of the library was broken: unlocked by a stranger, returned twice, called outside of a coroutine … */
+class MisuseError extends \Error
+{
+}
