@@ -27,11 +27,12 @@ const OPTIONAL: &str = "PATH_TRANSLATED";
 /// fastcgi_params has neither, so absent counts as empty.
 const EMPTY_OR_ABSENT: &[&str] = &["PATH_INFO", "REMOTE_USER"];
 
-/// Sends each request to both servers and returns every difference in what the script answered (a JSON object).
+/// Sends each request to Howdah with one setup and to the reference with the other, and returns every difference in what
+/// the script answered (a JSON object).
 #[must_use]
-pub fn differences(setup: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
-    let ours = Site::start(Kind::Classic, setup);
-    let theirs = Site::start(Kind::Reference, setup);
+pub fn differences(ours: &Setup, theirs: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
+    let ours = Site::start(Kind::Classic, ours);
+    let theirs = Site::start(Kind::Reference, theirs);
     let mut found = Vec::new();
     for (name, bytes) in requests {
         let mine = dump(&ours, bytes);

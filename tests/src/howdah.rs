@@ -1,6 +1,7 @@
 //! A real `howdah serve` with a directory of its own, and the judgement at its end: a test passes only if the server leaves
 //! nothing behind and has logged no error that the test did not declare.
 
+use crate::modes::Kind;
 use crate::process::{self, Identity, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::setup::Setup;
 use crate::site::{Place, free_port};
@@ -66,20 +67,23 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(setup: &Setup) -> String {
-    let mut lines: Vec<String> = setup.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+fn configuration(kind: Kind, setup: &Setup) -> String {
+    let settings = kind.settings().iter().map(|(key, value)| format!("{key} = {value}"));
+    let mut lines: Vec<String> = settings.collect();
+    let own = setup.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+    lines.extend(own);
     lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
     lines.push(String::new());
     lines.join("\n")
 }
 
 impl Howdah {
-    pub(crate) fn start(place: &Place, setup: &Setup, port: u16) -> Self {
+    pub(crate) fn start(place: &Place, kind: Kind, setup: &Setup, port: u16) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
+        fs::write(&toml, configuration(kind, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
         let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];

@@ -12,6 +12,7 @@ pub mod compare;
 pub mod gate;
 pub mod h2;
 pub mod howdah;
+pub mod modes;
 pub mod process;
 pub mod reference;
 pub mod request;
@@ -40,37 +41,4 @@ pub fn run(kind: Kind, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mu
             resume_unwind(panic)
         }
     }
-}
-
-/// Declares a scenario: `scenario!(name, setup, body)` runs everywhere. `scenario!(name, howdah_only = "reason", setup,
-/// body)` leaves out the reference, for behaviour that nginx and PHP-FPM do not have or configure elsewhere.
-#[macro_export]
-macro_rules! scenario {
-    ($name:ident, howdah_only = $why:literal, $setup:expr, $body:expr $(,)?) => {
-        mod $name {
-            #[allow(unused_imports)]
-            use super::*;
-
-            #[test]
-            fn classic() {
-                $crate::run($crate::Kind::Classic, $setup, $body);
-            }
-        }
-    };
-    ($name:ident, $setup:expr, $body:expr $(,)?) => {
-        mod $name {
-            #[allow(unused_imports)]
-            use super::*;
-
-            #[test]
-            fn classic() {
-                $crate::run($crate::Kind::Classic, $setup, $body);
-            }
-
-            #[test]
-            fn reference() {
-                $crate::run($crate::Kind::Reference, $setup, $body);
-            }
-        }
-    };
 }

@@ -2,12 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// This code, as the mode that runs the scenario wants it (`modes.rs`).
+    Script(String),
+}
+
 /// The description of a site to start. Methods return it, so that a scenario reads as one expression.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Content)>,
     pub(crate) trees: Vec<PathBuf>,
     pub(crate) workers: usize,
+    pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) args: Vec<String>,
@@ -26,6 +36,7 @@ impl Default for Setup {
             files: Vec::new(),
             trees: Vec::new(),
             workers: 2,
+            more_processes: 0,
             ini: Vec::new(),
             env: Vec::new(),
             args: Vec::new(),
@@ -44,23 +55,30 @@ impl Setup {
     /// Puts a file below the document root.
     #[must_use]
     pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        self.files.push((path.to_owned(), content.as_ref().to_vec()));
+        self.files.push((path.to_owned(), Content::Bytes(content.as_ref().to_vec())));
         self
     }
 
-    /// Puts a PHP script below the document root; the opening tag is added.
+    /// Puts a PHP script below the document root; the opening tag is added. Requests for its path run it, in every mode.
     #[must_use]
-    pub fn php(self, path: &str, code: &str) -> Self {
-        let text = format!("<?php\n{code}\n");
-        self.file(path, text)
+    pub fn php(mut self, path: &str, code: &str) -> Self {
+        self.files.push((path.to_owned(), Content::Script(code.to_owned())));
+        self
+    }
+
+    /// Puts a PHP file below the document root for scripts to include, the same in every mode.
+    #[must_use]
+    pub fn library(self, path: &str, code: &str) -> Self {
+        self.file(path, format!("<?php\n{code}\n"))
     }
 
     /// Copies a script of `tests/www` to the same name below the document root.
     #[must_use]
     pub fn www(self, path: &str) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("www").join(path);
-        let content = std::fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
-        self.file(path, content)
+        let text = std::fs::read_to_string(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
+        let code = text.strip_prefix("<?php\n").unwrap_or_else(|| panic!("{}: not a script", source.display()));
+        self.php(path, code)
     }
 
     /// Copies a directory's content to the document root, with what its symbolic links lead to.
@@ -86,6 +104,13 @@ impl Setup {
     #[must_use]
     pub fn workers(mut self, n: usize) -> Self {
         self.workers = n;
+        self
+    }
+
+    /// Declares how many processes pools of the scenario's own have, zygotes included: readiness waits for them.
+    #[must_use]
+    pub fn more_processes(mut self, n: usize) -> Self {
+        self.more_processes = n;
         self
     }
 

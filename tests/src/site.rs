@@ -7,7 +7,7 @@ use crate::process::eventually;
 use crate::reference::Reference;
 use crate::request::Request;
 use crate::response::Response;
-use crate::setup::Setup;
+use crate::setup::{Content, Setup};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Which server runs a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Howdah in classic mode.
-    Classic,
-    /// nginx and PHP-FPM as Debian configures them: what scripts are used to, so the measure of the expectations.
-    Reference,
-}
+pub use crate::modes::Kind;
 
 /// The directories of one site.
 #[derive(Debug)]
@@ -79,7 +72,7 @@ pub fn free_port() -> u16 {
     panic!("no free port");
 }
 
-fn lay_out(setup: &Setup) -> (TempDir, Place) {
+fn lay_out(kind: Kind, setup: &Setup) -> (TempDir, Place) {
     let directory =
         tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
     // PHP-FPM's and nginx's workers may run as another user.
@@ -109,8 +102,14 @@ fn lay_out(setup: &Setup) -> (TempDir, Place) {
     }
     write("ready.txt", b"ready\n");
     write("gate.php", gate::SCRIPT.as_bytes());
+    for (name, content) in kind.files() {
+        write(name, content.as_bytes());
+    }
     for (name, content) in &setup.files {
-        write(name, content);
+        match content {
+            Content::Bytes(bytes) => write(name, bytes),
+            Content::Script(code) => write(name, kind.script(code).as_bytes()),
+        }
     }
     (directory, place)
 }
@@ -119,12 +118,12 @@ impl Site {
     /// Starts a server of this kind and waits until it answers.
     #[must_use]
     pub fn start(kind: Kind, setup: &Setup) -> Self {
-        let (directory, place) = lay_out(setup);
+        let (directory, place) = lay_out(kind, setup);
         let port = free_port();
         let target = Target::Tcp(([127, 0, 0, 1], port).into());
         let server = match kind {
-            Kind::Classic => Server::Howdah(Howdah::start(&place, setup, port)),
             Kind::Reference => Server::Reference(Reference::start(&place, setup, port)),
+            _ => Server::Howdah(Howdah::start(&place, kind, setup, port)),
         };
         let mut site = Self { kind, target, server, place, _directory: directory };
         if !site.wait_until_ready(setup.expect_boot_failure) {
@@ -133,7 +132,7 @@ impl Site {
             panic!("the server did not get ready; its log:\n{log}");
         }
         if let Server::Howdah(howdah) = &mut site.server {
-            howdah.remember_descriptors(setup.workers);
+            howdah.remember_descriptors(setup.workers + setup.more_processes);
         }
         site
     }
@@ -161,6 +160,12 @@ impl Site {
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// True where one process keeps its state from request to request, and ends with a script that exits or fails.
+    #[must_use]
+    pub fn keeps_state(&self) -> bool {
+        self.kind == Kind::Worker
     }
 
     /// True for nginx and PHP-FPM.

@@ -1,6 +1,6 @@
 //! Compression on the way out: negotiated, reversible, never twice, and honest in its headers.
 
-use howdah_tests::{Request, Response, Site, scenario};
+use howdah_tests::{Request, Response, Site, script_scenario};
 
 fn ask(site: &Site, target: &str, accept: &str) -> Response {
     site.send(&Request::get(target).header("Accept-Encoding", accept))
@@ -12,7 +12,7 @@ fn page() -> Vec<u8> {
     (0..2000).flat_map(|i| format!("<p>line {i} of a page</p>\n").into_bytes()).collect()
 }
 
-scenario!(
+script_scenario!(
     every_coding_round_trips,
     howdah_only = "Debian's nginx compresses nothing but text/html, with gzip alone",
     |s| s.php("p.php", PAGE).file("p.html", page()),
@@ -38,33 +38,38 @@ scenario!(
     },
 );
 
-scenario!(quality_values_decide, howdah_only = "Debian's nginx knows gzip only", |s| s.php("p.php", PAGE), |site| {
-    for (accept, expected) in [
-        ("gzip;q=1, br;q=0.5", Some("gzip")),
-        ("gzip;q=0.2, br;q=0.5", Some("br")),
-        ("gzip;q=0", None),
-        ("identity", None),
-        ("", None),
-        ("*", Some("any")),
-        ("gzip;q=0, *", Some("not gzip")),
-        ("GZIP", Some("gzip")),
-        ("gzip ; q=0.5", Some("gzip")),
-        ("deflate", None),
-        ("br;q=0, zstd;q=0, gzip;q=0.001", Some("gzip")),
-        ("*;q=0", None),
-    ] {
-        let response = ask(site, "/p.php", accept);
-        let got = response.header("content-encoding");
-        match expected {
-            Some("any") => assert!(got.is_some(), "{accept:?}"),
-            Some("not gzip") => assert!(got.is_some() && got != Some("gzip"), "{accept:?}: {got:?}"),
-            other => assert_eq!(got, other, "{accept:?}"),
+script_scenario!(
+    quality_values_decide,
+    howdah_only = "Debian's nginx knows gzip only",
+    |s| s.php("p.php", PAGE),
+    |site| {
+        for (accept, expected) in [
+            ("gzip;q=1, br;q=0.5", Some("gzip")),
+            ("gzip;q=0.2, br;q=0.5", Some("br")),
+            ("gzip;q=0", None),
+            ("identity", None),
+            ("", None),
+            ("*", Some("any")),
+            ("gzip;q=0, *", Some("not gzip")),
+            ("GZIP", Some("gzip")),
+            ("gzip ; q=0.5", Some("gzip")),
+            ("deflate", None),
+            ("br;q=0, zstd;q=0, gzip;q=0.001", Some("gzip")),
+            ("*;q=0", None),
+        ] {
+            let response = ask(site, "/p.php", accept);
+            let got = response.header("content-encoding");
+            match expected {
+                Some("any") => assert!(got.is_some(), "{accept:?}"),
+                Some("not gzip") => assert!(got.is_some() && got != Some("gzip"), "{accept:?}: {got:?}"),
+                other => assert_eq!(got, other, "{accept:?}"),
+            }
+            assert!(response.decoded() == page(), "{accept:?}");
         }
-        assert!(response.decoded() == page(), "{accept:?}");
-    }
-},);
+    },
+);
 
-scenario!(
+script_scenario!(
     some_answers_are_left_alone,
     howdah_only = "Debian's nginx compresses text/html alone",
     |s| {
@@ -86,7 +91,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     random_bytes_are_not_compressed,
     howdah_only = "Debian's nginx compresses whatever is text/html",
     |s| s.php("r.php", "header('Content-Type: text/html'); echo random_bytes(100000);"),
@@ -104,7 +109,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     head_says_what_get_says,
     howdah_only = "Debian's nginx configuration differs",
     |s| s.php("p.php", PAGE).file("p.html", page()),
@@ -124,7 +129,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_304_has_no_coding_and_keeps_its_validator,
     howdah_only = "Debian's nginx configuration differs",
     |s| s.file("p.html", page()),
@@ -138,7 +143,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_flushed_part_can_be_decoded_at_once,
     howdah_only = "nginx's gzip buffers",
     |s| {
@@ -175,7 +180,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     events_pass_the_compressor_one_by_one,
     howdah_only = "nginx's gzip buffers",
     |s| {
@@ -224,7 +229,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     repeated_bodies_stay_right_when_they_change_slightly,
     howdah_only = "Howdah keeps compressed bodies for reuse",
     |s| s.php(

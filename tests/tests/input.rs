@@ -1,6 +1,6 @@
 //! How a request's body reaches a script: raw, form, multipart uploads, and PHP's limits on them.
 
-use howdah_tests::{Part, Request, multipart, scenario};
+use howdah_tests::{Part, Request, multipart, script_scenario};
 use std::fs;
 
 const INPUT: &str = "$in = file_get_contents('php://input');
@@ -18,7 +18,7 @@ fn noise(length: usize) -> Vec<u8> {
     bytes
 }
 
-scenario!(
+script_scenario!(
     raw_bodies_of_every_size_arrive_whole,
     |s| s.php("in.php", INPUT).php("echo.php", "echo file_get_contents('php://input');"),
     |site| {
@@ -36,16 +36,20 @@ scenario!(
     },
 );
 
-scenario!(chunked_bodies_arrive_whole, |s| s.php("echo.php", "echo file_get_contents('php://input');"), |site| {
-    let body = noise(700_000);
-    let chunks: Vec<&[u8]> = body.chunks(9_999).collect();
-    let request = Request::new("POST", "/echo.php").header("Content-Type", "a/b").chunks(&chunks);
-    let response = site.send(&request).expect(200);
-    assert!(response.body == body, "{} bytes came back", response.body.len());
-    assert_eq!(site.send(&Request::new("POST", "/echo.php").chunks(&[])).expect(200).text(), "");
-},);
+script_scenario!(
+    chunked_bodies_arrive_whole,
+    |s| s.php("echo.php", "echo file_get_contents('php://input');"),
+    |site| {
+        let body = noise(700_000);
+        let chunks: Vec<&[u8]> = body.chunks(9_999).collect();
+        let request = Request::new("POST", "/echo.php").header("Content-Type", "a/b").chunks(&chunks);
+        let response = site.send(&request).expect(200);
+        assert!(response.body == body, "{} bytes came back", response.body.len());
+        assert_eq!(site.send(&Request::new("POST", "/echo.php").chunks(&[])).expect(200).text(), "");
+    },
+);
 
-scenario!(
+script_scenario!(
     input_can_be_read_twice_and_in_pieces,
     |s| {
         s.php(
@@ -60,7 +64,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_body_that_the_script_ignores_does_not_disturb_the_connection,
     |s| s.workers(1).php("ignore.php", "echo 'ignored';").php("echo.php", "echo file_get_contents('php://input');"),
     |site| {
@@ -72,7 +76,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     forms_fill_post,
     |s| s.php("f.php", "echo json_encode([$_POST, file_get_contents('php://input')]);"),
     |site| {
@@ -95,7 +99,7 @@ foreach ($_FILES as $name => $f) {
 }
 echo json_encode([$_POST, $out, file_get_contents('php://input')], JSON_UNESCAPED_SLASHES);";
 
-scenario!(uploads_can_be_moved, |s| s.php("up.php", UPLOAD), |site| {
+script_scenario!(uploads_can_be_moved, |s| s.php("up.php", UPLOAD), |site| {
     let big = noise(1_500_000);
     let request = multipart(
         "/up.php",
@@ -117,19 +121,22 @@ scenario!(uploads_can_be_moved, |s| s.php("up.php", UPLOAD), |site| {
     assert!(fs::read(site.place().top.join("marks/many0")).unwrap() == big);
 },);
 
-scenario!(uploads_that_nobody_moves_are_removed, |s| s.php("up.php", "echo $_FILES['f']['tmp_name'];"), |site| {
-    let request = multipart("/up.php", &[Part { name: "f", file: Some(("a", "b/c")), content: b"x" }]);
-    let path = site.send(&request).expect(200).text();
-    assert!(
-        site.is_reference() || path.starts_with(&site.place().tmp.display().to_string()),
-        "uploads go to TMPDIR, not {path}"
-    );
-    assert!(
-        howdah_tests::process::eventually(std::time::Duration::from_secs(5), || !std::path::Path::new(&path).exists())
-    );
-},);
+script_scenario!(
+    uploads_that_nobody_moves_are_removed,
+    |s| s.php("up.php", "echo $_FILES['f']['tmp_name'];"),
+    |site| {
+        let request = multipart("/up.php", &[Part { name: "f", file: Some(("a", "b/c")), content: b"x" }]);
+        let path = site.send(&request).expect(200).text();
+        assert!(
+            site.is_reference() || path.starts_with(&site.place().tmp.display().to_string()),
+            "uploads go to TMPDIR, not {path}"
+        );
+        assert!(howdah_tests::process::eventually(std::time::Duration::from_secs(5), || !std::path::Path::new(&path)
+            .exists()));
+    },
+);
 
-scenario!(
+script_scenario!(
     upload_limits_are_phps,
     |s| s
         .ini("upload_max_filesize", "1000")
@@ -152,7 +159,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     bodies_over_the_servers_limit_get_413,
     |s| s.setting("http.max_body", "10000").php("in.php", INPUT),
     |site| {
@@ -171,7 +178,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_truncated_upload_never_reaches_php,
     |s| s.php("m.php", "require 'gate.php'; mark('ran'); echo 'ran';"),
     |site| {
@@ -186,7 +193,7 @@ scenario!(
     },
 );
 
-scenario!(bad_chunks_get_400, |s| s.php("m.php", "require 'gate.php'; mark('ran'); echo 'ran';"), |site| {
+script_scenario!(bad_chunks_get_400, |s| s.php("m.php", "require 'gate.php'; mark('ran'); echo 'ran';"), |site| {
     for body in ["zz\r\nhello\r\n0\r\n\r\n", "5\r\nhello world\r\n0\r\n\r\n", "-1\r\n\r\n"] {
         let mut conn = site.conn();
         conn.send(format!("POST /m.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));

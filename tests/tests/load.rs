@@ -1,8 +1,8 @@
 //! Many requests at once: each gets its own answer.
 
-use howdah_tests::{Part, Request, multipart, scenario};
+use howdah_tests::{Part, Request, multipart, script_scenario};
 
-scenario!(
+script_scenario!(
     a_hundred_at_once_get_their_own_answers,
     |s| {
         s.workers(4).php("m.php", "usleep(random_int(0, 2000)); header('X-Mark: ' . $_GET['m']); setcookie('mark', $_GET['m']); echo $_GET['m'], ' ', $_POST['m'] ?? '', ' ', $_COOKIE['m'] ?? '', ' ', str_repeat($_GET['m'], 3000);")
@@ -30,7 +30,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     uploads_at_once_do_not_mix,
     |s| s.workers(4).php(
         "u.php",
@@ -58,7 +58,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_slow_script_does_not_hold_up_fast_ones,
     |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("fast.php", "echo 'fast';"),
     |site| {

@@ -10,6 +10,7 @@ mod input;
 mod lifecycle;
 mod listeners;
 mod load;
+mod markers;
 mod octane;
 mod output;
 mod php_settings;

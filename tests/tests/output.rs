@@ -1,8 +1,8 @@
 //! What a script sends back: status, headers, cookies, and bodies that arrive when the script says so.
 
-use howdah_tests::{Request, scenario};
+use howdah_tests::{Request, script_scenario};
 
-scenario!(
+script_scenario!(
     status_can_be_set_in_every_way,
     |s| s.php(
         "s.php",
@@ -32,7 +32,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_status_lines_reason_is_kept,
     |s| s.php("s.php", "header('HTTP/1.1 599 Very Own Reason'); echo 'x';"),
     |site| {
@@ -41,7 +41,7 @@ scenario!(
     },
 );
 
-scenario!(malformed_status_lines_do_no_harm, |s| s.php("s.php", "header($_GET['line']); echo 'ok';"), |site| {
+script_scenario!(malformed_status_lines_do_no_harm, |s| s.php("s.php", "header($_GET['line']); echo 'ok';"), |site| {
     for line in ["HTTP/1.1", "HTTP/", "HTTP/1.1%20", "HTTP/1.1%20abc", "HTTP/1.1%20200", "HTTP/1.1%20404%20"] {
         let response = site.get(&format!("/s.php?line={line}"));
         assert!((200..600).contains(&response.status), "{line}: {}", response.status);
@@ -49,7 +49,7 @@ scenario!(malformed_status_lines_do_no_harm, |s| s.php("s.php", "header($_GET['l
     assert_eq!(site.get_ok("/ready.txt"), "ready\n");
 },);
 
-scenario!(
+script_scenario!(
     headers_and_cookies_keep_order_and_repetition,
     |s| {
         s.php(
@@ -75,7 +75,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     the_default_type_and_powered_by_are_phps,
     |s| {
         s.ini("expose_php", "1").php("d.php", "echo 'x';").php("n.php", "header_remove('X-Powered-By'); ini_set('default_charset', ''); ini_set('default_mimetype', 'text/x-own'); echo 'x';")
@@ -89,7 +89,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     header_injection_is_impossible,
     |s| s
         .ini("display_errors", "0")
@@ -102,7 +102,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     empty_answers_are_framed,
     |s| s.php("e.php", "").php("204.php", "http_response_code(204);").php("304.php", "http_response_code(304);"),
     |site| {
@@ -114,7 +114,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     head_has_no_body_but_the_same_head,
     |s| s
         .php("h.php", "header('X-Method: ' . $_SERVER['REQUEST_METHOD']); header('Content-Length: 5'); echo 'hello';")
@@ -128,7 +128,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     big_bodies_arrive_whole,
     |s| s
         .php("b.php", "for ($i = 0; $i < (int) $_GET['n']; $i++) { echo str_repeat(chr(65 + $i % 26), 1000); }")
@@ -147,7 +147,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_content_length_set_by_the_script_is_honoured,
     |s| s.php("l.php", "header('Content-Length: 6'); echo 'sixsix';"),
     |site| {
@@ -156,7 +156,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_download_keeps_its_content_length_while_it_streams,
     |s| {
         s.ini("output_buffering", "0").php(
@@ -177,7 +177,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_wrong_content_length_never_shifts_the_next_answer,
     howdah_only = "nginx passes the wrong length on and the client then waits or breaks off",
     |s| s
@@ -200,7 +200,7 @@ scenario!(
 );
 
 // `X-Accel-Buffering` asks nginx, which buffers otherwise, to behave as Howdah always does.
-scenario!(
+script_scenario!(
     flushed_output_arrives_while_the_script_still_runs,
     |s| {
         s.ini("output_buffering", "0").php(
@@ -222,7 +222,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     server_sent_events_arrive_one_by_one,
     |s| s.php(
         "sse.php",
@@ -244,7 +244,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     implicit_flush_needs_no_flush,
     |s| s
         .ini("implicit_flush", "1")
@@ -261,7 +261,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     output_buffering_works,
     |s| {
         s.php(
@@ -276,7 +276,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     finish_request_answers_before_the_script_ends,
     |s| s.php(
         "f.php",
@@ -293,7 +293,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     finish_request_releases_the_connection_for_the_next_request,
     |s| {
         s.php("f.php", "require 'gate.php'; header('Content-Type: text/plain'); echo 'one'; fastcgi_finish_request(); gate('after'); mark('end');")
@@ -309,7 +309,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     header_functions_tell_the_truth,
     |s| {
         s.php(
@@ -330,7 +330,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     headers_sent_names_the_place,
     |s| s.ini("display_errors", "0").ini("output_buffering", "0").expect_log("headers already sent").php(
         "h.php",

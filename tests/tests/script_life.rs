@@ -1,8 +1,8 @@
 //! How scripts end, well or badly, and what is left for the next one.
 
-use howdah_tests::{Request, scenario};
+use howdah_tests::{Request, script_scenario};
 
-scenario!(
+script_scenario!(
     exit_in_the_middle_sends_what_was_written,
     |s| s.workers(1).php("e.php", "http_response_code(202); echo 'before'; exit($_GET['x'] ?? 0); echo 'after';"),
     |site| {
@@ -13,12 +13,12 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     shutdown_functions_and_destructors_run,
     |s| {
         s.workers(1).php(
         "s.php",
-        "class D { function __destruct() { echo ' destruct'; } } $d = new D;
+        "class D { function __destruct() { echo ' destruct'; } } global $d; $d = new D;
         register_shutdown_function(function () { echo ' shutdown ', connection_status(); register_shutdown_function(fn () => print(' nested')); });
         echo 'main'; exit;"
     )
@@ -30,7 +30,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     an_uncaught_exception_is_500_and_logged,
     |s| s
         .workers(1)
@@ -47,7 +47,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     an_exception_handler_decides,
     |s| {
         s.php("x.php", "set_exception_handler(function ($e) { http_response_code(422); echo 'handled ', $e->getMessage(); }); throw new Exception('it');")
@@ -55,7 +55,7 @@ scenario!(
     |site| assert_eq!(site.get("/x.php").expect(422).text(), "handled it"),
 );
 
-scenario!(
+script_scenario!(
     errors_are_shown_when_asked,
     |s| s
         .ini("display_errors", "1")
@@ -75,7 +75,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_parse_error_is_500,
     |s| s
         .workers(1)
@@ -90,7 +90,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     the_memory_limit_ends_one_request_only,
     |s| s
         .workers(1)
@@ -108,7 +108,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     max_execution_time_ends_one_request_only,
     |s| s
         .workers(1)
@@ -123,7 +123,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     deep_recursion_does_not_stop_the_server,
     |s| s
         .workers(1)
@@ -139,8 +139,9 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     no_state_leaks_into_the_next_request,
+    not_worker = "state that stays is what worker mode is for; worker_loop.rs has what is new for each request",
     |s| {
         s.workers(1).php(
         "state.php",
@@ -169,7 +170,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     random_numbers_differ_between_workers,
     |s| {
         s.workers(4).php("r.php", "echo mt_rand(), ' ', rand(), ' ', lcg_value(), ' ', bin2hex(random_bytes(8)), ' ', uniqid('', true), ' ', bin2hex(openssl_random_pseudo_bytes(8));")
@@ -184,7 +185,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_script_that_ignores_the_abort_runs_to_its_end,
     |s| {
         s.ini("output_buffering", "0").php("i.php", "require 'gate.php'; ignore_user_abort(true); header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g');
@@ -204,8 +205,9 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_client_abort_ends_the_script_at_its_next_output,
+    not_worker = "a client that leaves must not end the loop: worker_loop.rs",
     |s| s.ini("ignore_user_abort", "0").ini("output_buffering", "0").php(
         "a.php",
         "require 'gate.php'; header('X-Accel-Buffering: no');
@@ -225,7 +227,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     error_log_reaches_the_servers_log,
     |s| s.ini("log_errors", "1").php("l.php", "error_log('a line for the log'); error_log(\"two\\nlines\"); echo 'x';"),
     |site| {
@@ -235,7 +237,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     log_lines_carry_the_requests_id,
     howdah_only = "nginx and PHP-FPM have no common request id",
     |s| s
@@ -251,7 +253,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     stray_output_does_not_break_the_answer,
     |s| s.php(
         "o.php",
@@ -260,7 +262,7 @@ scenario!(
     |site| assert_eq!(site.get_ok("/o.php"), "body"),
 );
 
-scenario!(
+script_scenario!(
     subprocesses_work,
     |s| {
         s.php("p.php", "echo trim(shell_exec('echo shell')); exec('exit 3', $o, $c); echo $c; $p = proc_open(['cat'], [['pipe','r'],['pipe','w']], $pipes);

@@ -1,14 +1,42 @@
 //! What `$_SERVER` and its relatives hold: compared key by key with nginx and PHP-FPM under Debian's fastcgi.conf.
 
 use howdah_tests::compare::{differences, named};
-use howdah_tests::{Part, Request, Setup, multipart, scenario};
+use howdah_tests::{Part, Request, Setup, multipart, script_scenario};
 
 fn dump_everywhere() -> Setup {
     Setup::default().www("dump.php").copies("dump.php", &["index.php", "dir/index.php", "a b/dump.php", "app.PHP.php"])
 }
 
+/// The same scripts as worker pools: `dump.php` for its own paths, `index.php` for all others.
+fn dump_in_loops() -> Setup {
+    let plain = include_str!("../www/dump.php");
+    let script = plain.replacen("<?php\n", "<?php $handle = function () {\n", 1)
+        + "\n};\nwhile (frankenphp_handle_request($handle)) {}\n";
+    Setup::default()
+        .workers(1)
+        .more_processes(4)
+        .setting("pool.dump.mode", "\"worker\"")
+        .setting("pool.dump.script", "\"../root/dump.php\"")
+        .setting("pool.dump.workers", "1")
+        .setting("pool.index.mode", "\"worker\"")
+        .setting("pool.index.script", "\"../root/index.php\"")
+        .setting("pool.index.workers", "1")
+        .setting(
+            "route",
+            r#"[{ match = "/dump.php*", pool = "dump" }, { match = "/gate.php", pool = "default" }, { match = "/*", pool = "index" }]"#,
+        )
+        .file("dump.php", &script)
+        .file("index.php", &script)
+}
+
+/// Paths that lead to scripts of their own, which a worker pool does not have.
+const OWN_SCRIPTS: &[&str] = &["directory index", "encoded directory", "extension twice"];
+
 fn assert_same(requests: &[(&str, Vec<u8>)]) {
-    let found = differences(&dump_everywhere(), requests);
+    let theirs = dump_everywhere();
+    let mut found = differences(&theirs, &theirs, requests);
+    let shared: Vec<_> = requests.iter().filter(|(name, _)| !OWN_SCRIPTS.contains(name)).cloned().collect();
+    found.extend(differences(&dump_in_loops(), &theirs, &shared).into_iter().map(|text| format!("worker: {text}")));
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
 }
 
@@ -128,7 +156,7 @@ fn odd_request_lines_equal_the_reference() {
     ]);
 }
 
-scenario!(
+script_scenario!(
     the_port_in_the_host_header_is_kept,
     howdah_only = "Debian 12's nginx 1.22 sets HTTP_HOST from $host, which drops the port",
     |s| s.www("dump.php"),
@@ -141,7 +169,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     repeated_headers_are_joined,
     howdah_only = "nginx before 1.23 hands over the last one only",
     |s| s.www("dump.php"),
@@ -158,7 +186,7 @@ scenario!(
     },
 );
 
-scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
+script_scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
     let seen =
         site.send(&Request::get("/dump.php").header("Authorization", "Basic dXNlcjpwYTpzcw==")).expect(200).json();
     assert_eq!((&seen["PHP_AUTH_USER"], &seen["PHP_AUTH_PW"]), (&"user".into(), &"pa:ss".into()));
@@ -167,9 +195,10 @@ scenario!(basic_credentials_reach_php, |s| s.www("dump.php"), |site| {
     assert_eq!(seen.get("REMOTE_USER").is_some(), site.is_reference());
 },);
 
-scenario!(
+script_scenario!(
     path_info_is_translated,
     howdah_only = "with Debian's fastcgi-php.conf, PHP-FPM sets no PATH_TRANSLATED",
+    not_worker = "PATH_INFO is what follows the name of the script that loops: dump_in_loops below",
     |s| s.www("dump.php"),
     |site| {
         let seen = site.get("/dump.php/a/b").expect(200).json();
@@ -178,7 +207,7 @@ scenario!(
     },
 );
 
-scenario!(doubtful_header_names_make_no_variables, |s| s.www("dump.php"), |site| {
+script_scenario!(doubtful_header_names_make_no_variables, |s| s.www("dump.php"), |site| {
     let request =
         Request::get("/dump.php").header("Proxy", "http://evil.example/").header("X.Dot", "v").header("X_Under", "v");
     let seen = site.send(&request).expect(200).json();
@@ -187,7 +216,7 @@ scenario!(doubtful_header_names_make_no_variables, |s| s.www("dump.php"), |site|
     }
 },);
 
-scenario!(a_request_without_a_host_has_a_server_name, |s| s.www("dump.php"), |site| {
+script_scenario!(a_request_without_a_host_has_a_server_name, |s| s.www("dump.php"), |site| {
     let mut conn = site.conn();
     conn.send("GET /dump.php HTTP/1.0\r\n\r\n");
     let seen = conn.response("GET").expect(200).json();
@@ -195,7 +224,7 @@ scenario!(a_request_without_a_host_has_a_server_name, |s| s.www("dump.php"), |si
     assert_eq!(seen["SERVER_PROTOCOL"], "HTTP/1.0");
 },);
 
-scenario!(
+script_scenario!(
     request_time_is_now,
     |s| s
         .php("t.php", "echo json_encode([$_SERVER['REQUEST_TIME'], $_SERVER['REQUEST_TIME_FLOAT'], microtime(true)]);"),
@@ -207,7 +236,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     the_client_port_is_the_clients,
     |s| s.php("p.php", "echo $_SERVER['REMOTE_ADDR'], ':', $_SERVER['REMOTE_PORT'];"),
     |site| {
@@ -217,7 +246,7 @@ scenario!(
     },
 );
 
-scenario!(nothing_of_the_last_request_stays, |s| s.workers(1).www("dump.php"), |site| {
+script_scenario!(nothing_of_the_last_request_stays, |s| s.workers(1).www("dump.php"), |site| {
     let full = Request::form("/dump.php/path?q=1", "p=1")
         .header("Cookie", "c=1")
         .header("X-Only-First", "1")

@@ -1,6 +1,6 @@
 //! Sessions over cookies: log in, stay logged in, one request at a time per session.
 
-use howdah_tests::{Request, Response, scenario};
+use howdah_tests::{Request, Response, script_scenario};
 
 const LOGIN: &str = "session_start();
 if ($_SERVER['REQUEST_METHOD'] === 'POST') {
@@ -17,7 +17,7 @@ fn session_cookie(response: &Response) -> String {
     last.split(';').next().unwrap_or_default().to_owned()
 }
 
-scenario!(a_login_lasts_over_requests, |s| s.workers(3).php("login.php", LOGIN), |site| {
+script_scenario!(a_login_lasts_over_requests, |s| s.workers(3).php("login.php", LOGIN), |site| {
     assert_eq!(site.send(&Request::form("/login.php", "user=ada&password=wrong")).status, 403);
     let anonymous = session_cookie(&site.get("/login.php"));
     let logged_in =
@@ -33,7 +33,7 @@ scenario!(a_login_lasts_over_requests, |s| s.workers(3).php("login.php", LOGIN),
     assert_eq!(site.send(&Request::get("/login.php").header("Cookie", &cookie)).text(), "hello stranger 1");
 },);
 
-scenario!(
+script_scenario!(
     one_session_runs_one_request_at_a_time,
     |s| s.workers(4).php(
         "count.php",
@@ -56,7 +56,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     a_crashed_session_holder_frees_its_lock,
     howdah_only = "the answer for a crashed worker is Howdah's own",
     |s| s
@@ -71,7 +71,7 @@ scenario!(
     },
 );
 
-scenario!(
+script_scenario!(
     session_write_close_lets_the_next_request_in,
     |s| s
         .workers(2)

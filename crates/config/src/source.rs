@@ -2,7 +2,7 @@
 //! stronger than all of them for that pool. Reading a setting through them yields its value, its origin and its errors.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use crate::document::{Entry, Node, Tree};
@@ -232,10 +232,25 @@ pub(crate) fn plain_example(row: &Row) -> String {
     }
 }
 
-/// A path from a directory on, without `.` parts; `..` and symbolic links stay as they are.
+/// A path from a directory on, without `.` and `..` parts; symbolic links stay as they are.
 pub(crate) fn absolute(dir: &std::path::Path, path: &std::path::Path) -> PathBuf {
     let joined = dir.join(path);
-    std::path::absolute(&joined).unwrap_or(joined)
+    without_detours(&std::path::absolute(&joined).unwrap_or(joined))
+}
+
+/// Takes out each `..` with the directory before it, as scripts see these paths. A symbolic link before it stays: it leads
+/// elsewhere, and where to may change at a deployment.
+fn without_detours(path: &std::path::Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        let is_name = matches!(plain.components().next_back(), Some(Component::Normal(_)));
+        if part == Component::ParentDir && is_name && !plain.is_symlink() {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
 }
 
 /// The entries of a table; none if it is something else.

@@ -301,6 +301,21 @@ fn an_inherited_mistake_is_reported_once() {
 }
 
 #[test]
+fn scripts_see_paths_without_detours() {
+    let site =
+        Site::new("mode = \"worker\"\nscript = \"link/../public/./up/../worker.php\"\nroot = \"public/../public\"\n");
+    let top = site.path();
+    std::fs::create_dir_all(top.join("releases/public/up")).unwrap();
+    std::fs::create_dir(top.join("releases/one")).unwrap();
+    std::fs::create_dir(top.join("public")).unwrap();
+    std::fs::write(top.join("releases/public/worker.php"), "<?php").unwrap();
+    std::os::unix::fs::symlink(top.join("releases/one"), top.join("link")).unwrap();
+    let settings = site.load().unwrap().settings;
+    assert_eq!(settings.root, top.join("public"));
+    assert_eq!(settings.pools[0].script, Some(top.join("link/../public/worker.php")), "what follows a link is its own");
+}
+
+#[test]
 fn a_script_may_lie_under_the_root() {
     let mut site = Site::new("mode = \"worker\"\nscript = \"worker.php\"\n");
     assert_eq!(
@@ -322,7 +337,7 @@ fn paths_start_from_the_file_they_stand_in() {
     site.write("public/x", "");
     site.flags.config = Some("etc/h.toml".into());
     let Loaded { settings, origins, .. } = site.load().unwrap();
-    assert_eq!(settings.root, site.path().join("etc/../web"));
+    assert_eq!(settings.root, site.path().join("web"));
     assert_eq!(settings.log.error, howdah_config::LogTarget::File(site.path().join("etc/e.log")));
     assert_eq!(origins.of("root").to_string(), "etc/h.toml:1");
     site.flags.set("root", "public");
