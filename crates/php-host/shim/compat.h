@@ -69,6 +69,17 @@ static inline void shim_compat_seed_combined_lcg(uint32_t first, uint32_t second
     RANDOM_G(combined_lcg_seeded) = true;
 }
 
+/* Code that runs on a stack of its own tells PHP 8.3 and later where that ends; 8.2 does not look. */
+#ifdef ZEND_CHECK_STACK_LIMIT
+#define SHIM_USE_STACK_LIMITS(stack)                                                                                   \
+    (EG(stack_base) = zend_fiber_stack_base(stack), EG(stack_limit) = zend_fiber_stack_limit(stack))
+#else
+#define SHIM_USE_STACK_LIMITS(stack) ((void)(stack))
+#endif
+
+/* PHP calls zend_interrupt_function between two of its instructions soon. */
+#define SHIM_REQUEST_INTERRUPT() zend_atomic_bool_store_ex(&EG(vm_interrupt), true)
+
 /* PHP built with --enable-zend-signals (all of Debian's) takes over seven signals; a PHP without has none of this. */
 #ifdef ZEND_SIGNALS
 #define SHIM_SIGNALS_STARTUP() zend_signal_startup()

@@ -12,17 +12,21 @@
 
 shim_state shim;
 
-bool shim_call_take(void) {
-    const WireCall *call = howdah_rs_next_call();
-    if (call == NULL) {
-        return false;
-    }
+void shim_call_set(const WireCall *call) {
     shim.call = call;
     shim.vars = (const WireVar *)(call + 1);
     shim.strings = (const char *)(shim.vars + call->n_vars);
     shim.response_ended = false;
     shim.response_refused = false;
     shim.peak_memory = 0;
+}
+
+bool shim_call_take(void) {
+    const WireCall *call = howdah_rs_next_call();
+    if (call == NULL) {
+        return false;
+    }
+    shim_call_set(call);
     return true;
 }
 

@@ -27,6 +27,8 @@ typedef struct shim_mode {
     bool resident;
     /* What a call does to the resident script is undone after it. */
     bool restores;
+    /* Several calls at once. */
+    bool concurrent;
     /* Once per worker, before its first call. SHIM_RETIRE ends the worker. */
     shim_outcome (*boot)(void);
     /* Prepares PHP for shim.call and runs the script. May be left by a PHP bailout. */
@@ -37,6 +39,7 @@ typedef struct shim_mode {
     void (*reset)(void);
 } shim_mode;
 
+extern const shim_mode shim_mode_async;
 extern const shim_mode shim_mode_classic;
 extern const shim_mode shim_mode_snapshot;
 extern const shim_mode shim_mode_worker;
@@ -67,6 +70,8 @@ void shim_answer_instead(unsigned status);
 
 /* --- loop.c --- */
 
+/* Makes a call the current one. */
+void shim_call_set(const WireCall *call);
 /* Waits for a call and makes it the current one. False when the worker shall end. */
 bool shim_call_take(void);
 /* Reports the current call done. */

@@ -45,7 +45,7 @@ sapi_module_struct shim_sapi_module = {
     .php_ini_ignore_cwd = 1,
 };
 
-static const shim_mode *const modes[] = {&shim_mode_classic, &shim_mode_worker, &shim_mode_snapshot};
+static const shim_mode *const modes[] = {&shim_mode_classic, &shim_mode_worker, &shim_mode_snapshot, &shim_mode_async};
 
 static const shim_mode *mode_named(const char *name) {
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -94,16 +94,24 @@ static const char resident_ini[] = "opcache.file_update_protection=0\n"
                                    "opcache.revalidate_freq=0\n"
                                    "opcache.force_restart_timeout=1000000000\n";
 
+/* A request must not find $_SERVER missing because another one was begun when no code named it. The just-in-time compiler
+ * has not been proven with many stacks. */
+static const char concurrent_ini[] = "auto_globals_jit=0\n"
+                                     "opcache.jit=disable\n";
+
 /* All entries as one text, or NULL without memory. What the operator sets counts. */
 static char *ini_text_from(const char *entries) {
     /* Each byte at most doubles, each line gains at most four. */
-    char *text = malloc(sizeof resident_ini + strlen(entries) * 6 + 8);
+    char *text = malloc(sizeof resident_ini + sizeof concurrent_ini + strlen(entries) * 6 + 8);
     if (text == NULL) {
         return NULL;
     }
     char *out = text;
     if (shim.mode->resident) {
         out = mempcpy(out, resident_ini, sizeof resident_ini - 1);
+    }
+    if (shim.mode->concurrent) {
+        out = mempcpy(out, concurrent_ini, sizeof concurrent_ini - 1);
     }
     while (*entries != '\0') {
         size_t length = strcspn(entries, "\n");

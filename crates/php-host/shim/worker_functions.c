@@ -1,5 +1,6 @@
 /* frankenphp_handle_request(), headers_send(), frankenphp_log() and the constants, with FrankenPHP's signatures, so
  * that worker scripts written for it run as they are; Howdah\handle_request() is the same function. */
+#include "async.h"
 #include "snapshot_request.h"
 #include "worker_functions.h"
 #include "worker_loop.h"
@@ -32,11 +33,14 @@ PHP_FUNCTION(frankenphp_handle_request) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_FUNC(function, cache)
     ZEND_PARSE_PARAMETERS_END();
-    if (!shim_loop_may_serve()) {
+    if (!shim_loop_may_serve() || async_serving) {
         const char *why = shim.mode->resident ? "frankenphp_handle_request() called while a request is being handled"
                                               : "frankenphp_handle_request() called while not in worker mode";
         zend_throw_exception(spl_ce_RuntimeException, why, 0);
         RETURN_THROWS();
+    }
+    if (shim.mode == &shim_mode_async) {
+        RETURN_BOOL(async_serve(&function, &cache));
     }
     RETURN_BOOL(shim.mode == &shim_mode_snapshot ? shim_snapshot_turn(&function, &cache)
                                                  : shim_loop_turn(&function, &cache));
@@ -97,6 +101,7 @@ static const zend_function_entry functions[] = {
 void shim_worker_functions_startup(int module_number) {
     zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
     shim_snapshot_functions_startup();
+    coroutine_class_startup();
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_DEBUG", LEVEL_DEBUG, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", LEVEL_INFO, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", LEVEL_WARN, CONST_PERSISTENT);

@@ -164,8 +164,9 @@ void shim_loop_open(void) {
     }
     shim_reset_superglobals();
     shim_reset_session_open();
-    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. */
-    if (EG(timeout_seconds) != 0) {
+    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. It counts the
+     * processor time of the process, so it says nothing about one call among several. */
+    if (EG(timeout_seconds) != 0 && !shim.mode->concurrent) {
         zend_set_timeout(EG(timeout_seconds), 0);
     }
 }

@@ -1,0 +1,140 @@
+/* What the files of async mode offer each other:
+ *
+ *     mode_async.c      the mode: what a worker script's frankenphp_handle_request() does here
+ *     coroutine*.c      coroutines and the engine's state that goes with each
+ *     async_loop.c      scheduler, timers, descriptors (epoll), calls from the server
+ *     async_request.c   a request: its own superglobals, headers, output; opening and closing it
+ *     async_image.c     the globals of PHP that belong to a request, and moving them
+ *     async_ini.c       settings that a request has changed
+ *     async_guard.c     parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors
+ *     async_hooks.c     puts the functions of async_io.c, async_files.c and async_process.c in the place of libc's
+ *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
+#ifndef HOWDAH_ASYNC_H
+#define HOWDAH_ASYNC_H
+
+#include "coroutine.h"
+
+#include <poll.h>
+
+/* --- mode_async.c --- */
+
+/* True while coroutines run or may run. */
+extern bool async_serving;
+/* Serves calls until the server has no more. Always false: a script's loop around it ends. */
+bool async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache);
+/* The worker's state is no longer trusted: what runs is finished, then the process ends. */
+void async_drain(void);
+bool async_draining(void);
+/* The limit of memory for all requests together. */
+void async_set_memory_limit(void);
+/* Takes what the server sent: new requests, cancellations, the end. */
+void async_take_events(void);
+/* Makes the engine call us at the next safe point of the current coroutine's code. */
+void async_interrupt(void);
+
+/* --- async_loop.c --- */
+
+bool async_loop_startup(void);
+void async_loop_shutdown(void);
+/* Runs coroutines and takes calls until `finished()`. */
+void async_loop_run(bool (*finished)(void));
+/* Nanoseconds of the monotonic clock. */
+uint64_t async_now(void);
+/* The point in time `nanoseconds` from now; for huge values COROUTINE_FOREVER. */
+uint64_t async_after(uint64_t nanoseconds);
+void async_timer_add(coroutine *self);
+void async_timer_remove(coroutine *self);
+
+/* One descriptor that a coroutine waits for; lies on its stack. */
+typedef struct async_watch {
+    int fd;
+    short events; /* POLLIN, POLLOUT, POLLPRI */
+    short revents;
+    coroutine *owner;
+    struct async_watch *next;
+} async_watch;
+
+/* The current coroutine waits until one of the descriptors is ready. COROUTINE_WOKEN: at least one has revents.
+ * -1: a descriptor cannot be watched (a file, a closed one): ask the kernel yourself. */
+int async_wait_fds(async_watch *watches, unsigned count, uint64_t until, const char *what);
+/* The same for one descriptor; COROUTINE_* or -1. */
+int async_wait_fd(int fd, short events, uint64_t until, const char *what);
+/* Whether another coroutine waits for the same of this descriptor. */
+bool async_fd_taken(int fd, short events);
+/* A descriptor is about to be closed: whoever waits for it goes on. */
+void async_fd_closing(int fd);
+
+/* --- async_request.c --- */
+
+struct async_request {
+    uint64_t number;
+    coroutine *main;
+    /* Coroutines of this request that have not ended, the main one included. */
+    unsigned coroutines;
+    bool main_waits_for_others;
+    /* Functions to call once the client has its answer. */
+    zval after_response;
+    struct async_ini_change *ini_changes;
+    /* The globals of PHP that are this request's, while another one's are in place. */
+    unsigned char image[];
+};
+
+/* Opens a request for a call and starts its coroutine. False without memory. */
+bool async_request_start(const WireCall *call, uint64_t number);
+/* The client or the server gave the call up. */
+void async_request_cancel(uint64_t number, const char *reason);
+uint32_t async_request_count(void);
+/* A coroutine of the request has ended. */
+void async_request_leave(async_request *request);
+/* The function that is run for each request. */
+void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);
+
+/* --- async_image.c --- */
+
+void async_image_startup(void);
+size_t async_image_size(void);
+/* Puts the globals of `request` in place (NULL: those of the script between requests). Cheap when they are. */
+void async_request_load(async_request *request);
+/* Fills a new request's image with what it inherits from the script's boot. */
+void async_image_inherit(async_request *request);
+/* Destroys what the images's globals hold, while they are in place, and puts nobody's in place. */
+void async_image_destroy(async_request *request);
+
+/* --- async_ini.c --- */
+
+typedef struct async_ini_change async_ini_change;
+/* Settings changed until now are the worker's own. */
+void async_ini_startup(void);
+/* Takes the changes of the request in place back and notes them; makes noted changes again. */
+async_ini_change *async_ini_take(void);
+void async_ini_apply(async_ini_change *changes);
+/* Takes the changes back for good. */
+void async_ini_forget(void);
+
+/* --- async_guard.c --- */
+
+void async_guard_startup(void);
+void async_guard_shutdown(void);
+
+/* --- async_hooks.c --- */
+
+/* Replaces the functions in the loaded libraries. Called when a worker begins to serve, never in another mode. */
+void async_hooks_install(void);
+
+/* --- async_class.c --- */
+
+void coroutine_class_startup(void);
+/* The object of a coroutine, a new reference. */
+zend_object *coroutine_object_of(coroutine *self);
+/* The coroutine has ended: its object forgets it. */
+void coroutine_object_release(coroutine *self);
+/* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
+void async_call_list(zval *list);
+/* Deals with an exception that leaves a coroutine. */
+void async_exit_or_report(void);
+/* All coroutines wait for each other: logs their stacks and fails those that can be. */
+void async_report_deadlock(void);
+/* Throws one of the library's exceptions by its short name. */
+void async_throw(const char *name, const char *message);
+
+#endif

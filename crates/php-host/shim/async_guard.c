@@ -1,0 +1,69 @@
+/* Parts of PHP that must not be left in the middle for another coroutine, and fatal errors, which must not reach the
+ * requests of others. Each is a function pointer that PHP offers to extensions. */
+#include "async.h"
+
+#include <zend_gc.h>
+
+static zend_op_array *(*original_compile_file)(zend_file_handle *file, int type);
+static zend_class_entry *(*original_autoload)(zend_string *name, zend_string *lc_name);
+static int (*original_collect)(void);
+static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
+
+/* The compiler and OPcache's lock are not made for a second user in the same process. */
+static zend_op_array *compile_file(zend_file_handle *file, int type) {
+    coroutine_pinned++;
+    zend_op_array *compiled = original_compile_file(file, type);
+    coroutine_pinned--;
+    return compiled;
+}
+
+/* A second coroutine that asks for a class while the first one's autoloader waits would be told there is none. */
+static zend_class_entry *autoload(zend_string *name, zend_string *lc_name) {
+    coroutine_pinned++;
+    zend_class_entry *found = original_autoload(name, lc_name);
+    coroutine_pinned--;
+    return found;
+}
+
+/* The collector's lists describe one moment. */
+static int collect(void) {
+    coroutine_pinned++;
+    int collected = original_collect();
+    coroutine_pinned--;
+    return collected;
+}
+
+/* PHP's end of a fatal error marks all objects of the process as destructed, those of other requests too. So PHP only
+ * reports it, and the bailout, which ends this coroutine's code, is ours. */
+static void report_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
+    const int fatal = E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE;
+    if (coroutine_current == NULL || (type & fatal) == 0 || (type & E_DONT_BAIL) != 0) {
+        original_error(type, file, line, message);
+        return;
+    }
+    original_error(type | E_DONT_BAIL, file, line, message);
+    async_set_memory_limit();
+    zend_bailout();
+}
+
+void async_guard_startup(void) {
+    original_compile_file = zend_compile_file;
+    zend_compile_file = compile_file;
+    original_autoload = zend_autoload;
+    if (original_autoload != NULL) {
+        zend_autoload = autoload;
+    }
+    original_collect = gc_collect_cycles;
+    gc_collect_cycles = collect;
+    original_error = zend_error_cb;
+    zend_error_cb = report_error;
+}
+
+void async_guard_shutdown(void) {
+    zend_compile_file = original_compile_file;
+    if (original_autoload != NULL) {
+        zend_autoload = original_autoload;
+    }
+    gc_collect_cycles = original_collect;
+    zend_error_cb = original_error;
+}

@@ -1,0 +1,287 @@
+/* The globals of PHP that belong to a request: superglobals and the global scope, headers and status, error handlers,
+ * shutdown functions, session, what filter_input() reads. While a request does not run, they lie in its image; they are
+ * moved only when another request's coroutine runs, and moving is copying a list of places.
+ *
+ * Everything else of PHP is shared by the requests of a worker, by design: classes and their statics, functions,
+ * constants, included files, connections, the autoloader. docs/guide/async.md has the list. */
+#include "async.h"
+
+#include <ext/date/php_date.h>
+#include <ext/filter/php_filter.h>
+#include <ext/standard/basic_functions.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef struct place {
+    void *at;
+    size_t size;
+} place;
+
+#define MAX_PLACES 64
+static place places[MAX_PLACES];
+static size_t count;
+static size_t total;
+
+/* Whose globals are in place: NULL means nobody's, the script's own between requests. */
+static async_request *loaded;
+static unsigned char *nobody;
+
+/* Globals of extensions whose symbols are not exported; NULL without the extension. */
+static zend_date_globals *date_globals_at;
+static zval *filter_arrays;
+#define FILTER_ARRAYS 5
+
+static void add(void *at, size_t size) {
+    if (count < MAX_PLACES) {
+        places[count++] = (place){at, size};
+        total += size;
+    }
+}
+#define ADD(variable) add(&(variable), sizeof(variable))
+
+static void add_session(void) {
+    if (!SHIM_HAS_SESSION()) {
+        return;
+    }
+    ADD(PS(id));
+    ADD(PS(mod));
+    ADD(PS(mod_data));
+    ADD(PS(session_status));
+    ADD(PS(mod_user_names));
+    ADD(PS(mod_user_implemented));
+    ADD(PS(mod_user_is_open));
+    ADD(PS(mod_user_class_name));
+    ADD(PS(http_session_vars));
+    ADD(PS(send_cookie));
+    ADD(PS(define_sid));
+    ADD(PS(rfc1867_progress));
+    ADD(PS(in_save_handler));
+    ADD(PS(set_handler));
+    ADD(PS(session_vars));
+}
+
+/* ext/filter keeps its globals to itself, but its ini entry points at them. */
+static void add_filter(void) {
+    const zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));
+    if (entry != NULL && entry->mh_arg2 != NULL) {
+        filter_arrays = (zval *)entry->mh_arg2;
+        add(filter_arrays, FILTER_ARRAYS * sizeof(zval));
+    }
+}
+
+static void add_date(void) {
+    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("date"));
+    if (module != NULL && module->globals_size >= sizeof(zend_date_globals)) {
+        date_globals_at = module->globals_ptr;
+        ADD(date_globals_at->timezone);
+    }
+}
+
+void async_image_startup(void) {
+    ADD(EG(symbol_table));
+    ADD(EG(user_error_handler_error_reporting));
+    ADD(EG(user_error_handler));
+    ADD(EG(user_exception_handler));
+    ADD(EG(user_error_handlers_error_reporting));
+    ADD(EG(user_error_handlers));
+    ADD(EG(user_exception_handlers));
+    ADD(EG(exit_status));
+    ADD(PG(connection_status));
+    ADD(PG(ignore_user_abort));
+    ADD(PG(header_is_being_sent));
+    ADD(PG(http_globals));
+    ADD(PG(last_error_type));
+    ADD(PG(last_error_message));
+    ADD(PG(last_error_file));
+    ADD(PG(last_error_lineno));
+    ADD(PG(in_user_include));
+    ADD(PG(in_error_log));
+    ADD(SG(server_context));
+    ADD(SG(request_info));
+    ADD(SG(sapi_headers));
+    ADD(SG(read_post_bytes));
+    ADD(SG(post_read));
+    ADD(SG(headers_sent));
+    ADD(SG(rfc1867_uploaded_files));
+    ADD(SG(global_request_time));
+    ADD(SG(callback_func));
+    ADD(SG(fci_cache));
+    ADD(BG(user_shutdown_function_names));
+    ADD(BG(strtok_string));
+    ADD(BG(strtok_last));
+    ADD(BG(strtok_table));
+    ADD(BG(strtok_len));
+    ADD(BG(user_tick_functions));
+    add(&shim.call, offsetof(shim_state, calls_done) - offsetof(shim_state, call));
+    add_session();
+    add_filter();
+    add_date();
+    nobody = pemalloc(total, 1);
+}
+
+size_t async_image_size(void) {
+    return total;
+}
+
+static void save(unsigned char *image) {
+    for (size_t i = 0; i < count; i++) {
+        memcpy(image, places[i].at, places[i].size);
+        image += places[i].size;
+    }
+}
+
+static void load(const unsigned char *image) {
+    for (size_t i = 0; i < count; i++) {
+        memcpy(places[i].at, image, places[i].size);
+        image += places[i].size;
+    }
+}
+
+static unsigned char *image_of(async_request *request) {
+    return request != NULL ? request->image : nobody;
+}
+
+void async_request_load(async_request *request) {
+    if (request == loaded) {
+        return;
+    }
+    if (loaded != NULL) {
+        loaded->ini_changes = async_ini_take();
+    }
+    save(image_of(loaded));
+    loaded = request;
+    load(image_of(request));
+    howdah_rs_select_call(request != NULL ? request->number : 0);
+    if (request != NULL && request->ini_changes != NULL) {
+        async_ini_change *changes = request->ini_changes;
+        request->ini_changes = NULL;
+        async_ini_apply(changes);
+    }
+}
+
+static void copy_stack(zend_stack *stack, bool of_zvals) {
+    zend_stack copy = *stack;
+    if (stack->max > 0) {
+        copy.elements = safe_emalloc((size_t)stack->max, (size_t)stack->size, 0);
+        memcpy(copy.elements, stack->elements, (size_t)stack->top * (size_t)stack->size);
+    }
+    for (int i = 0; of_zvals && i < copy.top; i++) {
+        Z_TRY_ADDREF(((zval *)copy.elements)[i]);
+    }
+    *stack = copy;
+}
+
+/* The global scope of a request: the script's variables as they are between requests, each request with its own
+ * copies of scalars and arrays; objects are the same for all. */
+static void inherit_symbols(const HashTable *boot) {
+    zend_hash_init(&EG(symbol_table), 16, NULL, ZVAL_PTR_DTOR, 0);
+    zend_hash_real_init_mixed(&EG(symbol_table));
+    zend_string *name;
+    zval *value;
+    ZEND_HASH_FOREACH_STR_KEY_VAL_IND(boot, name, value) {
+        if (name == NULL) {
+            continue;
+        }
+        ZVAL_DEREF(value);
+        Z_TRY_ADDREF_P(value);
+        zend_hash_add_new(&EG(symbol_table), name, value);
+    }
+    ZEND_HASH_FOREACH_END();
+    static const char *const own[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        zend_hash_str_del(&EG(symbol_table), own[i], strlen(own[i]));
+    }
+}
+
+/* Called with nobody's globals in place, whose values are copied with a reference where they are counted. */
+void async_image_inherit(async_request *request) {
+    async_request_load(NULL);
+    save(nobody);
+    HashTable boot = EG(symbol_table);
+    inherit_symbols(&boot);
+    Z_TRY_ADDREF(EG(user_error_handler));
+    Z_TRY_ADDREF(EG(user_exception_handler));
+    copy_stack(&EG(user_error_handlers_error_reporting), false);
+    copy_stack(&EG(user_error_handlers), true);
+    copy_stack(&EG(user_exception_handlers), true);
+    for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
+        if (i == TRACK_VARS_ENV) {
+            Z_TRY_ADDREF(PG(http_globals)[i]);
+        } else {
+            ZVAL_UNDEF(&PG(http_globals)[i]);
+        }
+    }
+    PG(last_error_message) = NULL;
+    PG(last_error_file) = NULL;
+    BG(user_shutdown_function_names) = NULL;
+    BG(strtok_string) = NULL;
+    BG(user_tick_functions) = NULL;
+    if (SHIM_HAS_SESSION()) {
+        zval *names = (zval *)&PS(mod_user_names);
+        for (size_t i = 0; i < sizeof PS(mod_user_names) / sizeof(zval); i++) {
+            Z_TRY_ADDREF(names[i]);
+        }
+        if (PS(mod_user_class_name) != NULL) {
+            zend_string_addref(PS(mod_user_class_name));
+        }
+    }
+    for (int i = 0; filter_arrays != NULL && i < FILTER_ARRAYS; i++) {
+        ZVAL_UNDEF(&filter_arrays[i]);
+    }
+    if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
+        date_globals_at->timezone = estrdup(date_globals_at->timezone);
+    }
+    save(request->image);
+    load(nobody);
+}
+
+static void destroy_session(void) {
+    if (!SHIM_HAS_SESSION()) {
+        return;
+    }
+    zval *names = (zval *)&PS(mod_user_names);
+    for (size_t i = 0; i < sizeof PS(mod_user_names) / sizeof(zval); i++) {
+        zval_ptr_dtor(&names[i]);
+        ZVAL_UNDEF(&names[i]);
+    }
+    if (PS(mod_user_class_name) != NULL) {
+        zend_string_release(PS(mod_user_class_name));
+        PS(mod_user_class_name) = NULL;
+    }
+}
+
+void async_image_destroy(async_request *request) {
+    async_ini_forget();
+    zend_hash_graceful_reverse_destroy(&EG(symbol_table));
+    zval_ptr_dtor(&EG(user_error_handler));
+    zval_ptr_dtor(&EG(user_exception_handler));
+    ZVAL_UNDEF(&EG(user_error_handler));
+    ZVAL_UNDEF(&EG(user_exception_handler));
+    zend_stack_destroy(&EG(user_error_handlers_error_reporting));
+    zend_stack_clean(&EG(user_error_handlers), (void (*)(void *))ZVAL_PTR_DTOR, 1);
+    zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *))ZVAL_PTR_DTOR, 1);
+    for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
+        zval_ptr_dtor(&PG(http_globals)[i]);
+    }
+    if (PG(last_error_message) != NULL) {
+        zend_string_release(PG(last_error_message));
+    }
+    if (PG(last_error_file) != NULL) {
+        zend_string_release(PG(last_error_file));
+    }
+    if (BG(strtok_string) != NULL) {
+        zend_string_release(BG(strtok_string));
+    }
+    if (BG(user_tick_functions) != NULL) {
+        zend_llist_destroy(BG(user_tick_functions));
+        efree(BG(user_tick_functions));
+    }
+    destroy_session();
+    if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
+        efree(date_globals_at->timezone);
+    }
+    (void)request;
+    loaded = NULL;
+    load(nobody);
+    howdah_rs_select_call(0);
+}

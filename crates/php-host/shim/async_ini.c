@@ -1,0 +1,69 @@
+/* Settings that a request changes with ini_set() and the like hold for that request. PHP has one value for the process,
+ * so the changes are taken back when another request runs and made again when this one goes on. A request that changes
+ * nothing costs one comparison.
+ *
+ * Both ways use PHP's stage for the end of a request: settings of a session or of output would otherwise refuse to move
+ * while a session is open or headers are sent. */
+#include "async.h"
+
+struct async_ini_change {
+    async_ini_change *next;
+    zend_string *name;
+    zend_string *value;
+};
+
+/* What the script set while it booted stays: without marks PHP takes it for the configured value. */
+void async_ini_startup(void) {
+    if (EG(modified_ini_directives) == NULL) {
+        return;
+    }
+    zend_ini_entry *entry;
+    ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
+        if (entry->orig_value != NULL && entry->orig_value != entry->value) {
+            zend_string_release(entry->orig_value);
+        }
+        entry->modifiable = entry->orig_modifiable;
+        entry->modified = 0;
+        entry->orig_value = NULL;
+        entry->orig_modifiable = 0;
+    }
+    ZEND_HASH_FOREACH_END();
+    zend_hash_destroy(EG(modified_ini_directives));
+    FREE_HASHTABLE(EG(modified_ini_directives));
+    EG(modified_ini_directives) = NULL;
+}
+
+async_ini_change *async_ini_take(void) {
+    if (EG(modified_ini_directives) == NULL) {
+        return NULL;
+    }
+    async_ini_change *changes = NULL;
+    zend_ini_entry *entry;
+    ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
+        async_ini_change *change = emalloc(sizeof *change);
+        change->next = changes;
+        change->name = zend_string_copy(entry->name);
+        change->value = entry->value != NULL ? zend_string_copy(entry->value) : ZSTR_EMPTY_ALLOC();
+        changes = change;
+    }
+    ZEND_HASH_FOREACH_END();
+    zend_ini_deactivate();
+    return changes;
+}
+
+void async_ini_apply(async_ini_change *changes) {
+    while (changes != NULL) {
+        async_ini_change *change = changes;
+        changes = change->next;
+        zend_alter_ini_entry_ex(change->name, change->value, PHP_INI_USER, PHP_INI_STAGE_DEACTIVATE, true);
+        zend_string_release(change->name);
+        zend_string_release(change->value);
+        efree(change);
+    }
+}
+
+void async_ini_forget(void) {
+    if (EG(modified_ini_directives) != NULL) {
+        zend_ini_deactivate();
+    }
+}

@@ -1,0 +1,328 @@
+/* The scheduler of async mode: runs coroutines that are ready, takes calls from the server, and sleeps in epoll until a
+ * descriptor, a time or the server wakes it.
+ *
+ * Descriptors are registered for one event at a time (EPOLLONESHOT) and anew for each wait. Libraries close descriptors
+ * and get the same number for another file behind our back; a registration made for each wait cannot outlive its file,
+ * and costs one system call that the poll() in its place would have cost too. */
+#include "async.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Coroutines run before descriptors and calls are looked at again. */
+#define TURN 64
+#define EVENTS 128
+/* Longest time for which nobody is told that all coroutines wait for each other. */
+#define DEADLOCK_AFTER UINT64_C(1000000000)
+/* epoll's name for the server's descriptor; no real one is that high. */
+#define SERVER_EVENT UINT32_MAX
+
+static int epoll_fd = -1;
+
+/* Who waits for which descriptor. */
+static async_watch **watchers;
+static size_t watchers_size;
+
+/* The timers: a binary heap, the earliest first. */
+static coroutine **heap;
+static uint32_t heap_count, heap_size;
+
+uint64_t async_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t async_after(uint64_t nanoseconds) {
+    uint64_t at;
+    return __builtin_add_overflow(async_now(), nanoseconds, &at) ? COROUTINE_FOREVER : at;
+}
+
+/* --- timers --- */
+
+static void heap_put(uint32_t index, coroutine *self) {
+    heap[index] = self;
+    self->heap_index = index;
+}
+
+static void heap_up(uint32_t index) {
+    coroutine *self = heap[index];
+    while (index > 0 && heap[(index - 1) / 2]->wake_at > self->wake_at) {
+        heap_put(index, heap[(index - 1) / 2]);
+        index = (index - 1) / 2;
+    }
+    heap_put(index, self);
+}
+
+static void heap_down(uint32_t index) {
+    coroutine *self = heap[index];
+    for (;;) {
+        uint32_t child = 2 * index + 1;
+        if (child + 1 < heap_count && heap[child + 1]->wake_at < heap[child]->wake_at) {
+            child++;
+        }
+        if (child >= heap_count || heap[child]->wake_at >= self->wake_at) {
+            break;
+        }
+        heap_put(index, heap[child]);
+        index = child;
+    }
+    heap_put(index, self);
+}
+
+void async_timer_add(coroutine *self) {
+    if (heap_count == heap_size) {
+        heap_size = heap_size == 0 ? 256 : heap_size * 2;
+        heap = perealloc(heap, heap_size * sizeof *heap, 1);
+    }
+    heap[heap_count] = self;
+    heap_up(heap_count++);
+}
+
+void async_timer_remove(coroutine *self) {
+    uint32_t index = self->heap_index;
+    if (index == COROUTINE_NO_TIMER) {
+        return;
+    }
+    self->heap_index = COROUTINE_NO_TIMER;
+    coroutine *last = heap[--heap_count];
+    if (last != self) {
+        heap_put(index, last);
+        heap_up(index);
+        heap_down(last->heap_index);
+    }
+}
+
+static void expire_timers(void) {
+    if (heap_count == 0) {
+        return;
+    }
+    uint64_t now = async_now();
+    while (heap_count > 0 && heap[0]->wake_at <= now) {
+        coroutine_wake(heap[0], COROUTINE_TIMED_OUT);
+    }
+}
+
+/* --- descriptors --- */
+
+static bool make_room_for(int fd) {
+    if ((size_t)fd < watchers_size) {
+        return true;
+    }
+    size_t size = watchers_size == 0 ? 256 : watchers_size;
+    while (size <= (size_t)fd) {
+        size *= 2;
+    }
+    watchers = perealloc(watchers, size * sizeof *watchers, 1);
+    memset(watchers + watchers_size, 0, (size - watchers_size) * sizeof *watchers);
+    watchers_size = size;
+    return true;
+}
+
+static uint32_t epoll_events(short events) {
+    return (events & POLLIN ? (uint32_t)EPOLLIN | EPOLLRDHUP : 0) | (events & POLLOUT ? (uint32_t)EPOLLOUT : 0) |
+           (events & POLLPRI ? (uint32_t)EPOLLPRI : 0);
+}
+
+/* Registers a descriptor for all that wait for it. False when it cannot be watched. */
+static bool arm(int fd) {
+    struct epoll_event event = {.events = EPOLLONESHOT, .data.u32 = (uint32_t)fd};
+    for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
+        event.events |= epoll_events(watch->events);
+    }
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) == 0) {
+        return true;
+    }
+    return errno == ENOENT && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void unlink_watch(async_watch *watch) {
+    for (async_watch **at = &watchers[watch->fd]; *at != NULL; at = &(*at)->next) {
+        if (*at == watch) {
+            *at = watch->next;
+            return;
+        }
+    }
+}
+
+static void unlink_watches(async_watch *watches, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        unlink_watch(&watches[i]);
+    }
+}
+
+int async_wait_fds(async_watch *watches, unsigned count, uint64_t until, const char *what) {
+    for (unsigned i = 0; i < count; i++) {
+        async_watch *watch = &watches[i];
+        if (watch->fd < 0 || !make_room_for(watch->fd)) {
+            unlink_watches(watches, i);
+            return -1;
+        }
+        watch->owner = coroutine_current;
+        watch->revents = 0;
+        watch->next = watchers[watch->fd];
+        watchers[watch->fd] = watch;
+        if (!arm(watch->fd)) {
+            unlink_watches(watches, i + 1);
+            return -1;
+        }
+    }
+    coroutine_woken woken = coroutine_wait(until, what);
+    unlink_watches(watches, count);
+    return (int)woken;
+}
+
+int async_wait_fd(int fd, short events, uint64_t until, const char *what) {
+    async_watch watch = {.fd = fd, .events = events};
+    return async_wait_fds(&watch, 1, until, what);
+}
+
+/* Wakes those whose events came; the others are registered again, as one event ends a registration. */
+static void deliver(int fd, uint32_t events) {
+    if ((size_t)fd >= watchers_size) {
+        return;
+    }
+    bool left = false;
+    for (async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
+        short seen = 0;
+        if (events & (EPOLLIN | EPOLLRDHUP)) {
+            seen |= POLLIN;
+        }
+        if (events & EPOLLOUT) {
+            seen |= POLLOUT;
+        }
+        if (events & EPOLLPRI) {
+            seen |= POLLPRI;
+        }
+        seen &= watch->events;
+        seen |= (short)((events & EPOLLERR ? POLLERR : 0) | (events & EPOLLHUP ? POLLHUP : 0));
+        if (seen != 0) {
+            watch->revents |= seen;
+            coroutine_wake(watch->owner, COROUTINE_WOKEN);
+        } else {
+            left = true;
+        }
+    }
+    if (left) {
+        arm(fd);
+    }
+}
+
+bool async_fd_taken(int fd, short events) {
+    if (fd < 0 || (size_t)fd >= watchers_size) {
+        return false;
+    }
+    for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
+        if ((watch->events & events) != 0 && watch->owner != coroutine_current) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void async_fd_closing(int fd) {
+    if (fd < 0 || (size_t)fd >= watchers_size) {
+        return;
+    }
+    for (async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
+        watch->revents |= POLLNVAL;
+        coroutine_wake(watch->owner, COROUTINE_WOKEN);
+    }
+}
+
+/* --- the loop --- */
+
+bool async_loop_startup(void) {
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = SERVER_EVENT};
+    return epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, howdah_rs_wake_fd(), &event) == 0;
+}
+
+void async_loop_shutdown(void) {
+    close(epoll_fd);
+    epoll_fd = -1;
+    pefree(watchers, 1);
+    watchers = NULL;
+    watchers_size = 0;
+    pefree(heap, 1);
+    heap = NULL;
+    heap_size = 0;
+    coroutine_trim();
+}
+
+static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
+    struct timespec time = {0, 0};
+    if (until != 0 && until != COROUTINE_FOREVER) {
+        uint64_t now = async_now();
+        uint64_t left = until > now ? until - now : 0;
+        time.tv_sec = (time_t)(left / UINT64_C(1000000000));
+        time.tv_nsec = (long)(left % UINT64_C(1000000000));
+    }
+    return epoll_pwait2(epoll_fd, events, EVENTS, until == COROUTINE_FOREVER ? NULL : &time, NULL);
+}
+
+/* Looks for events; sleeps until `until` at most (0: not at all). */
+static void poll_events(uint64_t until) {
+    struct epoll_event events[EVENTS];
+    int seen = wait_in_kernel(events, until);
+    for (int i = 0; i < seen; i++) {
+        if (events[i].data.u32 != SERVER_EVENT) {
+            deliver((int)events[i].data.u32, events[i].events);
+        }
+    }
+}
+
+/* True if every coroutine waits for something that only PHP code could do, and none runs that could. */
+static bool stuck(void) {
+    coroutine *self = coroutine_youngest();
+    if (self == NULL || heap_count > 0) {
+        return false;
+    }
+    for (; self != NULL; self = self->older) {
+        if (self->state != COROUTINE_WAITING || !self->waits_for_php) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void sleep_until_something(void) {
+    howdah_rs_publish();
+    if (!howdah_rs_prepare_wait()) {
+        return;
+    }
+    bool deadlock = stuck();
+    uint64_t until = heap_count > 0 ? heap[0]->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
+    poll_events(until);
+    howdah_rs_woken();
+    /* Another request might have woken them; none has come. */
+    if (deadlock && stuck() && async_now() >= until) {
+        async_report_deadlock();
+    }
+}
+
+void async_loop_run(bool (*finished)(void)) {
+    while (!finished()) {
+        async_take_events();
+        coroutine *self;
+        for (int i = 0; i < TURN && (self = coroutine_take_ready()) != NULL; i++) {
+            coroutine_enter(self);
+            if (shim.script_child) {
+                return;
+            }
+        }
+        coroutine_trim();
+        if (coroutine_any_ready()) {
+            poll_events(0);
+        } else if (!finished()) {
+            sleep_until_something();
+        }
+        expire_timers();
+    }
+    howdah_rs_publish();
+}

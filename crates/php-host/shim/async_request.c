@@ -1,0 +1,156 @@
+/* A request in async mode, from the server's call to the report that it is done. It runs in a coroutine of its own, its
+ * globals are in place whenever one of its coroutines runs (async_image.c), and it ends when all of them have ended.
+ *
+ * The steps are those of worker mode (worker_loop.h); each is guarded, so that after a fatal error in the script the
+ * client still gets its answer and the session is written. */
+#include "async.h"
+#include "worker_loop.h"
+
+#include <ext/standard/basic_functions.h>
+#include <stdlib.h>
+
+static zend_fcall_info handler;
+static zend_fcall_info_cache handler_cache;
+static uint32_t requests;
+
+void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    handler = *function;
+    handler_cache = *cache;
+}
+
+uint32_t async_request_count(void) {
+    return requests;
+}
+
+static void open_request(void *request) {
+    (void)request;
+    shim_loop_open();
+}
+
+static void run_handler(void *request) {
+    (void)request;
+    zend_fcall_info function = handler;
+    zend_fcall_info_cache cache = handler_cache;
+    zval result;
+    ZVAL_UNDEF(&result);
+    function.retval = &result;
+    function.param_count = 0;
+    zend_call_function(&function, &cache);
+    zval_ptr_dtor(&result);
+    async_exit_or_report();
+}
+
+static void run_shutdown_functions(void *request) {
+    (void)request;
+    php_call_shutdown_functions();
+    php_free_shutdown_functions();
+    async_exit_or_report();
+}
+
+static void call_at_end(void *list) {
+    async_call_list(list);
+    async_exit_or_report();
+}
+
+static void answer(void *request) {
+    (void)request;
+    php_output_end_all();
+    async_exit_or_report();
+    shim_reset_session_close();
+    async_exit_or_report();
+    php_header();
+    shim_response_end(false);
+}
+
+static void put_away(void *request) {
+    (void)request;
+    shim_loop_put_away();
+}
+
+static void destroy_image(void *request) {
+    async_image_destroy(request);
+}
+
+/* The request's other coroutines have its globals and its client: it waits for them. */
+static void wait_for_others(async_request *request) {
+    while (request->coroutines > 1) {
+        request->main_waits_for_others = true;
+        coroutine_current->waits_for_php = true;
+        if (coroutine_wait(COROUTINE_FOREVER, "the request's other coroutines") == COROUTINE_CANCELLED) {
+            /* They have been cancelled as well; what is left to do is theirs. */
+            coroutine_current->shields++;
+        }
+    }
+    request->main_waits_for_others = false;
+}
+
+static void finish(async_request *request) {
+    bool retire = async_draining() || shim_used_up();
+    if (retire) {
+        async_drain();
+    }
+    shim_call_finish(retire);
+    coroutine_guarded(destroy_image, request);
+    requests--;
+}
+
+static void request_body(coroutine *self) {
+    async_request *request = self->request;
+    if (coroutine_guarded(open_request, request)) {
+        coroutine_guarded(run_handler, request);
+    }
+    /* Whatever became of the handler, the rest is not given up half-way. */
+    bool cancelled = self->cancelled;
+    coroutine_guarded(call_at_end, &self->at_end);
+    if (cancelled && self->shields == 0) {
+        self->shields++;
+    }
+    wait_for_others(request);
+    coroutine_guarded(run_shutdown_functions, request);
+    coroutine_guarded(answer, request);
+    coroutine_guarded(call_at_end, &request->after_response);
+    wait_for_others(request);
+    coroutine_guarded(put_away, request);
+    finish(request);
+    self->request = NULL;
+    free(request);
+}
+
+bool async_request_start(const WireCall *call, uint64_t number) {
+    async_request *request = calloc(1, sizeof *request + async_image_size());
+    if (request == NULL) {
+        return false;
+    }
+    request->number = number;
+    async_image_inherit(request);
+    async_request_load(request);
+    howdah_rs_select_call(number);
+    shim_call_set(call);
+    request->main = coroutine_start(request_body, request);
+    if (request->main == NULL) {
+        /* No memory for a stack: the answer is PHP's for a script that could not run. */
+        async_image_destroy(request);
+        free(request);
+        return false;
+    }
+    request->coroutines = 1;
+    requests++;
+    return true;
+}
+
+void async_request_leave(async_request *request) {
+    request->coroutines--;
+    if (request->main_waits_for_others && request->coroutines == 1) {
+        coroutine_wake(request->main, COROUTINE_WOKEN);
+    }
+}
+
+void async_request_cancel(uint64_t number, const char *reason) {
+    zend_string *text = zend_string_init(reason, strlen(reason), 0);
+    for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
+        if (self->request != NULL && self->request->number == number) {
+            coroutine_cancel(self, text);
+        }
+    }
+    zend_string_release(text);
+}

@@ -1,0 +1,87 @@
+/* What PHP's own switch of fibers does not save and belongs to the code that runs, not to the request: an exception on
+ * its way, the nesting of output buffers, comparison functions of a running sort. Kept as a list of places in PHP's
+ * globals, so that saving is copying.
+ *
+ * Not here because of zend_fiber_switch_context(): VM stack, current frame, error_reporting, bailout target, active
+ * fiber, observers. */
+#include "coroutine.h"
+
+#include <ext/standard/basic_functions.h>
+#include <ext/standard/file.h>
+#include <string.h>
+
+typedef struct place {
+    void *at;
+    size_t size;
+} place;
+
+#define PLACE(variable) {&(variable), sizeof(variable)}
+
+static place places[] = {
+    /* A destructor that runs while an exception unwinds may wait. */
+    PLACE(EG(exception)),
+    PLACE(EG(prev_exception)),
+    PLACE(EG(opline_before_exception)),
+    /* Set by C code around calls into PHP (constructors that throw, property updates). */
+    PLACE(EG(error_handling)),
+    PLACE(EG(exception_class)),
+    PLACE(EG(fake_scope)),
+    PLACE(EG(filename_override)),
+    PLACE(EG(lineno_override)),
+    /* The buffers of ob_start(), and which of their callbacks runs. */
+    PLACE(output_globals),
+    /* usort() while its comparison waits; serialize() and unserialize() while a magic method does. */
+    PLACE(BG(user_compare_fci)),
+    PLACE(BG(user_compare_fci_cache)),
+    PLACE(BG(serialize_lock)),
+    PLACE(BG(serialize)),
+    PLACE(BG(unserialize)),
+    /* Messages that fopen('http://…') collects, and what pclose() found. */
+    PLACE(FG(wrapper_errors)),
+    PLACE(FG(user_stream_current_filename)),
+    PLACE(FG(pclose_ret)),
+    PLACE(FG(pclose_wait)),
+};
+
+static size_t total;
+/* The state of the worker's main context when it began to serve. */
+static unsigned char blank[1024];
+
+size_t coroutine_state_size(void) {
+    return total;
+}
+
+void coroutine_state_save(unsigned char *image) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        memcpy(image, places[i].at, places[i].size);
+        image += places[i].size;
+    }
+}
+
+void coroutine_state_load(const unsigned char *image) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        memcpy(places[i].at, image, places[i].size);
+        image += places[i].size;
+    }
+}
+
+void coroutine_state_startup(void) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        total += places[i].size;
+    }
+    if (total > sizeof blank) {
+        abort(); /* a new PHP with larger structures: caught by any test of the mode */
+    }
+    coroutine_state_save(blank);
+}
+
+void coroutine_state_begin(void) {
+    coroutine_state_load(blank);
+    php_output_activate();
+}
+
+void coroutine_state_end(void) {
+    php_output_deactivate();
+    /* What the scheduler must not find. */
+    coroutine_state_load(blank);
+}

@@ -1,0 +1,159 @@
+/* Async mode: the worker script of worker mode, but its handler runs for many requests at once, each in a coroutine.
+ * While one waits for a database, another server or a clock, the others run. frankenphp_handle_request() does not
+ * return between requests; it returns false when the server has no more.
+ *
+ * The hooks that make blocking calls wait are installed here, after the fork: no other mode's process has them. */
+#include "async.h"
+#include "worker_loop.h"
+
+#include <stdlib.h>
+#include <syslog.h>
+#include <unistd.h>
+
+bool async_serving;
+static bool draining;
+static bool stopping;
+/* What the process used when it began to serve. */
+static size_t booted_memory;
+
+static void (*original_interrupt)(zend_execute_data *execute_data);
+
+void async_drain(void) {
+    draining = true;
+}
+
+bool async_draining(void) {
+    return draining;
+}
+
+/* PHP counts the memory of the process, not of a request: each may use memory_limit, on top of what the application
+ * itself needs. One that runs into the limit ends alone. */
+void async_set_memory_limit(void) {
+    if (PG(memory_limit) <= 0) {
+        zend_set_memory_limit((size_t)Z_L(-1) >> 1);
+        return;
+    }
+    size_t each = (size_t)PG(memory_limit);
+    size_t all;
+    if (__builtin_mul_overflow(each, shim.boot->concurrency, &all) || __builtin_add_overflow(all, booted_memory, &all)) {
+        all = (size_t)Z_L(-1) >> 1;
+    }
+    zend_set_memory_limit(all);
+}
+
+/* --- cancellation --- */
+
+void async_interrupt(void) {
+    SHIM_REQUEST_INTERRUPT();
+}
+
+/* Between two instructions of PHP code: the one place where an exception may be thrown from outside. */
+static void interrupt(zend_execute_data *execute_data) {
+    if (original_interrupt != NULL) {
+        original_interrupt(execute_data);
+    }
+    coroutine *self = coroutine_current;
+    if (self == NULL || EG(exception) != NULL) {
+        return;
+    }
+    if (self->concurrent_use) {
+        self->concurrent_use = false;
+        async_throw("ConcurrentUseError", "Another coroutine is waiting for an answer on the same connection");
+    } else if (self->cancelled && !self->cancel_thrown && self->shields == 0) {
+        self->cancel_thrown = true;
+        async_throw("CancelledException",
+                    self->cancel_reason != NULL ? ZSTR_VAL(self->cancel_reason) : "The coroutine was cancelled");
+    }
+}
+
+/* --- serving --- */
+
+static bool finished(void) {
+    return (stopping || draining) && async_request_count() == 0;
+}
+
+void async_take_events(void) {
+    for (;;) {
+        const WireCall *call = NULL;
+        uint64_t number = 0;
+        unsigned reason = 0;
+        switch (howdah_rs_take_event(&call, &number, &reason)) {
+        case HOWDAH_EVENT_CALL:
+            if (!async_request_start(call, number)) {
+                shim_log(LOG_CRIT, "no memory for another request; the worker ends");
+                _exit(EXIT_FAILURE);
+            }
+            break;
+        case HOWDAH_EVENT_CANCEL:
+            async_request_cancel(number, reason == 2 ? "The request's deadline is over" : "The client has gone");
+            break;
+        case HOWDAH_EVENT_STOP:
+            stopping = true;
+            break;
+        default:
+            return;
+        }
+    }
+}
+
+/* Coroutines that belong to no request end with the worker. */
+static void end_detached(void) {
+    for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
+        coroutine_cancel(self, NULL);
+    }
+}
+
+static bool none_left(void) {
+    return coroutine_count() == 0;
+}
+
+static void startup(void) {
+    async_ini_startup();
+    async_image_startup();
+    coroutine_state_startup();
+    async_guard_startup();
+    async_hooks_install();
+    original_interrupt = zend_interrupt_function;
+    zend_interrupt_function = interrupt;
+    booted_memory = zend_memory_usage(true);
+    async_set_memory_limit();
+    zend_unset_timeout();
+}
+
+bool async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    if (async_serving || shim.script_child || !shim_loop_booting()) {
+        return false;
+    }
+    shim_loop_boot_end();
+    if (!async_loop_startup()) {
+        shim_log(LOG_CRIT, "cannot make an epoll descriptor; the worker ends");
+        shim_loop_leave();
+        return false;
+    }
+    startup();
+    async_request_handler(function, cache);
+    async_serving = true;
+    howdah_rs_ready();
+    async_loop_run(finished);
+    end_detached();
+    async_loop_run(none_left);
+    async_serving = false;
+    async_request_load(NULL);
+    async_guard_shutdown();
+    zend_interrupt_function = original_interrupt;
+    async_loop_shutdown();
+    shim_loop_leave();
+    return false;
+}
+
+static shim_outcome run(void) {
+    return shim_loop_run_script(shim.boot->script);
+}
+
+const shim_mode shim_mode_async = {
+    .name = "async",
+    .resident = true,
+    .concurrent = true,
+    .run = run,
+    .after = shim_loop_close_script,
+};
