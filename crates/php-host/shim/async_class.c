@@ -121,8 +121,8 @@ static void add_to_list(zval *list, zval *function) {
     add_next_index_zval(list, function);
 }
 
-/* An exception on its way out of a coroutine: exit() has done what it is for, a cancelled coroutine ends as it was told,
- * everything else is reported as PHP does it at the end of a script. */
+/* An exception on its way out of a coroutine: exit() has done what it is for, a cancelled coroutine ends as it was
+ * told, everything else is reported as PHP does it at the end of a script. */
 void async_exit_or_report(void) {
     if (EG(exception) == NULL) {
         return;
@@ -148,8 +148,7 @@ static void log_stack(coroutine *self) {
     zend_fetch_debug_backtrace(&frames, 0, DEBUG_BACKTRACE_IGNORE_ARGS, 0);
     EG(current_execute_data) = here;
     zend_string *text = zend_trace_to_string(Z_ARRVAL(frames), true);
-    shim_log(LOG_ERR, "coroutine %llu waits (%s):\n%s", (unsigned long long)self->id, self->waits_for,
-             ZSTR_VAL(text));
+    shim_log(LOG_ERR, "coroutine %llu waits (%s):\n%s", (unsigned long long)self->id, self->waits_for, ZSTR_VAL(text));
     zend_string_release(text);
     zval_ptr_dtor(&frames);
 }

@@ -1,6 +1,7 @@
 /* flock() for coroutines: session files, LOCK_EX of file_put_contents(). A lock of another request in the same process
- * would never be released if the process waited for it. The kernel tells nobody when a lock is free, so a coroutine tries
- * again: at once when this process has let a lock or a descriptor go, after a growing pause for those of others. */
+ * would never be released if the process waited for it. The kernel tells nobody when a lock is free, so a coroutine
+ * tries again: at once when this process has let a lock or a descriptor go, after a growing pause for those of others.
+ */
 #include "async_hooks.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@ static int (*original_collect)(void);
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
 
 /* The compiler and OPcache's lock are not made for a second user in the same process. */
-static zend_op_array *compile_file(zend_file_handle *file, int type) {
+static zend_op_array *compile_pinned(zend_file_handle *file, int type) {
     coroutine_pinned++;
     zend_op_array *compiled = original_compile_file(file, type);
     coroutine_pinned--;
@@ -48,7 +48,7 @@ static void report_error(int type, zend_string *file, const uint32_t line, zend_
 
 void async_guard_startup(void) {
     original_compile_file = zend_compile_file;
-    zend_compile_file = compile_file;
+    zend_compile_file = compile_pinned;
     original_autoload = zend_autoload;
     if (original_autoload != NULL) {
         zend_autoload = autoload;

@@ -56,9 +56,8 @@ static const hook hooks[] = {
 };
 
 /* Client libraries by the start of their file's name. Not libldap: it holds a lock while it waits. */
-static const char *const client_libraries[] = {"libphp",    "libpq.so",  "libcurl",      "libsqlite3",
-                                               "libssh2",   "libmemcached", "librabbitmq", "libmariadb",
-                                               "libhiredis"};
+static const char *const client_libraries[] = {"libphp",       "libpq.so",    "libcurl",    "libsqlite3", "libssh2",
+                                               "libmemcached", "librabbitmq", "libmariadb", "libhiredis"};
 
 /* Set in the thread that runs PHP; libraries have threads of their own. */
 static __thread bool php_thread;
@@ -95,9 +94,9 @@ static void *hook_for(const char *name) {
 
 typedef struct library {
     ElfW(Addr) base;
-    const ElfW(Sym) *symbols;
+    const ElfW(Sym) * symbols;
     const char *strings;
-    const ElfW(Rela) *tables[2];
+    const ElfW(Rela) * tables[2];
     size_t sizes[2];
     /* Read-only since the loader has done its work. */
     uintptr_t protected_from, protected_to;
@@ -108,7 +107,7 @@ static const void *address_in(const library *lib, ElfW(Addr) value) {
     return (const void *)(value < lib->base ? value + lib->base : value);
 }
 
-static void read_dynamic(library *lib, const ElfW(Dyn) *entry) {
+static void read_dynamic(library *lib, const ElfW(Dyn) * entry) {
     for (; entry->d_tag != DT_NULL; entry++) {
         switch (entry->d_tag) {
         case DT_SYMTAB:

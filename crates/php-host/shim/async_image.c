@@ -173,7 +173,7 @@ static void copy_stack(zend_stack *stack, bool of_zvals) {
 
 /* The global scope of a request: the script's variables as they are between requests, each request with its own
  * copies of scalars and arrays; objects are the same for all. */
-static void inherit_symbols(const HashTable *boot) {
+static void inherit_symbols(HashTable *boot) {
     zend_hash_init(&EG(symbol_table), 16, NULL, ZVAL_PTR_DTOR, 0);
     zend_hash_real_init_mixed(&EG(symbol_table));
     zend_string *name;

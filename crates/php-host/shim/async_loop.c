@@ -292,7 +292,6 @@ static bool stuck(void) {
 }
 
 static void sleep_until_something(void) {
-    howdah_rs_publish();
     if (!howdah_rs_prepare_wait()) {
         return;
     }

@@ -59,16 +59,15 @@ static void release(lookup *self) {
 
 static void resolve(lookup *self) {
     if (self->kind == LOOKUP_ADDRESSES) {
-        self->result =
-            getaddrinfo(self->node, self->service, self->has_hints ? &self->hints : NULL, &self->found);
+        self->result = getaddrinfo(self->node, self->service, self->has_hints ? &self->hints : NULL, &self->found);
         if (self->result != 0) {
             self->found = NULL;
         }
     } else {
-        self->result = getnameinfo((struct sockaddr *)&self->address, self->address_len,
-                                   self->wants_host ? self->host : NULL, self->wants_host ? sizeof self->host : 0,
-                                   self->wants_port ? self->port : NULL, self->wants_port ? sizeof self->port : 0,
-                                   self->flags);
+        self->result =
+            getnameinfo((struct sockaddr *)&self->address, self->address_len, self->wants_host ? self->host : NULL,
+                        self->wants_host ? sizeof self->host : 0, self->wants_port ? self->port : NULL,
+                        self->wants_port ? sizeof self->port : 0, self->flags);
     }
     self->system_error = errno;
 }

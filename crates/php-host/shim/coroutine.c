@@ -318,8 +318,8 @@ void coroutine_cancel(coroutine *other, zend_string *reason) {
     }
 }
 
-/* The frames of the script are gone without having been left, so what they held is lost: the worker is replaced. What is
- * put right here is what other coroutines would stumble over. */
+/* The frames of the script are gone without having been left, so what they held is lost: the worker is replaced. What
+ * is put right here is what other coroutines would stumble over. */
 void coroutine_after_bailout(void) {
     gc_protect(false);
     CG(unclean_shutdown) = 0;

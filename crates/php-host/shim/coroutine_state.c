@@ -15,7 +15,8 @@ typedef struct place {
     size_t size;
 } place;
 
-#define PLACE(variable) {&(variable), sizeof(variable)}
+#define PLACE(variable)                                                                                                \
+    { &(variable), sizeof(variable) }
 
 static place places[] = {
     /* A destructor that runs while an exception unwinds may wait. */

@@ -6,6 +6,7 @@
 #include "async.h"
 #include "worker_loop.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -35,7 +36,8 @@ void async_set_memory_limit(void) {
     }
     size_t each = (size_t)PG(memory_limit);
     size_t all;
-    if (__builtin_mul_overflow(each, shim.boot->concurrency, &all) || __builtin_add_overflow(all, booted_memory, &all)) {
+    if (__builtin_mul_overflow(each, shim.boot->concurrency, &all) ||
+        __builtin_add_overflow(all, booted_memory, &all)) {
         all = (size_t)Z_L(-1) >> 1;
     }
     zend_set_memory_limit(all);
@@ -146,8 +148,29 @@ bool async_serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     return false;
 }
 
+/* The classes and functions of the namespace Howdah that are written in PHP. Compiled before the worker script, in the
+ * same request of PHP. False: the build is broken, PHP has logged why. */
+static bool compile_library(void) {
+    const char *name, *text;
+    size_t name_len, text_len;
+    for (size_t i = 0; howdah_rs_library(i, &name, &name_len, &text, &text_len); i++) {
+        char where[64];
+        (snprintf)(where, sizeof where, "%.*s", (int)name_len, name);
+        if (zend_eval_stringl(text, text_len, NULL, where) == FAILURE || EG(exception) != NULL) {
+            shim_loop_report_exception();
+            shim_log(LOG_CRIT, "%s does not compile", where);
+            return false;
+        }
+    }
+    return true;
+}
+
 static shim_outcome run(void) {
-    return shim_loop_run_script(shim.boot->script);
+    if (!shim_loop_open_script(shim.boot->script) || !compile_library()) {
+        return SHIM_RETIRE;
+    }
+    shim_loop_execute_script(shim.boot->script);
+    return SHIM_RETIRE;
 }
 
 const shim_mode shim_mode_async = {

@@ -106,10 +106,7 @@ bool shim_loop_open_script(const char *path) {
     return true;
 }
 
-shim_outcome shim_loop_run_script(const char *path) {
-    if (!shim_loop_open_script(path)) {
-        return SHIM_RETIRE;
-    }
+void shim_loop_execute_script(const char *path) {
     zend_file_handle file;
     zend_string *name = zend_string_init(path, strlen(path), 0);
     zend_stream_init_filename_ex(&file, name);
@@ -118,6 +115,12 @@ shim_outcome shim_loop_run_script(const char *path) {
     php_execute_script(&file);
     if (!file.in_list) {
         zend_destroy_file_handle(&file);
+    }
+}
+
+shim_outcome shim_loop_run_script(const char *path) {
+    if (shim_loop_open_script(path)) {
+        shim_loop_execute_script(path);
     }
     return SHIM_RETIRE;
 }

@@ -16,6 +16,8 @@
 
 /* Opens the request in which a script will run that takes calls itself, and enters its directory. */
 bool shim_loop_open_script(const char *path);
+/* Runs the worker script to its end, in a request that is open. */
+void shim_loop_execute_script(const char *path);
 /* Opens the request in which the worker script runs, enters its directory and runs it to its end. The script takes
  * calls meanwhile. SHIM_RETIRE always: a script that has ended is not started again in this process. */
 shim_outcome shim_loop_run_script(const char *path);
