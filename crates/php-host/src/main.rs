@@ -5,6 +5,7 @@
 //! holds the functions that C calls. This program never starts a thread: it forks, and a later mode snapshots it.
 
 mod bridge;
+mod open_call;
 mod php;
 mod stack_signal;
 mod warmup;
