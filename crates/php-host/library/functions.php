@@ -208,7 +208,12 @@ function protect(callable $fn): mixed
 /** Calls the function at the end of the current coroutine, however it ends; of several, the last one first. */
 function defer(callable $fn): void
 {
-    WaitQueue::coroutine()->data['deferred'][] = $fn;
+    $coroutine = WaitQueue::coroutine();
+    if (isset($coroutine->data['task'])) {
+        $coroutine->data['deferred'][] = $fn;
+    } else {
+        $coroutine->atEnd($fn);
+    }
 }
 
 /** Calls the function when the client has its whole answer. */
