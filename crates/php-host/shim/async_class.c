@@ -134,6 +134,10 @@ void async_exit_or_report(void) {
     }
     if (expected) {
         zend_clear_exception();
+        if (SHIM_RAN_OUT_OF_MEMORY()) {
+            shim_compat_forget_out_of_memory();
+            coroutine_after_bailout();
+        }
     } else {
         shim_loop_report_exception();
     }

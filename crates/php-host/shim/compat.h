@@ -77,6 +77,24 @@ static inline void shim_compat_seed_combined_lcg(uint32_t first, uint32_t second
 #define SHIM_USE_STACK_LIMITS(stack) ((void)(stack))
 #endif
 
+/* Some builds note that memory ran out and let the script unwind; what they note ends with PHP's request only. */
+#ifdef ZEND_HAS_OOM
+#define SHIM_RAN_OUT_OF_MEMORY() ZEND_HAS_OOM()
+static inline void shim_compat_forget_out_of_memory(void) {
+    if (EG(delayed_oom).message != NULL) {
+        zend_string_release(EG(delayed_oom).message);
+    }
+    if (EG(delayed_oom).filename != NULL) {
+        zend_string_release(EG(delayed_oom).filename);
+    }
+    memset(&EG(delayed_oom), 0, sizeof EG(delayed_oom));
+}
+#else
+#define SHIM_RAN_OUT_OF_MEMORY() false
+static inline void shim_compat_forget_out_of_memory(void) {
+}
+#endif
+
 /* PHP calls zend_interrupt_function between two of its instructions soon. */
 #define SHIM_REQUEST_INTERRUPT() zend_atomic_bool_store_ex(&EG(vm_interrupt), true)
 
