@@ -1,6 +1,6 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
-use howdah_config::{PoolSettings, Settings};
+use howdah_config::{Mode, PoolSettings, Settings};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
 use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, Shards, start_pool};
@@ -77,6 +77,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,
         max_workers: pool.workers.max as usize,
+        concurrency: if pool.mode == Mode::Async { pool.concurrency } else { 1 },
         deadline: pool.deadline,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,

@@ -63,7 +63,7 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     let name = |key: &str| if is_default { key.to_owned() } else { format!("pool.{}.{key}", pool.name) };
     let php = |key: &str| if is_default { format!("php.{key}") } else { format!("pool.{}.{key}", pool.name) };
     match (pool.mode, &pool.script, &pool.boot) {
-        (Mode::Worker, None, _) => {
+        (Mode::Worker | Mode::Async, None, _) => {
             let message = format!("mode \"{}\" needs a script; for example: script = \"worker.php\"", pool.mode);
             source.object(&name("mode"), message);
         }
@@ -72,6 +72,13 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             source.object(&name("mode"), message.to_owned());
         }
         _ => {}
+    }
+    if pool.mode != Mode::Async && source.origins.of(&name("concurrency")) != Origin::Default {
+        let message = format!(
+            "is for mode \"async\" only; a worker in mode \"{}\" runs one request at a time, see `workers`",
+            pool.mode
+        );
+        source.object(&name("concurrency"), message);
     }
     for (key, path) in [("script", &pool.script), ("boot", &pool.boot)] {
         if let Some(path) = path

@@ -50,6 +50,8 @@ choice! {
         Worker = "worker",
         /// The state after boot, put back after each request.
         Snapshot = "snapshot",
+        /// Everything, and several requests run at once in one process.
+        Async = "async",
     }
 }
 

@@ -54,8 +54,8 @@ settings! {
     /// One pool of PHP workers. At the top level of `howdah.toml` these settings are the default pool's; a section
     /// `[pool.NAME]` makes another pool and inherits from there.
     pub struct PoolSettings at "" {
-        /// What lives on between two requests of a worker: nothing (`classic`), everything (`worker`), or the state
-        /// after boot (`snapshot`).
+        /// What lives on between two requests of a worker: nothing (`classic`), everything (`worker`), the state after
+        /// boot (`snapshot`), or everything with several requests at once (`async`).
         mode: Mode = r#""classic""# flag("mode") example(r#""worker""#);
         /// The PHP script that workers run in the modes other than classic.
         script: Option<PathBuf> = r#""""# flag("script") example(r#""worker.php""#);
@@ -63,7 +63,11 @@ settings! {
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
         workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
+        /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
+        concurrency: usize = "100" in(1, 10000) flag("concurrency") example("500");
         /// The longest time that a request may run in PHP; then the client gets 504 and the worker is replaced. 0 for none.
+        ///
+        /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
         /// The largest number of requests that wait for a worker; further ones get 503.
         queue: usize = "1024" in(0, 1000000) flag("queue") example("256");

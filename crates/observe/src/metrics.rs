@@ -79,6 +79,7 @@ metrics! {
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
+    InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
@@ -125,6 +126,8 @@ pub struct PoolMetrics {
     pub workers: Gauge,
     /// Workers that run a request.
     pub workers_busy: Gauge,
+    /// Requests that workers have.
+    pub in_flight: Gauge,
     /// Workers replaced, by reason.
     pub restarts: Labelled,
     /// Requests that could not be answered, by `FaultKind::label`.
@@ -235,6 +238,7 @@ impl Metrics {
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
             Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),
             Id::WorkersBusy => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_busy.get())),
+            Id::InFlight => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.in_flight.get())),
             Id::Restarts => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.restarts)),
             Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),

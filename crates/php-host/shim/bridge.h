@@ -58,10 +58,43 @@ void howdah_rs_log(int level, const char *message, size_t length);
  * the process. Returns false behind the last one. */
 bool howdah_rs_library(size_t index, const char **name, size_t *name_len, const char **text, size_t *text_len);
 
+/* --- C calls Rust, async mode: several calls at once ------------------------------------------------------------- */
+
+/* In async mode these take the place of howdah_rs_next_call(). The functions above are then about the selected call,
+ * and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(), howdah_rs_prepare_wait(), or when
+ * much of it is waiting. Nothing waits but writing, for room that the server makes at once. */
+
+/* The descriptor to wait on, readable after the server has sent something while the worker had announced that it waits;
+ * -1 in other modes. Bridge's own: do not read or close it. */
+int howdah_rs_wake_fd(void);
+
+/* Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
+ * first. */
+bool howdah_rs_prepare_wait(void);
+
+/* After the wait, for whatever reason it ended: takes the announcement back and empties the descriptor. */
+void howdah_rs_woken(void);
+
+typedef enum howdah_event { HOWDAH_EVENT_NONE, HOWDAH_EVENT_CALL, HOWDAH_EVENT_CANCEL, HOWDAH_EVENT_STOP } howdah_event;
+
+/* The next thing the server has sent; never waits. CALL: `*call` and `*number` are set, the memory (laid out as for
+ * howdah_rs_next_call()) is the call's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a call
+ * that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+ * howdah_rs_flush() return false for that call from now on. A call that does not end within a few seconds after its
+ * deadline costs the worker its life. STOP, once: no call follows, end with the last one; CANCEL may still come. */
+howdah_event howdah_rs_take_event(const WireCall **call, uint64_t *number, unsigned *reason);
+
+/* To which open call belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
+ * Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected. */
+void howdah_rs_select_call(uint64_t number);
+
+/* Shows the server everything written so far and wakes it if it sleeps. */
+void howdah_rs_publish(void);
+
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */
 
 typedef struct howdah_boot {
-    const char *mode;              /* "classic", later "worker", "snapshot", "async" */
+    const char *mode;              /* "classic", "worker", "snapshot", "async" */
     const char *script;            /* worker script, or "" */
     const char *boot_script;       /* boot file of snapshot mode, or "" */
     const char *ini_path;          /* php.ini file or directory to use instead of PHP's built-in search, or "" */
@@ -69,6 +102,7 @@ typedef struct howdah_boot {
     const char *software;          /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
     unsigned long max_requests;    /* calls after which a worker retires; 0 = never */
     unsigned long max_memory;      /* bytes of memory with which a worker retires after a call; 0 = never */
+    unsigned long concurrency;     /* calls that a worker runs at once; 1 in all modes but async */
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
 } howdah_boot;

@@ -21,10 +21,12 @@ typedef struct WireCall {
     StrRef method, script, uri, query, content_type, cookie, authorization;
 } WireCall;
 
-#define HOWDAH_WIRE_VERSION 1u
+#define HOWDAH_WIRE_VERSION 2u
 #define CALL_HEAD_ONLY 1u
 #define CALL_BODY_INLINE 2u
 #define CALL_BODY_FD 4u
+#define CANCEL_CLIENT_GONE 1u
+#define CANCEL_DEADLINE 2u
 
 /* Variables that travel as a number: X(number, name). */
 #define HOWDAH_VAR_COUNT 78

@@ -2,35 +2,29 @@
 //!
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
-use howdah_transport::WorkerEnd;
+use crate::open_call::OpenCall;
 use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, WireCall, WireDone};
-use howdah_transport::worker_end::{body_kind, call_parts};
+use howdah_transport::worker_end::body_kind;
+use howdah_transport::{CallMap, Event, WorkerEnd};
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::io::Write;
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 /// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
 const SHORT_CALL: Duration = Duration::from_micros(200);
 
-/// How the current call's body is read.
-enum Body {
-    Empty,
-    Inline { data: *const u8, len: usize, read: usize },
-    File { fd: OwnedFd, read: u64 },
-}
-
-/// The worker's side of the current call.
+/// The worker's side of its calls.
 struct Host {
     lane: WorkerEnd,
-    body: Body,
-    began: Instant,
-    /// A head under construction.
+    /// The call that the functions below are about. A worker that runs one at a time has one for all its calls.
+    current: Option<Box<OpenCall>>,
+    /// Async mode: the open calls that are not selected.
+    others: CallMap<Box<OpenCall>>,
+    /// A head under construction; complete before another call is selected.
     head: Vec<u8>,
     interim: bool,
-    head_sent: bool,
-    ended: bool,
     /// Snapshot mode's numbers for the end of the call: bits of the flags, searches.
     snapshot: (u32, u32),
 }
@@ -45,14 +39,13 @@ static HOST: HostCell = HostCell(UnsafeCell::new(None));
 
 /// Gives the bridge its lane. Once, in a worker, before PHP runs.
 pub(crate) fn install(lane: WorkerEnd) {
+    let several = lane.wake_fd().is_some();
     let host = Host {
         lane,
-        body: Body::Empty,
-        began: Instant::now(),
+        current: (!several).then(|| Box::new(OpenCall::none())),
+        others: CallMap::default(),
         head: Vec::with_capacity(1024),
         interim: false,
-        head_sent: false,
-        ended: false,
         snapshot: (0, 0),
     };
     // SAFETY: one thread, and no reference to the cell is alive.
@@ -96,58 +89,35 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
             return std::ptr::null();
         }
     };
-    host.began = Instant::now();
-    host.head_sent = false;
-    host.ended = false;
     host.interim = false;
     host.head.clear();
     // SAFETY: `call` was just returned by `next_call`.
-    let parts = unsafe { call_parts(call) };
-    host.body = match body_kind(parts.head.flags) {
-        (true, _) => Body::Inline { data: parts.body, len: parts.head.body_len as usize, read: 0 },
-        (_, true) => match host.lane.receive_body() {
-            Ok(fd) => Body::File { fd, read: 0 },
+    let flags = unsafe { (*call).flags };
+    let body = match body_kind(flags) {
+        (false, true) => match host.lane.receive_body() {
+            Ok(fd) => Some(fd),
             Err(error) => {
                 eprintln!("howdah-php: cannot get a request's body: {error}");
                 return std::ptr::null();
             }
         },
-        _ => Body::Empty,
+        _ => None,
     };
+    if let Some(current) = host.current.as_mut() {
+        // SAFETY: `call` was just returned by `next_call`, and `howdah_rs_done` lets go of it.
+        unsafe { current.begin(call, body) };
+    }
     call
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_read_body(buffer: *mut c_char, size: usize) -> usize {
-    let Some(host) = host() else { return 0 };
+    let Some(current) = host().and_then(|host| host.current.as_mut()) else { return 0 };
     if buffer.is_null() || size == 0 {
         return 0;
     }
-    match &mut host.body {
-        Body::Empty => 0,
-        Body::Inline { data, len, read } => {
-            let n = size.min(*len - *read);
-            // SAFETY: the call's frame, in which the body lies, is valid until `howdah_rs_done`; C's buffer has `size`
-            // bytes; ring and buffer do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(data.add(*read), buffer.cast(), n) };
-            *read += n;
-            n
-        }
-        Body::File { fd, read } => {
-            // SAFETY: C's buffer has `size` bytes and is not otherwise used during the call.
-            let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) };
-            loop {
-                match rustix::io::pread(&*fd, &mut *buffer, *read) {
-                    Ok(n) => {
-                        *read += n as u64;
-                        return n;
-                    }
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return 0,
-                }
-            }
-        }
-    }
+    // SAFETY: C's buffer has `size` bytes and is not otherwise used during the call.
+    current.read_body(unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) })
 }
 
 #[unsafe(no_mangle)]
@@ -170,66 +140,82 @@ extern "C" fn howdah_rs_head_line(line: *const c_char, length: usize) {
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_head_end() {
     let Some(host) = host() else { return };
-    if host.head_sent || host.ended {
+    let Some(current) = host.current.as_mut() else { return };
+    if current.head_sent || current.ended {
         return;
     }
     host.lane.head(host.interim, &host.head);
-    host.head_sent = !host.interim;
+    current.head_sent = !host.interim;
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
-    if host.ended {
-        return true; // what is printed after the answer's end is dropped, as FPM does
+    match host.current.as_ref() {
+        // What is printed after the answer's end is dropped, as FPM does.
+        Some(current) if !current.ended => {
+            // SAFETY: C's promise in bridge.h.
+            !current.cancelled && host.lane.write(unsafe { bytes(data, length) }).is_ok()
+        }
+        _ => true,
     }
-    // SAFETY: C's promise in bridge.h.
-    host.lane.write(unsafe { bytes(data, length) }).is_ok()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_flush() -> bool {
     let Some(host) = host() else { return true };
-    if host.ended {
-        return true;
+    match host.current.as_ref() {
+        Some(current) if !current.ended => {
+            host.lane.flush();
+            !current.cancelled && !host.lane.client_gone()
+        }
+        _ => true,
     }
-    host.lane.flush();
-    !host.lane.client_gone()
 }
 
 impl Host {
     fn end_response(&mut self, publish: bool) {
-        if self.ended {
+        let Some(current) = self.current.as_mut() else { return };
+        if current.ended {
             return;
         }
-        if !self.head_sent {
+        if !current.head_sent {
             // PHP ended without sending headers: only a broken shutdown does that.
             self.lane.head(false, &500u16.to_ne_bytes());
         }
         self.lane.end_response(publish);
-        self.ended = true;
+        current.ended = true;
+    }
+
+    /// True if this worker runs several calls.
+    fn several(&self) -> bool {
+        self.lane.wake_fd().is_some()
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_end_response(done_follows: bool) {
-    if let Some(host) = host() {
-        let wait_for_done = done_follows && host.began.elapsed() < SHORT_CALL;
-        host.end_response(!wait_for_done);
-    }
+    let Some(host) = host() else { return };
+    let Some(current) = host.current.as_ref() else { return };
+    let wait = host.several() || done_follows && current.began.elapsed() < SHORT_CALL;
+    host.end_response(!wait);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let Some(host) = host() else { return };
     host.end_response(false);
-    host.body = Body::Empty;
+    let Some(current) = host.current.as_mut() else { return };
+    current.finish();
     host.lane.done(WireDone {
-        php_ns: host.began.elapsed().as_nanos() as u64,
+        php_ns: current.began.elapsed().as_nanos() as u64,
         peak_memory,
         flags: host.snapshot.0 | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.1,
     });
+    if host.several() {
+        host.current = None;
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -247,7 +233,7 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
         Some(host) => {
             host.lane.log(level.clamp(0, 7) as u8, message);
             if host.lane.number() == 0 {
-                // No answer follows that would carry it along.
+                // No answer follows that would carry it along, or not soon.
                 host.lane.publish();
             }
         }
@@ -258,4 +244,100 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
             let _ = err.write_all(b"\n");
         }
     }
+}
+
+// --- several calls at once ---------------------------------------------------------------------------------------------
+
+/// `howdah_event` of bridge.h.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EventKind {
+    None,
+    Call,
+    Cancel,
+    Stop,
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_wake_fd() -> c_int {
+    host().and_then(|host| host.lane.wake_fd()).map_or(-1, |fd| fd.as_raw_fd())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_prepare_wait() -> bool {
+    host().is_some_and(|host| host.lane.prepare_wait())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_woken() {
+    if let Some(host) = host() {
+        host.lane.woken();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_publish() {
+    if let Some(host) = host() {
+        host.lane.publish();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_select_call(number: u64) {
+    let Some(host) = host() else { return };
+    if host.lane.number() == number || !host.several() {
+        return;
+    }
+    if let Some(current) = host.current.take() {
+        host.others.insert(host.lane.number(), current);
+    }
+    host.current = host.others.remove(&number);
+    host.lane.select(if host.current.is_some() { number } else { 0 });
+}
+
+impl Host {
+    /// The next event that is about a call which is open.
+    fn take_event(&mut self, call: &mut *const WireCall, number: &mut u64, reason: &mut c_uint) -> EventKind {
+        loop {
+            match self.lane.take_event() {
+                Ok(None) => return EventKind::None,
+                Ok(Some(Event::Stop)) => return EventKind::Stop,
+                Ok(Some(Event::Call(taken))) => {
+                    *number = taken.number;
+                    let open = Box::new(OpenCall::taken(taken));
+                    *call = open.call().unwrap_or(std::ptr::null());
+                    self.others.insert(*number, open);
+                    return EventKind::Call;
+                }
+                Ok(Some(Event::Cancel { number: of, reason: why })) => {
+                    let selected = self.current.as_mut().filter(|_| self.lane.number() == of);
+                    // A call that was done meanwhile is nobody's business any more.
+                    if let Some(open) = selected.or_else(|| self.others.get_mut(&of)) {
+                        open.cancelled = true;
+                        *number = of;
+                        *reason = why;
+                        return EventKind::Cancel;
+                    }
+                }
+                Err(error) => {
+                    eprintln!("howdah-php: {error}");
+                    return EventKind::Stop;
+                }
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_take_event(call: *mut *const WireCall, number: *mut u64, reason: *mut c_uint) -> EventKind {
+    let Some(host) = host().filter(|host| host.several()) else { return EventKind::None };
+    let (mut its_call, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
+    let kind = host.take_event(&mut its_call, &mut its_number, &mut its_reason);
+    // SAFETY: C's promise in bridge.h: three valid places, used by nobody else during the call.
+    unsafe {
+        call.write(its_call);
+        number.write(its_number);
+        reason.write(its_reason);
+    }
+    kind
 }

@@ -6,6 +6,7 @@
 
 mod bridge;
 mod library;
+mod open_call;
 mod php;
 mod stack_signal;
 mod warmup;

@@ -16,6 +16,7 @@ struct Boot {
     software: *const c_char,
     max_requests: c_ulong,
     max_memory: c_ulong,
+    concurrency: c_ulong,
     warmup: *const *const WireCall,
     n_warmup: usize,
 }
@@ -51,6 +52,7 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
         software: text(&spec.software)?,
         max_requests: spec.max_requests,
         max_memory: spec.max_memory,
+        concurrency: c_ulong::from(spec.concurrency),
         n_warmup: warmup.len(),
         warmup: warmup.leak().as_ptr(),
     };

@@ -9,8 +9,28 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Exit status of a worker that could not take its lane.
 const NO_LANE: i32 = 70;
 
+/// What a worker is given.
+pub(crate) struct Descriptors {
+    pub(crate) lane: OwnedFd,
+    /// Wakes the server.
+    pub(crate) eventfd: OwnedFd,
+    pub(crate) control: OwnedFd,
+    /// Wakes the worker, in async mode.
+    pub(crate) bell: Option<OwnedFd>,
+}
+
+impl Descriptors {
+    /// Those of a fork order, in their order.
+    pub(crate) fn new(fds: Vec<OwnedFd>) -> Option<Self> {
+        let mut fds = fds.into_iter();
+        let given = Self { lane: fds.next()?, eventfd: fds.next()?, control: fds.next()?, bell: fds.next() };
+        fds.next().is_none().then_some(given)
+    }
+}
+
 /// Runs a freshly forked worker to its end. Never returns into the zygote's code.
-pub(crate) fn run(worker: u32, parent: Pid, [lane, eventfd, control]: [OwnedFd; 3]) -> ! {
+pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors) -> ! {
+    let Descriptors { lane, eventfd, control, bell } = descriptors;
     // The order matters: a parent that died before this call would never be noticed, so it is checked afterwards.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if getppid() != Some(parent) {
@@ -18,7 +38,10 @@ pub(crate) fn run(worker: u32, parent: Pid, [lane, eventfd, control]: [OwnedFd; 
     }
     let stack_socket = control.as_raw_fd();
     let end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
-        Ok(end) => end,
+        Ok(end) => match bell {
+            Some(bell) => end.with_bell(bell),
+            None => end,
+        },
         Err(error) => {
             eprintln!("howdah-php: worker {worker}: {error}");
             exit(NO_LANE);

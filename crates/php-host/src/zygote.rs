@@ -148,7 +148,7 @@ fn step(socket: &OwnedFd, children: &mut Vec<Child>) -> io::Result<Next> {
 }
 
 fn fork(socket: &OwnedFd, children: &mut Vec<Child>, worker: u32, fds: Vec<OwnedFd>) -> io::Result<FromZygote> {
-    let fds: [OwnedFd; 3] = fds.try_into().map_err(|_| io::Error::other("a fork order needs three descriptors"))?;
+    let fds = worker::Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
     let parent = rustix::process::getpid();
     // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
     match unsafe { libc::fork() } {

@@ -28,6 +28,8 @@ pub struct PoolConfig {
     pub min_workers: usize,
     /// Workers that may run under load, at least `min_workers`.
     pub max_workers: usize,
+    /// Calls that a worker runs at once; 1 in all modes but `async`.
+    pub concurrency: usize,
     /// Time a call may run; `None`: no limit.
     pub deadline: Option<Duration>,
     /// Calls that may wait.
@@ -52,4 +54,17 @@ pub struct PoolConfig {
     pub temp_dir: PathBuf,
     /// `SERVER_SOFTWARE`.
     pub software: String,
+}
+
+impl PoolConfig {
+    /// True if a worker runs several calls.
+    pub(crate) fn several(&self) -> bool {
+        self.mode == "async"
+    }
+
+    /// Calls that a lane holds at most. A worker that runs one at a time finds its next call without waiting for the
+    /// server.
+    pub(crate) fn depth(&self) -> usize {
+        if self.several() { self.concurrency.max(1) } else { 2 }
+    }
 }

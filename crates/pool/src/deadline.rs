@@ -2,9 +2,13 @@
 //!
 //! The worker is asked for its stack by a signal (`STACK_SIGNAL`); its handler only reads memory and sends text over the
 //! control socket. It gets `STACK_WAIT` to answer, then it is killed in any case.
+//!
+//! A worker that runs several calls is not killed for one of them: the client gets its 504, the worker is told to cancel
+//! the call, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
 
 use crate::descriptor;
-use crate::lane::{KillReason, Phase};
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{KillReason, Lane, Phase};
 use crate::lane_reader::STACK_WAIT;
 use crate::pool::Pool;
 use howdah_transport::control_socket::{ControlSocket, Message};
@@ -12,9 +16,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call that is past its deadline.
+/// Time that a worker which runs several calls has to end one that is past its deadline.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// A call for which its worker is killed.
 struct Overdue {
     index: usize,
+    reason: KillReason,
     pid: u32,
     control: Arc<ControlSocket>,
     pidfd: Arc<std::os::fd::OwnedFd>,
@@ -23,20 +31,29 @@ struct Overdue {
     ran: Duration,
 }
 
-/// Finds calls that have run longer than `limit` and ends their workers.
+/// Finds calls that have run longer than `limit` and ends them or their workers.
 pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration) {
     let mut overdue = Vec::new();
     {
         let mut scheduler = pool.lock();
         for index in 0..scheduler.lanes.len() {
             let Some(lane) = scheduler.lanes[index].as_mut() else { continue };
-            let Some(call) = lane.in_flight.front() else { continue };
-            let ran = call.since.elapsed();
-            if ran <= limit || lane.phase == Phase::Ending || lane.kill_reason.is_some() {
+            if lane.phase == Phase::Ending || lane.kill_reason.is_some() {
                 continue;
             }
+            let (call, reason) = if lane.several {
+                cancel(pool, lane, limit);
+                let mut calls = lane.in_flight.iter();
+                let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > CANCEL_GRACE));
+                (stuck, KillReason::Stuck)
+            } else {
+                (lane.in_flight.front().filter(|call| call.since.elapsed() > limit), KillReason::Deadline)
+            };
+            let Some(call) = call else { continue };
+            let ran = call.since.elapsed();
             overdue.push(Overdue {
                 index,
+                reason: reason.clone(),
                 pid: lane.pid,
                 control: lane.control.clone(),
                 pidfd: lane.pidfd.clone(),
@@ -44,8 +61,8 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration) {
                 label: call.job.call.label.clone(),
                 ran,
             });
-            lane.kill_reason = Some(KillReason::Deadline);
-            // Takes no new calls and gives back the one that waits behind.
+            lane.kill_reason = Some(reason);
+            // Takes no new calls and gives back those that wait.
             scheduler.drain_lane(index);
         }
     }
@@ -54,12 +71,39 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration) {
     }
 }
 
+/// Ends the calls of a lane that have run longer than `limit`, as far as their clients see it, and tells the worker. The
+/// oldest calls come first, so the search ends at the first that may go on.
+fn cancel(pool: &Pool, lane: &mut Lane, limit: Duration) {
+    let late = |call: &&crate::lane::InFlight| call.since.elapsed() > limit;
+    let begun: Vec<u64> = lane
+        .in_flight
+        .iter()
+        .take_while(late)
+        .filter(|call| call.overdue.is_none() && lane.is_begun(call))
+        .map(|call| call.number)
+        .collect();
+    for number in begun {
+        if let Some(call) = lane.in_flight.get(number) {
+            tracing::error!(
+                pool = pool.name(),
+                pid = lane.pid,
+                request = %call.job.call.id,
+                label = call.job.call.label,
+                "past the deadline after {:.1} s, cancelled",
+                call.since.elapsed().as_secs_f64(),
+            );
+            call.job.sink.fail(Fault::new(FaultKind::Deadline));
+        }
+        lane.cancel_overdue(number);
+    }
+}
+
 async fn end(pool: Arc<Pool>, call: Overdue) {
     let stack = match rustix::process::pidfd_send_signal(&*call.pidfd, howdah_transport::STACK_SIGNAL) {
         Ok(()) => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),
         Err(_) => None,
     };
-    pool.kill_lane(call.index, KillReason::Deadline);
+    pool.kill_lane(call.index, call.reason);
     let stack = stack.unwrap_or_else(|| "not available".to_owned());
     tracing::error!(
         pool = pool.name(),

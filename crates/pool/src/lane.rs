@@ -1,18 +1,17 @@
 //! One lane as the scheduler sees it: the sending half, the worker behind it and the calls it holds.
 
 use crate::call::{Call, RequestBody};
+use crate::calls::Calls;
 use crate::fault::{Fault, FaultKind};
 use crate::reply_sink::Sink;
 use howdah_transport::control_socket::ControlSocket;
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
 use howdah_transport::{BodyInLane, CallSender, CallSlot, SendError};
-use std::collections::VecDeque;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Calls a lane holds at most: the running one, and one that the worker finds without waiting for the server.
-pub(crate) const DEPTH: usize = 2;
 /// Longest body that is copied into the ring; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
@@ -31,8 +30,22 @@ pub(crate) struct InFlight {
     pub(crate) number: u64,
     pub(crate) slot: CallSlot,
     pub(crate) job: Box<Job>,
-    /// When it became the lane's first call, as far as the server can tell.
+    /// When it became the lane's first call, as far as the server can tell; in a lane whose worker runs several, when it
+    /// was sent.
     pub(crate) since: Instant,
+    /// A part of its answer has come.
+    pub(crate) answering: bool,
+    /// In a lane whose worker runs several: the worker was told that the client has gone.
+    pub(crate) told_gone: bool,
+    /// In a lane whose worker runs several: when the client was told that the call is past its deadline.
+    pub(crate) overdue: Option<Instant>,
+}
+
+/// What did not fit into the request ring but must reach the worker.
+#[derive(Debug, Clone, Copy)]
+enum Unsent {
+    Cancel(u64, u32),
+    Stop,
 }
 
 /// Where a worker is in its life. Legal moves: Starting → Serving → Draining → Ending, and any → Ending.
@@ -64,6 +77,8 @@ impl Phase {
 pub(crate) enum KillReason {
     /// Its call ran past the deadline.
     Deadline,
+    /// It runs several calls, and one of them did not end after its deadline.
+    Stuck,
     /// It broke the lane's rules.
     Broken(String),
     /// The pool stops and the grace time is over.
@@ -77,6 +92,7 @@ impl KillReason {
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::Deadline => "deadline",
+            Self::Stuck => "stuck",
             Self::Broken(_) => "broken",
             Self::Stopping => "stopping",
             Self::BootTimeout => "boot_timeout",
@@ -105,7 +121,15 @@ pub(crate) struct Lane {
     /// It has said that it is ready at least once.
     pub(crate) was_ready: bool,
     pub(crate) kill_reason: Option<KillReason>,
-    pub(crate) in_flight: VecDeque<InFlight>,
+    pub(crate) in_flight: Calls,
+    /// Calls it holds at most.
+    pub(crate) depth: usize,
+    /// Its worker runs several calls.
+    pub(crate) several: bool,
+    /// The request ring had no room for the last call.
+    pub(crate) full: bool,
+    /// Calls were taken back because the worker did not take them for long, and it has not come back since.
+    pub(crate) stuck: bool,
     pub(crate) calls: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
@@ -113,6 +137,7 @@ pub(crate) struct Lane {
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
     sender: CallSender,
+    unsent: Vec<Unsent>,
     next_number: u64,
 }
 
@@ -123,6 +148,9 @@ pub(crate) struct NewWorker {
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
     pub(crate) home: usize,
+    /// Calls its lane holds at most.
+    pub(crate) depth: usize,
+    pub(crate) several: bool,
 }
 
 impl Lane {
@@ -137,13 +165,18 @@ impl Lane {
             phase: Phase::Starting,
             was_ready: false,
             kill_reason: None,
-            in_flight: VecDeque::with_capacity(DEPTH),
+            in_flight: Calls::with_capacity(new.depth.min(128)),
+            depth: new.depth,
+            several: new.several,
+            full: false,
+            stuck: false,
             calls: 0,
             started: now,
             idle_since: now,
             snapshot: None,
             control,
             sender,
+            unsent: Vec::new(),
             next_number: 1,
         }
     }
@@ -162,6 +195,11 @@ impl Lane {
             }
             body => match self.send_descriptor(number, body) {
                 Ok(()) => self.sender.send_call(&job.call.head, number, BodyInLane::Descriptor(body.len())),
+                // The worker has not taken the descriptors of the calls before this one.
+                Err(error) if self.several && error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.sender.want_room();
+                    Err(SendError::Full)
+                }
                 Err(error) => {
                     job.sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
                     return Ok(());
@@ -170,10 +208,15 @@ impl Lane {
         };
         match sent {
             Ok(slot) => {
-                self.in_flight.push_back(InFlight { number, slot, job, since: Instant::now() });
+                let since = Instant::now();
+                let (answering, told_gone, overdue) = (false, false, None);
+                self.in_flight.push(InFlight { number, slot, job, since, answering, told_gone, overdue });
                 Ok(())
             }
-            Err(error) => Err((job, error)),
+            Err(error) => {
+                self.full = error == SendError::Full;
+                Err((job, error))
+            }
         }
     }
 
@@ -193,10 +236,28 @@ impl Lane {
     /// Takes the last call back if the worker has not begun it.
     pub(crate) fn take_back_last(&mut self) -> Option<Box<Job>> {
         let last = self.in_flight.back()?;
-        if !self.sender.take_back(last.slot) {
+        if last.answering || !self.sender.take_back(last.slot) {
             return None;
         }
         self.in_flight.pop_back().map(|f| f.job)
+    }
+
+    /// The call that an answer with this number is for. A worker that runs one at a time answers its first call.
+    pub(crate) fn answered(&mut self, number: u64) -> Option<&mut InFlight> {
+        if self.several {
+            return self.in_flight.get_mut(number);
+        }
+        self.in_flight.front_mut().filter(|call| call.number == number)
+    }
+
+    /// True if the lane may be given a call.
+    pub(crate) fn takes_calls(&self) -> bool {
+        self.phase == Phase::Serving && self.in_flight.len() < self.depth && !self.full && !self.stuck
+    }
+
+    /// Notices that the worker has taken all it was sent.
+    pub(crate) fn look_whether_stuck(&mut self) {
+        self.stuck = self.stuck && !self.sender.is_empty();
     }
 
     /// True if the lane's last call lies there without being run.
@@ -206,18 +267,64 @@ impl Lane {
 
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
-        self.sender.is_begun(call.slot)
+        call.answering || self.sender.is_begun(call.slot)
     }
 
-    pub(crate) fn abort(&self, number: u64) {
-        self.sender.abort(number);
+    /// Tells the worker that the client of a call has gone.
+    pub(crate) fn abort(&mut self, number: u64) {
+        if !self.several {
+            self.sender.abort(number);
+        } else if let Some(call) = self.in_flight.get_mut(number)
+            && !std::mem::replace(&mut call.told_gone, true)
+        {
+            self.send_or_keep(Unsent::Cancel(number, CANCEL_CLIENT_GONE));
+        }
+    }
+
+    /// Tells a worker that runs several calls that one of them is past its deadline.
+    pub(crate) fn cancel_overdue(&mut self, number: u64) {
+        if let Some(call) = self.in_flight.get_mut(number) {
+            call.overdue = Some(Instant::now());
+            self.send_or_keep(Unsent::Cancel(number, CANCEL_DEADLINE));
+        }
+    }
+
+    fn send_or_keep(&mut self, message: Unsent) {
+        self.unsent.push(message);
+        self.send_kept();
+    }
+
+    /// True if something waits for room in the request ring.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.full || !self.unsent.is_empty()
+    }
+
+    /// Sends what had no room.
+    pub(crate) fn send_kept(&mut self) {
+        self.full = false;
+        while let Some(&message) = self.unsent.first() {
+            let sent = match message {
+                Unsent::Cancel(number, reason) => self.sender.send_cancel(number, reason),
+                Unsent::Stop => self.sender.send_stop(),
+            };
+            match sent {
+                Ok(()) => self.unsent.remove(0),
+                Err(SendError::Full) => {
+                    self.full = true;
+                    return;
+                }
+                Err(error) => return self.kill(KillReason::Broken(error.to_string())),
+            };
+        }
     }
 
     /// Asks the worker to end after the calls it has.
     pub(crate) fn stop(&mut self) {
         if matches!(self.phase, Phase::Starting | Phase::Serving) {
             self.phase = Phase::Draining;
-            if self.sender.send_stop().is_err() {
+            if self.several {
+                self.send_or_keep(Unsent::Stop);
+            } else if self.sender.send_stop().is_err() {
                 self.kill(KillReason::Stopping);
             }
         }

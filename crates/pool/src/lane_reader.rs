@@ -1,7 +1,8 @@
 //! The task that reads one lane: turns frames into answers, notices the worker's death, gives the lane its next call.
 //!
 //! It runs on the lane's home shard and owns the receiving half, so reading needs no lock; the pool's lock is taken once
-//! when a call's first frame arrives and once when the call is done.
+//! when a call's first frame arrives and once when the call is done. Where the worker runs several calls, frames of
+//! different calls alternate, and one slow client must not hold up the others.
 
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
@@ -11,7 +12,7 @@ use crate::reply_sink::Sink;
 use crate::supervisor::Event;
 use bytes::Bytes;
 use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind};
-use howdah_transport::{Frame, FrameReceiver};
+use howdah_transport::{CallMap, Frame, FrameReceiver};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,12 @@ pub(crate) struct LaneReader {
     pub(crate) pidfd: Arc<OwnedFd>,
     /// The call whose frames are arriving.
     pub(crate) current: Option<Current>,
+    /// The worker runs several calls.
+    pub(crate) several: bool,
+    /// Then: the other calls whose answers have begun.
+    pub(crate) others: CallMap<Current>,
+    /// Then: those of the others whose front was not told of what this batch has added.
+    pub(crate) unseen: Vec<u64>,
     /// The first error the worker logged outside of a call: why it did not get ready, should it end now.
     pub(crate) said: Option<String>,
 }
@@ -47,7 +54,9 @@ pub(crate) struct Current {
     head: Vec<u8>,
     /// Something was added that the front has not been told of.
     unseen: bool,
+    /// Nothing more goes to the front.
     ended: bool,
+    end_seen: bool,
 }
 
 /// How a batch ended.
@@ -83,6 +92,9 @@ impl LaneReader {
                     break;
                 }
                 Batch::Empty => {}
+            }
+            if self.several {
+                self.pool.room_made(self.index);
             }
             if !self.frames.prepare_sleep() {
                 continue;
@@ -133,11 +145,38 @@ impl LaneReader {
             && std::mem::take(&mut current.unseen)
         {
             current.sink.wake();
-            let sink = current.sink.clone();
-            std::future::poll_fn(|cx| sink.poll_room(cx)).await;
+            if !self.several {
+                let sink = current.sink.clone();
+                std::future::poll_fn(|cx| sink.poll_room(cx)).await;
+            }
+        }
+        for number in self.unseen.drain(..) {
+            if let Some(other) = self.others.get_mut(&number)
+                && std::mem::take(&mut other.unseen)
+            {
+                other.sink.wake();
+            }
         }
         self.frames.frames_taken();
         end
+    }
+
+    /// Makes the call with this number the current one.
+    fn turn_to(&mut self, number: u64) -> Result<(), String> {
+        if let Some(last) = self.current.take()
+            && self.several
+        {
+            if last.unseen {
+                self.unseen.push(last.number);
+            }
+            self.others.insert(last.number, last);
+        }
+        let open = self.others.remove(&number);
+        self.current = Some(match open {
+            Some(open) => open,
+            None => self.pool.begin_call(self.index, number).ok_or("an answer to no call")?,
+        });
+        Ok(())
     }
 
     /// Takes one frame. An error means that the worker broke the rules.
@@ -151,13 +190,13 @@ impl LaneReader {
                 self.log(&frame);
                 return Ok(());
             }
-            FrameKind::Call | FrameKind::Stop | FrameKind::Pad => {
+            FrameKind::Call | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
                 return Err("a frame that only the server sends".into());
             }
             _ => {}
         }
         if self.current.as_ref().is_none_or(|c| c.number != frame.number) {
-            self.current = Some(self.pool.begin_call(self.index, frame.number).ok_or("an answer to no call")?);
+            self.turn_to(frame.number)?;
         }
         let Some(current) = self.current.as_mut() else { return Ok(()) };
         match frame.kind {
@@ -168,15 +207,23 @@ impl LaneReader {
                     current.sink.push(Bytes::from(frame.payload), flush);
                     current.unseen = true;
                 }
+                // Where the worker runs one call, it waits for a client that is far behind; here it must not.
+                if self.several && current.sink.is_overfull() {
+                    current.sink.fail(Fault::with(FaultKind::Storage, "the client is too slow for so long an answer"));
+                    current.ended = true;
+                    self.pool.abort_call(self.index, frame.number);
+                }
                 if current.sink.is_gone() {
                     self.pool.abort_call(self.index, frame.number);
                 }
             }
+            FrameKind::End if current.end_seen && self.several => return Err("a second end of an answer".into()),
             FrameKind::End => {
                 let micros = current.received.elapsed().as_micros() as u64;
                 current.sink.update_stats(|stats| stats.queue_us = micros);
                 current.sink.end();
                 current.ended = true;
+                current.end_seen = true;
                 current.unseen = true;
             }
             FrameKind::Done => self.done(&frame.payload)?,
@@ -233,16 +280,16 @@ impl LaneReader {
 
     /// The worker is dead: its calls are answered or run again, and the supervisor is told.
     fn finish(mut self) {
-        let answering = self.current.take();
+        let mut answering = std::mem::take(&mut self.others);
+        answering.extend(self.current.take().map(|current| (current.number, current)));
         let Some(mut lane) = self.pool.remove_lane(self.index) else { return };
         let reason = lane.kill_reason.clone();
         let idle = lane.calls == 0 && lane.in_flight.is_empty() && reason.is_none() && lane.phase == Phase::Serving;
-        for call in std::mem::take(&mut lane.in_flight) {
+        let calls = lane.in_flight.take();
+        // The last first: what goes back to the queue goes to its head.
+        for call in calls.rev() {
             let begun = lane.is_begun(&call);
-            if let Some(answering) = &answering
-                && answering.number == call.number
-                && answering.ended
-            {
+            if answering.get(&call.number).is_some_and(|answer| answer.ended) || call.overdue.is_some() {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says
             }
             self.pool.rescue(call.job, begun, self.pid, reason.as_ref(), lane.home);
@@ -263,7 +310,7 @@ impl LaneReader {
 
 impl Current {
     pub(crate) fn new(number: u64, sink: Sink, received: Instant, id: crate::call::RequestId, label: Box<str>) -> Self {
-        Self { number, sink, received, id, label, head: Vec::new(), unseen: false, ended: false }
+        Self { number, sink, received, id, label, head: Vec::new(), unseen: false, ended: false, end_seen: false }
     }
 
     /// Collects a head's frames; the head once it is complete.

@@ -5,6 +5,7 @@
 //! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long.
 
 pub mod call;
+mod calls;
 pub mod config;
 mod deadline;
 mod descriptor;

@@ -49,7 +49,7 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
-        let scheduler = Scheduler::new(config.queue);
+        let scheduler = Scheduler::new(config.queue, config.several());
         let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
         let name = Arc::from(config.name.as_str());
         Arc::new(Self {
@@ -148,7 +148,7 @@ impl Pool {
         self.tell_supervisor(Event::WorkerReady { worker, generation });
     }
 
-    /// The call at the head of the lane, if it has this number.
+    /// The call that an answer with this number is for.
     pub(crate) fn begin_call(&self, index: usize, number: u64) -> Option<Current> {
         let mut scheduler = self.lock();
         let lane = scheduler.lanes.get_mut(index)?.as_mut()?;
@@ -156,10 +156,8 @@ impl Pool {
             return None;
         }
         let (worker, pid) = (lane.worker, lane.pid);
-        let call = lane.in_flight.front()?;
-        if call.number != number {
-            return None;
-        }
+        let call = lane.answered(number)?;
+        call.answering = true;
         let job = &call.job;
         job.sink.update_stats(|stats| {
             stats.worker = worker;
@@ -180,11 +178,13 @@ impl Pool {
         self.metrics.php_time_us.add(php_us);
         let mut scheduler = self.lock();
         let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        if lane.in_flight.front().is_some_and(|c| c.number == number) {
-            lane.in_flight.pop_front();
+        if lane.in_flight.remove(number).is_some() {
             lane.calls += 1;
             lane.snapshot = snapshot;
-            if let Some(next) = lane.in_flight.front_mut() {
+            lane.stuck = false;
+            if !lane.several
+                && let Some(next) = lane.in_flight.front_mut()
+            {
                 next.since = Instant::now();
             }
         }
@@ -198,7 +198,7 @@ impl Pool {
     }
 
     pub(crate) fn abort_call(&self, index: usize, number: u64) {
-        if let Some(Some(lane)) = self.lock().lanes.get(index) {
+        if let Some(Some(lane)) = self.lock().lanes.get_mut(index) {
             lane.abort(number);
         }
     }
@@ -207,7 +207,7 @@ impl Pool {
     pub(crate) fn call_name(&self, index: usize, number: u64) -> Option<(String, Box<str>)> {
         let scheduler = self.lock();
         let lane = scheduler.lanes.get(index)?.as_ref()?;
-        let call = lane.in_flight.iter().find(|c| c.number == number)?;
+        let call = lane.in_flight.get(number)?;
         Some((call.job.call.id.to_string(), call.job.call.label.clone()))
     }
 
@@ -215,7 +215,12 @@ impl Pool {
     pub(crate) fn interim_front(&self, index: usize, number: u64) -> Option<Arc<dyn TakesInterim>> {
         let scheduler = self.lock();
         let lane = scheduler.lanes.get(index)?.as_ref()?;
-        lane.in_flight.iter().find(|c| c.number == number)?.job.call.interim.clone()
+        lane.in_flight.get(number)?.job.call.interim.clone()
+    }
+
+    /// Room may have been made in the lane's request ring.
+    pub(crate) fn room_made(&self, index: usize) {
+        self.lock().room_made(index);
     }
 
     pub(crate) fn kill_lane(&self, index: usize, reason: KillReason) {
@@ -246,6 +251,9 @@ impl Pool {
             }
             Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
             Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
+            Some(KillReason::Stuck) => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
+            }
             Some(KillReason::BootTimeout) | None => {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
             }

@@ -171,6 +171,12 @@ impl Sink {
         lock(&self.inner).gone
     }
 
+    /// True if more waits for the front than may.
+    pub(crate) fn is_overfull(&self) -> bool {
+        let inner = lock(&self.inner);
+        !inner.gone && !inner.ended && inner.spill.as_ref().is_some_and(|s| s.written - s.read >= MAX_SPILL)
+    }
+
     /// Ready once there is room for more; registers the lane's reader otherwise.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = lock(&self.inner);

@@ -4,13 +4,19 @@
 //! lane whose call has run longest, the queue. When a lane becomes free: the queue's first call, else a call that waits
 //! behind another lane's running one (taken back), else it is idle. So no call waits while a worker is idle.
 //!
+//! Where workers run several calls at once, a new one goes to the lane that has fewest; calls that a busy worker does not
+//! even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
+//!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{DEPTH, Job, KillReason, Lane, Phase};
+use crate::lane::{Job, KillReason, Lane, Phase};
 use howdah_transport::SendError;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
+const UNTAKEN: Duration = Duration::from_millis(50);
 
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
@@ -22,13 +28,15 @@ pub(crate) struct Scheduler {
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
     pub(crate) stopping: bool,
+    /// Workers run several calls at once.
+    several: bool,
     /// Set while no worker can be started: what callers are told.
     pub(crate) down: Option<String>,
 }
 
 impl Scheduler {
-    pub(crate) fn new(queue_limit: usize) -> Self {
-        Self { queue_limit, ..Self::default() }
+    pub(crate) fn new(queue_limit: usize, several: bool) -> Self {
+        Self { queue_limit, several, ..Self::default() }
     }
 
     /// Finds a place for a new call. A fault means that it was not taken.
@@ -57,6 +65,11 @@ impl Scheduler {
 
     /// Gives the call to a lane; returns it if none has a place.
     fn place(&mut self, mut job: Box<Job>, shard: usize) -> Option<Box<Job>> {
+        while self.several {
+            let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
+            self.idle.retain(|&i| i != index);
+            job = self.send(index, job)?;
+        }
         while let Some(index) = self.pick_idle(shard) {
             job = self.send(index, job)?;
         }
@@ -73,10 +86,19 @@ impl Scheduler {
         Some(self.idle.remove(position))
     }
 
+    fn pick_least_loaded(&self, shard: usize) -> Option<usize> {
+        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
+            let lane = lane.as_ref().filter(|lane| lane.takes_calls())?;
+            // A worker that has not taken its last call is busy with another one.
+            Some((lane.holds_waiting_call(), lane.in_flight.len(), lane.home != shard, index))
+        });
+        candidates.min().map(|(_, _, _, index)| index)
+    }
+
     fn pick_second(&self, shard: usize) -> Option<usize> {
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref()?;
-            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < DEPTH;
+            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < lane.depth;
             has_place.then(|| (lane.home != shard, lane.in_flight.front().map(|f| f.since), index))
         });
         candidates.min().map(|(_, _, index)| index)
@@ -109,7 +131,10 @@ impl Scheduler {
     pub(crate) fn refill(&mut self, index: usize) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
-            if lane.phase != Phase::Serving || lane.in_flight.len() >= DEPTH {
+            if lane.phase != Phase::Serving || lane.in_flight.len() >= lane.depth {
+                return;
+            }
+            if self.several && !lane.takes_calls() {
                 return;
             }
             let free = lane.in_flight.is_empty();
@@ -167,11 +192,53 @@ impl Scheduler {
     pub(crate) fn drain_lane(&mut self, index: usize) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        let job = lane.take_back_last();
+        // Nobody else would run them when all stop.
+        let jobs: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
         lane.stop();
         let home = lane.home;
-        if let Some(job) = job {
+        for job in jobs {
             self.resubmit(job, home);
+        }
+    }
+
+    // --- workers that run several calls at once --------------------------------------------------------------------
+
+    /// There may be room again in a lane that had none.
+    pub(crate) fn room_made(&mut self, index: usize) {
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        if lane.wants_room() {
+            lane.send_kept();
+            self.refill(index);
+        }
+    }
+
+    /// Once per tick: tells workers of clients that have gone, takes calls back that a busy worker does not take, and
+    /// gives waiting calls to lanes that have places.
+    pub(crate) fn sweep(&mut self) {
+        let mut untaken = Vec::new();
+        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.several) {
+            while lane.holds_waiting_call() && lane.in_flight.back().is_some_and(|c| c.since.elapsed() > UNTAKEN) {
+                let Some(job) = lane.take_back_last() else { break };
+                lane.stuck = true;
+                untaken.push((job, lane.home));
+            }
+            let gone: Vec<u64> =
+                lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
+            for number in gone {
+                lane.abort(number);
+            }
+        }
+        for (job, home) in untaken {
+            self.resubmit(job, home);
+        }
+        for index in 0..self.lanes.len() {
+            if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
+                lane.look_whether_stuck();
+                lane.send_kept();
+                if !self.queue.is_empty() {
+                    self.refill(index);
+                }
+            }
         }
     }
 

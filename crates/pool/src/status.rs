@@ -23,6 +23,8 @@ pub struct PoolStatus {
     pub mode: String,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
+    /// Calls that a worker runs at once.
+    pub concurrency: usize,
     /// Counts up with every reload.
     pub generation: u64,
     /// Why no worker can be started, while that is so.
@@ -66,9 +68,11 @@ pub struct WorkerStatus {
     pub calls: u64,
     /// Seconds since it was started.
     pub age_s: u64,
-    /// The running call's id.
+    /// Calls it has, running or about to.
+    pub in_flight: usize,
+    /// The id of the call that has run longest.
     pub request: Option<String>,
-    /// The running call's method and target.
+    /// Its method and target.
     pub label: Option<String>,
     /// How long it has run, in milliseconds.
     pub running_ms: Option<u64>,
@@ -85,9 +89,15 @@ impl Pool {
     pub fn update_gauges(&self) {
         let scheduler = self.lock();
         let workers = scheduler.lanes.iter().flatten();
-        let (all, busy) = workers.fold((0, 0), |(all, busy), l| (all + 1, busy + i64::from(!l.in_flight.is_empty())));
+        let (mut all, mut busy, mut calls) = (0, 0, 0);
+        for lane in workers {
+            all += 1;
+            busy += i64::from(!lane.in_flight.is_empty());
+            calls += lane.in_flight.len();
+        }
         self.metrics().workers.set(all);
         self.metrics().workers_busy.set(busy);
+        self.metrics().in_flight.set(calls as i64);
         self.metrics().queue_length.set(scheduler.waiting() as i64);
     }
 
@@ -107,6 +117,7 @@ impl Pool {
                     pid: lane.pid,
                     phase: lane.phase.name(),
                     busy: call.is_some(),
+                    in_flight: lane.in_flight.len(),
                     calls: lane.calls,
                     age_s: lane.started.elapsed().as_secs(),
                     request: call.map(|c| c.job.call.id.to_string()),
@@ -124,6 +135,7 @@ impl Pool {
         PoolStatus {
             name: self.name().to_owned(),
             mode: self.config().mode.clone(),
+            concurrency: self.config().concurrency,
             php_version: about.php_version,
             generation: about.generation,
             down: scheduler.down.clone(),

@@ -14,7 +14,7 @@ use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::zygote_protocol::FromZygote;
-use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use howdah_transport::{CallMap, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -247,7 +247,16 @@ impl Supervisor {
         };
         let pidfd = Arc::new(pidfd);
         let shards = self.pool.shards();
-        let new = NewWorker { worker, generation: number, pid, pidfd: pidfd.clone(), home: home % shards.len().max(1) };
+        let config = self.pool.config();
+        let new = NewWorker {
+            worker,
+            generation: number,
+            pid,
+            pidfd: pidfd.clone(),
+            home: home % shards.len().max(1),
+            depth: config.depth(),
+            several: config.several(),
+        };
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
         if stopping {
             lane.kill(KillReason::Stopping);
@@ -260,7 +269,10 @@ impl Supervisor {
             frames: ordered.frames,
             eventfd: Arc::new(ordered.eventfd),
             pidfd,
+            several: config.several(),
             current: None,
+            others: CallMap::default(),
+            unseen: Vec::new(),
             said: None,
         };
         shards.runtime(home).spawn(reader.run());
@@ -359,7 +371,13 @@ impl Supervisor {
 
     fn tick(&mut self) {
         let config = self.pool.config();
-        self.pool.lock().expire(config.queue_timeout);
+        {
+            let mut scheduler = self.pool.lock();
+            scheduler.expire(config.queue_timeout);
+            if config.several() {
+                scheduler.sweep();
+            }
+        }
         if let Some(limit) = config.deadline {
             deadline::enforce(&self.pool, limit);
         }
@@ -534,7 +552,14 @@ impl Generation {
             let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
             let eventfd = new_eventfd()?;
             let (ours, theirs) = control_socket::pair()?;
-            self.zygote.fork(number, &[lane.as_fd(), eventfd.as_fd(), theirs.as_fd()])?;
+            let bell = if pool.config().several() { Some(new_eventfd()?) } else { None };
+            let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
+            fds.extend(bell.as_ref().map(AsFd::as_fd));
+            self.zygote.fork(number, &fds)?;
+            let sender = match bell {
+                Some(bell) => sender.with_bell(bell),
+                None => sender,
+            };
             self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });
             taken.push(number);
         }

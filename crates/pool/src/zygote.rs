@@ -133,6 +133,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         software: config.software.clone(),
         max_requests: config.max_requests,
         max_memory: config.max_memory,
+        concurrency: config.concurrency as u32,
         warmup: config.warmup.clone(),
         root: config.root.to_string_lossy().into_owned(),
         front_controller: config.front_controller.clone(),

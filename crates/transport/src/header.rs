@@ -12,6 +12,8 @@ pub fn render() -> String {
         ("CALL_HEAD_ONLY", wire::CALL_HEAD_ONLY),
         ("CALL_BODY_INLINE", wire::CALL_BODY_INLINE),
         ("CALL_BODY_FD", wire::CALL_BODY_FD),
+        ("CANCEL_CLIENT_GONE", wire::CANCEL_CLIENT_GONE),
+        ("CANCEL_DEADLINE", wire::CANCEL_DEADLINE),
     ];
     for (name, value) in numbers {
         let _ = writeln!(out, "#define {name} {value}u");

@@ -9,6 +9,7 @@
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
 //! at it. Nothing in a lane is shared with another worker.
 
+pub mod call_map;
 pub mod control_socket;
 pub mod header;
 mod ring;
@@ -17,13 +18,16 @@ pub mod server_end;
 mod wake;
 pub mod wire;
 pub mod worker_end;
+pub mod worker_events;
 pub mod zygote_protocol;
 
+pub use call_map::CallMap;
 pub use segment::LaneSizes;
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
 pub use worker_end::WorkerEnd;
+pub use worker_events::Event;
 
-/// A descriptor the worker writes to in order to wake the server, and the server waits on.
+/// A descriptor that one side writes to in order to wake the other, which waits on it.
 ///
 /// # Errors
 /// The system's error when no descriptor can be made.

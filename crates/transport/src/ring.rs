@@ -195,6 +195,16 @@ impl Ring {
         }
     }
 
+    /// A payload as 8-byte words, so that it is aligned as in the ring. `len` comes from a checked header.
+    pub(crate) fn copy_words(&self, cursor: u64, len: usize) -> Box<[u64]> {
+        assert!(self.offset(cursor) + HEADER_LEN + len <= self.cap(), "payload outside its ring");
+        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        let from = self.payload_ptr(cursor, 0);
+        // SAFETY: source inside the ring (assertion), target as long as needed; a fresh box overlaps nothing.
+        unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), len) };
+        words
+    }
+
     /// The payload's address, for the worker, which reads calls in place.
     pub(crate) fn payload(&self, cursor: u64) -> *const u8 {
         self.payload_ptr(cursor, 0)

@@ -45,6 +45,9 @@ pub(crate) struct Control {
     pub(crate) server_word: Line<AtomicU32>,
     /// Written by the server: the number of the last call whose client has gone.
     pub(crate) aborted: Line<AtomicU64>,
+    /// 1 = the server has something for the request ring that did not fit; set by it, taken back by a worker that runs
+    /// several calls.
+    pub(crate) room_wanted: Line<AtomicU32>,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_LEN);

@@ -10,9 +10,9 @@ use crate::segment::{LaneSizes, Segment};
 use crate::wake;
 use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall, WireVar};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 pub use crate::ring::RingBroken as Broken;
 
@@ -66,7 +66,7 @@ pub enum BodyInLane<'a> {
 pub fn create_lane(sizes: LaneSizes) -> io::Result<(CallSender, FrameReceiver, OwnedFd)> {
     let (segment, fd) = Segment::create(sizes)?;
     let segment = Arc::new(segment);
-    let sender = CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0 };
+    let sender = CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, bell: None };
     let receiver = FrameReceiver { responses: segment.response_ring(), segment, response_tail: 0 };
     Ok((sender, receiver, fd))
 }
@@ -78,6 +78,8 @@ pub struct CallSender {
     requests: Ring,
     /// Own copy of `Control::request_head`.
     request_head: u64,
+    /// Where a worker that runs several calls waits; `None`: it waits on the futex.
+    bell: Option<OwnedFd>,
 }
 
 /// The half of the server's end that receives frames.
@@ -90,6 +92,13 @@ pub struct FrameReceiver {
 }
 
 impl CallSender {
+    /// Makes this the end of a lane whose worker runs several calls and waits on this eventfd.
+    #[must_use]
+    pub fn with_bell(mut self, eventfd: OwnedFd) -> Self {
+        self.bell = Some(eventfd);
+        self
+    }
+
     /// The longest inline body that still goes with a call of this size.
     #[must_use]
     pub fn inline_room(&self, call: &EncodedCall) -> usize {
@@ -133,8 +142,29 @@ impl CallSender {
         if payload > self.requests.max_payload() {
             return Err(SendError::TooLarge);
         }
+        if let Some(at) = self.place_now(payload)? {
+            return Ok(at);
+        }
+        self.want_room();
+        match self.place_now(payload)? {
+            Some(at) => {
+                self.segment.control().room_wanted.0.store(0, Ordering::Relaxed);
+                Ok(at)
+            }
+            None => Err(SendError::Full),
+        }
+    }
+
+    fn place_now(&self, payload: usize) -> Result<Option<u64>, RingBroken> {
         let tail = self.segment.control().request_tail.0.load(Ordering::Acquire);
-        self.requests.place(self.request_head, tail, payload)?.ok_or(SendError::Full)
+        self.requests.place(self.request_head, tail, payload)
+    }
+
+    /// Asks a worker that runs several calls to wake the server once it has taken what lies in the lane. Any other makes
+    /// room with the end of each call.
+    pub fn want_room(&self) {
+        self.segment.control().room_wanted.0.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
@@ -144,7 +174,10 @@ impl CallSender {
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
         control.request_head.0.store(self.request_head, Ordering::Release);
-        wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL);
+        match &self.bell {
+            None => wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL),
+            Some(bell) => wake::wake_worker_event(&control.worker_word.0, bell.as_fd()),
+        }
     }
 
     /// Takes back a call that the worker has not begun. True: the worker will skip it. The exchange decides the race
@@ -152,19 +185,42 @@ impl CallSender {
     /// which the caller sees by the frame's number.
     #[must_use]
     pub fn take_back(&self, slot: CallSlot) -> bool {
-        self.requests
-            .state(slot.0)
-            .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_REVOKED, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+        !self.is_begun(slot)
+            && self
+                .requests
+                .state(slot.0)
+                .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_REVOKED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// True if the worker has begun the call (as far as it tells).
     #[must_use]
     pub fn is_begun(&self, slot: CallSlot) -> bool {
+        // Where calls are copied out, a slot that was given back may hold another call by now.
         self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
+            || self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0
     }
 
-    /// Tells the worker that the client of this call has gone. A worker that waits for room is woken.
+    /// Tells a worker that runs several calls that the answer to one of them is not wanted any more; `reason` is one of
+    /// `wire::CANCEL_*`.
+    ///
+    /// # Errors
+    /// See `SendError`; nothing was sent then.
+    pub fn send_cancel(&mut self, number: u64, reason: u32) -> Result<(), SendError> {
+        let payload = reason.to_ne_bytes();
+        let at = self.place(payload.len())?;
+        self.requests.write_payload(at, 0, &payload);
+        self.publish(at, FrameKind::Cancel, number, payload.len());
+        Ok(())
+    }
+
+    /// True if the worker has taken everything (as far as it tells).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.segment.control().request_tail.0.load(Ordering::Acquire) == self.request_head
+    }
+
+    /// Tells a worker that runs one call at a time that its client has gone. A worker that waits for room is woken.
     pub fn abort(&self, number: u64) {
         let control = self.segment.control();
         control.aborted.0.store(number, Ordering::Release);

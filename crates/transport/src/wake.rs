@@ -3,25 +3,66 @@
 //! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then looks once more for
 //! work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps on
 //! each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the word.
-//! The waker takes the word back to 0 with a swap, so that one sleep costs at most one wake-up.
+//! The waker takes the word back to 0, so that one sleep costs at most one wake-up. A worker that runs several calls
+//! waits on an eventfd among its own descriptors instead of on the futex, except for room; whoever wakes it must take
+//! back exactly the reason it has seen, since the worker may be waiting for another one by then.
 
 use rustix::thread::futex;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// The worker waits for a call.
 pub(crate) const WORKER_WAITS_CALL: u32 = 1;
 /// The worker waits for room in the response ring.
 pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
+/// The worker waits on its eventfd, among other descriptors.
+pub(crate) const WORKER_WAITS_EVENT: u32 = 3;
 
-/// Wakes the worker if it sleeps for the given reason. Call after publishing.
-pub(crate) fn wake_worker(word: &AtomicU32, reason: u32) {
+/// Takes the announcement of a sleep for this reason back; false if there is none.
+fn take(word: &AtomicU32, reason: u32) -> bool {
     fence(Ordering::SeqCst);
-    if word.load(Ordering::Relaxed) == reason && word.swap(0, Ordering::Relaxed) != 0 {
+    word.load(Ordering::Relaxed) == reason
+        && word.compare_exchange(reason, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// Wakes the worker if it sleeps on the futex for the given reason. Call after publishing.
+pub(crate) fn wake_worker(word: &AtomicU32, reason: u32) {
+    if take(word, reason) {
         // The word lives in shared memory, so the futex is not process-private. An error can only mean a bad address,
         // which the mapping rules out.
         let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
+}
+
+/// Wakes the worker if it waits on its eventfd. Call after publishing.
+pub(crate) fn wake_worker_event(word: &AtomicU32, eventfd: BorrowedFd<'_>) {
+    if take(word, WORKER_WAITS_EVENT) {
+        ring_bell(eventfd);
+    }
+}
+
+/// Announces that the worker is about to wait on its eventfd; returns false if `ready` finds work after all.
+pub(crate) fn prepare_worker_event(word: &AtomicU32, ready: impl Fn() -> bool) -> bool {
+    word.store(WORKER_WAITS_EVENT, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    // Should the server have seen the announcement meanwhile, the worker finds its eventfd readable once too often.
+    !ready()
+}
+
+/// Takes the worker's announcement back. True: the server has taken it before and has written to the eventfd, or is
+/// about to.
+pub(crate) fn finish_worker_event(word: &AtomicU32) -> bool {
+    word.swap(0, Ordering::Relaxed) != WORKER_WAITS_EVENT
+}
+
+/// Reads an eventfd's counter back to 0; false if it was 0.
+pub(crate) fn silence_bell(eventfd: BorrowedFd<'_>) -> bool {
+    rustix::io::read(eventfd, &mut [0; 8]).is_ok()
+}
+
+fn ring_bell(eventfd: impl AsFd) {
+    // The counter overflows after 2^64 wake-ups, and an eventfd that exists cannot fail otherwise.
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
 /// Puts the worker to sleep for `reason` unless `ready` finds work after all. Returns after a wake-up, a signal or work;
@@ -42,8 +83,8 @@ pub(crate) fn sleep_worker(word: &AtomicU32, reason: u32, ready: impl Fn() -> bo
 pub(crate) fn wake_server(word: &AtomicU32, eventfd: BorrowedFd<'_>) {
     fence(Ordering::SeqCst);
     if word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::Relaxed) != 0 {
-        // The counter is never read (the server waits edge-triggered), so it can only overflow after 2^64 wake-ups.
-        let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
+        // The server waits edge-triggered and never reads the counter.
+        ring_bell(eventfd);
     }
 }
 

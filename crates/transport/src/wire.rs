@@ -6,7 +6,7 @@
 //! wrote; the server checks every number that comes from the worker.
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 1;
+pub const WIRE_VERSION: u32 = 2;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -83,6 +83,9 @@ pub enum FrameKind {
     Call = 1,
     /// Stop after this (server → worker).
     Stop = 2,
+    /// The answer to a call is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a worker that
+    /// runs several calls).
+    Cancel = 3,
     /// Part of the answer's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all but the last part.
     Head = 16,
     /// Part of the answer's body.
@@ -107,6 +110,7 @@ impl FrameKind {
             0 => Self::Pad,
             1 => Self::Call,
             2 => Self::Stop,
+            3 => Self::Cancel,
             16 => Self::Head,
             17 => Self::Body,
             18 => Self::End,
@@ -118,6 +122,11 @@ impl FrameKind {
         })
     }
 }
+
+/// In `Cancel`: the client has gone.
+pub const CANCEL_CLIENT_GONE: u32 = 1;
+/// In `Cancel`: the call has run past the pool's deadline.
+pub const CANCEL_DEADLINE: u32 = 2;
 
 /// On `Head`: another part follows.
 pub const FLAG_MORE: u16 = 1;

@@ -32,11 +32,13 @@ pub struct ClientGone;
 /// The worker's end of a lane.
 #[derive(Debug)]
 pub struct WorkerEnd {
-    segment: Segment,
-    requests: Ring,
+    pub(crate) segment: Segment,
+    pub(crate) requests: Ring,
     responses: Ring,
     eventfd: OwnedFd,
     control: ControlSocket,
+    /// Where the server wakes a worker that runs several calls; `None`: one call at a time.
+    pub(crate) bell: Option<Bell>,
     /// End of what is written in the response ring, published or not.
     head: u64,
     /// End of what is published in the response ring.
@@ -44,8 +46,17 @@ pub struct WorkerEnd {
     open: Option<OpenBody>,
     /// Number of the current call, 0 between calls.
     number: u64,
-    /// Cursor behind the current call's frame.
-    call_end: u64,
+    /// Cursor behind the current call's frame, which lies in the ring until the call is done. `None` where calls are
+    /// copied out at once.
+    call_end: Option<u64>,
+}
+
+/// The eventfd of a worker that runs several calls.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    pub(crate) eventfd: OwnedFd,
+    /// The server was about to write when the worker last looked.
+    pub(crate) rings_late: bool,
 }
 
 impl WorkerEnd {
@@ -63,12 +74,21 @@ impl WorkerEnd {
             responses,
             eventfd,
             control,
+            bell: None,
             head,
             published: head,
             open: None,
             number: 0,
-            call_end: 0,
+            call_end: None,
         })
+    }
+
+    /// Makes this the end of a worker that runs several calls: it uses `worker_events` instead of `next_call`, and the
+    /// server wakes it through this eventfd.
+    #[must_use]
+    pub fn with_bell(mut self, eventfd: OwnedFd) -> Self {
+        self.bell = Some(Bell { eventfd, rings_late: false });
+        self
     }
 
     /// The current call's number, 0 between calls.
@@ -114,7 +134,7 @@ impl WorkerEnd {
             match FrameKind::from_u16(header.kind) {
                 Some(FrameKind::Call) if self.begin(tail) => {
                     self.number = header.number;
-                    self.call_end = end;
+                    self.call_end = Some(end);
                     return Ok(Some(self.requests.payload(tail).cast()));
                 }
                 Some(FrameKind::Call | FrameKind::Pad) => control.request_tail.0.store(end, Ordering::Release),
@@ -125,21 +145,31 @@ impl WorkerEnd {
     }
 
     /// Marks a queued call as running; false if the server has taken it back.
-    fn begin(&self, at: u64) -> bool {
+    pub(crate) fn begin(&self, at: u64) -> bool {
         self.requests
             .state(at)
             .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_RUNNING, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// The descriptor that carries the current call's body. Descriptors of calls that were taken back are closed here.
+    /// The descriptor that carries the current call's body.
     ///
     /// # Errors
     /// The control socket is closed or says something unexpected.
     pub fn receive_body(&mut self) -> io::Result<OwnedFd> {
+        self.receive_body_of(self.number)
+    }
+
+    /// The descriptor that carries a call's body. Calls ask in the order in which they were sent, which is the order of
+    /// the descriptors; those of calls that were taken back are closed here. The server sends a descriptor before its
+    /// call, so this does not wait.
+    ///
+    /// # Errors
+    /// The control socket is closed or says something unexpected.
+    pub(crate) fn receive_body_of(&mut self, wanted: u64) -> io::Result<OwnedFd> {
         loop {
             match self.control.receive()? {
-                Some((Message::Body { number }, Some(fd))) if number == self.number => return Ok(fd),
+                Some((Message::Body { number }, Some(fd))) if number == wanted => return Ok(fd),
                 Some((Message::Body { .. }, _)) => {}
                 Some(_) => return Err(io::Error::other("unexpected message on the control socket")),
                 None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
@@ -215,6 +245,14 @@ impl WorkerEnd {
         limit > 0
     }
 
+    /// To which call belongs what is written from now on; 0: to none.
+    pub(crate) fn write_for(&mut self, number: u64) {
+        if number != self.number {
+            self.close_body(0);
+            self.number = number;
+        }
+    }
+
     fn close_body(&mut self, flags: u16) {
         if let Some(open) = self.open.take() {
             self.finish_frame(open.at, FrameKind::Body, flags, open.len);
@@ -241,18 +279,23 @@ impl WorkerEnd {
         }
     }
 
-    /// The call is over. Its frame is given back to the server.
+    /// The call is over. Its frame is given back to the server. Of several calls the end is published with what comes
+    /// next, unless much is waiting.
     pub fn done(&mut self, done: WireDone) {
         self.close_body(0);
         self.put(FrameKind::Done, 0, bytes_of_done(&done));
-        self.segment.control().request_tail.0.store(self.call_end, Ordering::Release);
-        self.publish();
+        if let Some(end) = self.call_end.take() {
+            self.segment.control().request_tail.0.store(end, Ordering::Release);
+        }
+        if self.bell.is_none() || self.unpublished() >= self.responses.cap() / 4 {
+            self.publish();
+        }
         self.number = 0;
     }
 
     /// Writes a log line; cut to what fits into a frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
-        if self.number == 0 {
+        if self.number == 0 && self.bell.is_none() {
             self.look_again();
         }
         self.close_body(0);
@@ -314,13 +357,17 @@ impl WorkerEnd {
 
     /// Shows the server everything written and wakes it if it waits.
     pub fn publish(&mut self) {
+        self.close_body(0);
         if self.head == self.published {
             return;
         }
-        let control = self.segment.control();
-        control.response_head.0.store(self.head, Ordering::Release);
+        self.segment.control().response_head.0.store(self.head, Ordering::Release);
         self.published = self.head;
-        wake::wake_server(&control.server_word.0, self.eventfd.as_fd());
+        self.wake_server();
+    }
+
+    pub(crate) fn wake_server(&self) {
+        wake::wake_server(&self.segment.control().server_word.0, self.eventfd.as_fd());
     }
 }
 

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum ToZygote {
     /// First message: start PHP.
     Boot(Box<BootSpec>),
-    /// Fork a worker. Descriptors: the lane, the eventfd, the worker's end of its control socket.
+    /// Fork a worker. Descriptors: the lane, the eventfd, the worker's end of its control socket; in async mode also the
+    /// eventfd that wakes the worker.
     Fork {
         /// The worker's number within the pool.
         worker: u32,
@@ -80,6 +81,8 @@ pub struct BootSpec {
     pub max_requests: u64,
     /// Bytes of memory with which a worker retires after a call; 0 = never.
     pub max_memory: u64,
+    /// Calls that a worker runs at once; 1 in all modes but async.
+    pub concurrency: u32,
     /// Request targets that a new worker runs before it takes calls.
     pub warmup: Vec<String>,
     /// The directory that is served, for those.

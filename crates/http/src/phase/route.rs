@@ -110,7 +110,7 @@ impl RouteCache {
 
 /// Whether workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
 fn runs_one_script(pool: &PoolSettings) -> bool {
-    pool.mode == Mode::Worker || (pool.mode == Mode::Snapshot && pool.boot.is_none())
+    matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
