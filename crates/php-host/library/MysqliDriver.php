@@ -58,6 +58,7 @@ if (class_exists(\mysqli::class, false)) {
 
 final class MysqliDriver implements PoolDriver
 {
+    /** @param array<int, mixed> $options for mysqli_options() */
     public function __construct(
         private readonly ?string $host,
         private readonly ?string $user,
@@ -66,6 +67,7 @@ final class MysqliDriver implements PoolDriver
         private readonly ?int $port,
         private readonly ?string $socket,
         private readonly ?string $charset,
+        private readonly array $options,
         private readonly bool $reset,
     ) {
     }
@@ -73,6 +75,9 @@ final class MysqliDriver implements PoolDriver
     public function open(ConnectionState $state): object
     {
         $mysqli = new PooledMysqli($state);
+        foreach ($this->options as $option => $value) {
+            $mysqli->options($option, $value);
+        }
         if (!$mysqli->real_connect($this->host, $this->user, $this->password, $this->database, $this->port, $this->socket)) {
             throw new \mysqli_sql_exception($mysqli->connect_error ?? 'cannot connect', $mysqli->connect_errno);
         }

@@ -90,9 +90,10 @@ final class Pool implements \Countable
     /**
      * A pool of mysqli connections.
      *
-     * @param bool  $reset     reset the session at each return (COM_CHANGE_USER: transaction, variables, temporary tables,
-     *                         locks); false leaves it as it is, which saves an exchange with the server
-     * @param mixed ...$limits the constructor's, by name
+     * @param array<int, mixed> $options for mysqli_options()
+     * @param bool              $reset   reset the session at each return (COM_CHANGE_USER: transaction, variables, temporary
+     *                                   tables, locks); false leaves it as it is, which saves an exchange with the server
+     * @param mixed             ...$limits the constructor's, by name
      */
     public static function mysqli(
         ?string $host = null,
@@ -102,11 +103,12 @@ final class Pool implements \Countable
         ?int $port = null,
         ?string $socket = null,
         ?string $charset = null,
+        array $options = [],
         bool $reset = true,
         int $max = 16,
         mixed ...$limits,
     ): self {
-        return self::with(new MysqliDriver($host, $user, $password, $database, $port, $socket, $charset, $reset), $max, $limits);
+        return self::with(new MysqliDriver($host, $user, $password, $database, $port, $socket, $charset, $options, $reset), $max, $limits);
     }
 
     /**
