@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -34,6 +34,10 @@ test: setup-test build unit-test ## Build and run all tests
 
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
+
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak, compared with classic mode (REQUESTS=n)
+	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
+		$(CARGO) test --locked -p howdah-tests --test scenarios snapshot_difference -- --nocapture
 
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests
