@@ -242,6 +242,16 @@ impl Lane {
         self.in_flight.pop_back().map(|f| f.job)
     }
 
+    /// Drops a call whose client has gone, or tells the worker if it has begun it.
+    pub(crate) fn let_go(&mut self, number: u64) {
+        let Some(call) = self.in_flight.get(number) else { return };
+        if !call.answering && self.sender.take_back(call.slot) {
+            self.in_flight.remove(number);
+        } else {
+            self.abort(number);
+        }
+    }
+
     /// The call that an answer with this number is for. A worker that runs one at a time answers its first call.
     pub(crate) fn answered(&mut self, number: u64) -> Option<&mut InFlight> {
         if self.several {
@@ -258,6 +268,12 @@ impl Lane {
     /// Notices that the worker has taken all it was sent.
     pub(crate) fn look_whether_stuck(&mut self) {
         self.stuck = self.stuck && !self.sender.is_empty();
+    }
+
+    /// How many calls lie there without being run, behind the one that the worker takes first.
+    pub(crate) fn waiting_calls(&self) -> usize {
+        let untaken = self.in_flight.iter().rev().take_while(|call| !self.is_begun(call)).count();
+        untaken.min(self.in_flight.len().saturating_sub(1))
     }
 
     /// True if the lane's last call lies there without being run.

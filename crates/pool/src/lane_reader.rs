@@ -166,6 +166,10 @@ impl LaneReader {
         if let Some(last) = self.current.take()
             && self.several
         {
+            // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
+            if !last.head.is_empty() {
+                return Err("a head that another call interrupts".into());
+            }
             if last.unseen {
                 self.unseen.push(last.number);
             }

@@ -225,7 +225,7 @@ impl Scheduler {
             let gone: Vec<u64> =
                 lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
             for number in gone {
-                lane.abort(number);
+                lane.let_go(number);
             }
         }
         for (job, home) in untaken {
@@ -235,9 +235,7 @@ impl Scheduler {
             if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
                 lane.look_whether_stuck();
                 lane.send_kept();
-                if !self.queue.is_empty() {
-                    self.refill(index);
-                }
+                self.refill(index);
             }
         }
     }
@@ -269,7 +267,7 @@ impl Scheduler {
 
     /// Calls that wait: in the queue, and behind a running one in a lane.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.len() + self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call()).count()
+        self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_calls).sum::<usize>()
     }
 
     /// Fails every waiting call.
