@@ -93,11 +93,12 @@ impl LaneReader {
                 }
                 Batch::Empty => {}
             }
-            if self.several {
-                self.pool.room_made(self.index);
-            }
             if !self.frames.prepare_sleep() {
                 continue;
+            }
+            if self.several {
+                // Only now: the worker wakes a server that has announced its sleep.
+                self.pool.room_made(self.index);
             }
             // The eventfd is waited on edge-triggered and never read: every write is a new edge.
             tokio::select! {
