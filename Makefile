@@ -61,8 +61,9 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
-bench: setup-bench build ## Howdah, nginx with PHP-FPM and Apache with mod_php, measured in turn
+bench: setup-bench build ## Howdah beside nginx with PHP-FPM, Apache with mod_php and, where FRANKENPHP names one, FrankenPHP
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --goals lab/goals.toml
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --goals lab/goals-worker.toml
 
 clean: ## Remove what was built
 	$(CARGO) clean
