@@ -222,6 +222,20 @@ fn no_wake_up_is_lost_between_a_call_and_the_announcement_of_a_wait() {
 }
 
 #[test]
+fn a_wait_is_not_begun_when_something_came_after_the_last_look() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    assert!(worker.take_event().unwrap().is_none());
+    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    assert!(!is_readable(worker.wake_fd().unwrap()), "nobody waits yet");
+    assert!(!worker.prepare_wait());
+    assert_eq!(next_call(&mut worker).number, 1);
+    assert!(worker.prepare_wait());
+    server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
+    assert!(is_readable(worker.wake_fd().unwrap()));
+    worker.woken();
+}
+
+#[test]
 fn the_room_of_a_call_is_given_back_while_it_runs() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     let big = call(&[b'q'; 4000]);
