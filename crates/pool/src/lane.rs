@@ -22,6 +22,19 @@ pub(crate) struct Job {
     pub(crate) sink: Sink,
     /// When the pool got it.
     pub(crate) entered: Instant,
+    /// Workers that died while this call's code ran in them.
+    pub(crate) killed: u32,
+}
+
+/// What a call had to do with the death of its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The worker had not begun it.
+    NotBegun,
+    /// It waited while the code of another call ran.
+    Bystander,
+    /// Its own code ran, or nobody knows whose.
+    Suspect,
 }
 
 /// A call that lies in a lane.
@@ -284,6 +297,17 @@ impl Lane {
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
         call.answering || self.sender.is_begun(call.slot)
+    }
+
+    /// What a call had to do with the death of the worker.
+    pub(crate) fn part_in_death(&self, call: &InFlight) -> Part {
+        if !self.is_begun(call) {
+            return Part::NotBegun;
+        }
+        match self.sender.selected() {
+            number if self.several && number != 0 && number != call.number => Part::Bystander,
+            _ => Part::Suspect,
+        }
     }
 
     /// Tells the worker that the client of a call has gone.

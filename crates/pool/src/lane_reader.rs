@@ -293,11 +293,11 @@ impl LaneReader {
         let calls = lane.in_flight.take();
         // The last first: what goes back to the queue goes to its head.
         for call in calls.rev() {
-            let begun = lane.is_begun(&call);
+            let part = lane.part_in_death(&call);
             if answering.get(&call.number).is_some_and(|answer| answer.ended) || call.overdue.is_some() {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says
             }
-            self.pool.rescue(call.job, begun, self.pid, reason.as_ref(), lane.home);
+            self.pool.rescue(call.job, part, self.pid, reason.as_ref(), lane.home);
         }
         let event = Event::WorkerGone {
             worker: lane.worker,

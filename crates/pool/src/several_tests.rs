@@ -368,6 +368,28 @@ async fn a_repeatable_call_runs_again_when_its_worker_dies_unanswered() {
     assert_eq!(texts, ["1", "2", "3"]);
 }
 
+#[tokio::test]
+async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
+    let mut stage = Stage::new(10);
+    let deadly = stage.submit(Call { label: "GET /deadly".into(), ..call(true, RequestBody::Empty) }).await;
+    let harmless = stage.get().await;
+    for life in 0..3 {
+        let mut worker = stage.puppet().await;
+        assert_eq!(worker.take(), [1, 2]);
+        assert_eq!(stage.pool.call_name(worker.index, 1).unwrap().1, "GET /deadly".into());
+        worker.end.select(2);
+        worker.end.select(1);
+        worker.life.kill().unwrap();
+        assert_eq!(stage.funeral().await, None);
+        assert_eq!(deadly.is_finished(), life == 2, "it has killed {} workers", life + 1);
+    }
+    assert_eq!(finish(deadly).await, Err(FaultKind::WorkerDied));
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take(), [1]);
+    heir.answer(1);
+    assert_eq!(finish(harmless).await.unwrap(), "1");
+}
+
 /// What a hostile worker does costs it its life, and its calls get another worker.
 async fn crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);

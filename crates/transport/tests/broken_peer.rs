@@ -140,7 +140,7 @@ fn attack(mut seed: u64) {
         }
         for _ in 0..1 + next(&mut seed) % 4 {
             let place = match next(&mut seed) % 4 {
-                0 => 128 * (next(&mut seed) % 10) as usize, // a cursor or a word
+                0 => 128 * (next(&mut seed) % 11) as usize, // a cursor or a word
                 1 => 4096 + 16 * 1024 + (next(&mut seed) % 512 * 8) as usize, // a frame header of the response ring
                 2 => 4096 + (next(&mut seed) % 512 * 8) as usize, // one of the request ring
                 _ => (next(&mut seed) as usize % (view.len - 8)) & !7,
@@ -166,7 +166,7 @@ fn attack(mut seed: u64) {
             let _ = (sender.is_begun(*slot), sender.take_back(*slot));
         }
         if several {
-            let _ = (sender.send_cancel(round + 1, 1), sender.is_empty());
+            let _ = (sender.send_cancel(round + 1, 1), sender.is_empty(), sender.selected());
             sender.want_room();
         } else {
             sender.abort(round + 1);
