@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -35,6 +35,10 @@ test: setup-test build unit-test ## Build and run all tests
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
 
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak, compared with classic mode (REQUESTS=n)
+	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
+		$(CARGO) test --locked -p howdah-tests --test scenarios snapshot_difference -- --nocapture
+
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests
 
@@ -57,8 +61,9 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
-bench: setup-bench build ## Howdah, nginx with PHP-FPM and Apache with mod_php, measured in turn
+bench: setup-bench build ## Howdah beside nginx with PHP-FPM, Apache with mod_php and, where FRANKENPHP names one, FrankenPHP
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --goals lab/goals.toml
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --goals lab/goals-worker.toml
 
 clean: ## Remove what was built
 	$(CARGO) clean

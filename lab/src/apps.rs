@@ -37,6 +37,19 @@ const SHOP: Files = &[
     ("public/worker.php", include_str!("../apps/shop/public/worker.php")),
 ];
 
+const ORDERS: Files = &[
+    ("bootstrap.php", include_str!("../apps/symfony/bootstrap.php")),
+    ("warm.php", include_str!("../apps/symfony/warm.php")),
+    ("loop.php", include_str!("../apps/symfony/loop.php")),
+    ("src/Kernel.php", include_str!("../apps/symfony/src/Kernel.php")),
+    ("src/Order.php", include_str!("../apps/symfony/src/Order.php")),
+    ("src/OrderController.php", include_str!("../apps/symfony/src/OrderController.php")),
+    ("templates/base.html.twig", include_str!("../apps/symfony/templates/base.html.twig")),
+    ("templates/order.html.twig", include_str!("../apps/symfony/templates/order.html.twig")),
+    ("public/index.php", include_str!("../apps/symfony/public/index.php")),
+    ("public/worker.php", include_str!("../apps/symfony/public/worker.php")),
+];
+
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
 /// Where Debian keeps its copies.
@@ -56,7 +69,24 @@ pub struct Requirement {
 }
 
 /// What the applications need.
-pub const REQUIREMENTS: [Requirement; 2] = [
+pub const REQUIREMENTS: [Requirement; 3] = [
+    Requirement {
+        app: App::Orders,
+        name: "Symfony with Twig, serializer and validator (order API)",
+        files: &[
+            "/usr/share/php/Symfony/Bundle/TwigBundle/autoload.php",
+            "/usr/share/php/Symfony/Component/Serializer/autoload.php",
+            "/usr/share/php/Symfony/Component/PropertyAccess/autoload.php",
+            "/usr/share/php/Symfony/Component/Validator/autoload.php",
+        ],
+        packages: &[
+            "php-symfony-framework-bundle",
+            "php-symfony-twig-bundle",
+            "php-symfony-serializer",
+            "php-symfony-property-access",
+            "php-symfony-validator",
+        ],
+    },
     Requirement {
         app: App::Shop,
         name: "Symfony and Doctrine DBAL (product API)",
@@ -92,6 +122,7 @@ pub fn prepare(app: App, dir: &Path, services: &Services) -> Result<PathBuf> {
     match app {
         App::Scripts => bench(dir, services),
         App::Shop => shop(dir, services),
+        App::Orders => orders(dir),
         App::WordPress => wordpress(dir, services),
         App::User => bail!("a user's application is served where it is"),
     }
@@ -131,6 +162,19 @@ fn shop(dir: &Path, services: &Services) -> Result<PathBuf> {
     php(&[&dir.join("warm.php").to_string_lossy()])?;
     writable(&dir.join("var"))?;
     Ok(dir.join("public"))
+}
+
+fn orders(dir: &Path) -> Result<PathBuf> {
+    write(dir, ORDERS)?;
+    php(&[&dir.join("warm.php").to_string_lossy()])?;
+    writable(&dir.join("var"))?;
+    Ok(dir.join("public"))
+}
+
+/// Runs an application's `loop.php`: microseconds of processor time for a request of this path.
+pub fn loop_cost(script: &Path, path: &str) -> Result<f64> {
+    let printed = php(&["-d", "opcache.enable_cli=1", &script.to_string_lossy(), path])?;
+    printed.trim().parse().with_context(|| format!("{} printed {printed:?}", script.display()))
 }
 
 fn wordpress(dir: &Path, services: &Services) -> Result<PathBuf> {

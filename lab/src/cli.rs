@@ -277,6 +277,7 @@ fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
             .collect(),
         cases: plan.cases.iter().map(crate::cases::Case::record).collect(),
         floors: Vec::new(),
+        loops: Vec::new(),
         runs: Vec::new(),
     }
 }

@@ -53,6 +53,12 @@ pub fn general(view: &CaseView<'_>) -> Vec<String> {
             f64::from(*connections) * 1000.0 / wait_ms
         ));
     }
+    if let Some(alone) = view.loop_us {
+        notes.push(format!(
+            "The application's own handler, called in a plain loop on the command line, takes {alone:.0} µs of processor time; what \
+             a system takes above that is what it adds to each request."
+        ));
+    }
     if let Some(floor) = view.floor {
         notes.push(format!(
             "Without PHP, against a stand-in that sends equally many bytes, the generator reaches {:.0} requests per second on \

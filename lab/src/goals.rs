@@ -4,7 +4,7 @@
 //! [[goal]]
 //! case = "hello"
 //! system = "howdah-classic"
-//! figure = "rate"              # rate, server_us or pss
+//! figure = "rate"              # rate, server_us, added_us or pss
 //! against = "nginx-fpm"        # absent: the limit is an absolute figure
 //! against_case = "hello"       # absent: the same case
 //! at_least = 2.7               # or at_most
@@ -28,16 +28,19 @@ pub enum Figure {
     Rate,
     /// Processor time of the system per request, in microseconds.
     ServerUs,
+    /// The same above what the application's handler takes in a plain loop without any server.
+    AddedUs,
     /// Memory, in MiB.
     Pss,
 }
 
 impl Figure {
-    fn of(self, measured: &Measured<'_>) -> f64 {
+    fn of(self, view: &CaseView<'_>, measured: &Measured<'_>) -> Option<f64> {
         match self {
-            Self::Rate => measured.rate.median,
-            Self::ServerUs => measured.server_us.median,
-            Self::Pss => measured.pss_bytes() / f64::from(1u32 << 20),
+            Self::Rate => Some(measured.rate.median),
+            Self::ServerUs => Some(measured.server_us.median),
+            Self::AddedUs => view.loop_us.map(|alone| measured.server_us.median - alone),
+            Self::Pss => Some(measured.pss_bytes() / f64::from(1u32 << 20)),
         }
     }
 
@@ -45,6 +48,7 @@ impl Figure {
         match self {
             Self::Rate => "requests per second",
             Self::ServerUs => "server µs per request",
+            Self::AddedUs => "server µs per request above the application's own loop",
             Self::Pss => "MiB of memory (PSS)",
         }
     }
@@ -110,10 +114,9 @@ pub fn judge(goals: &[Goal], results: &ResultSet) -> Vec<Verdict> {
 
 fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
     let value = |case: &str, system: &str| {
-        views
-            .iter()
-            .find(|view| view.case.id == case)
-            .and_then(|view| view.measured().find(|(record, _)| record.id == system).map(|(_, m)| goal.figure.of(m)))
+        views.iter().find(|view| view.case.id == case).and_then(|view| {
+            view.measured().find(|(record, _)| record.id == system).and_then(|(_, m)| goal.figure.of(view, m))
+        })
     };
     let own = value(&goal.case, &goal.system);
     let reached = match &goal.against {
@@ -164,9 +167,11 @@ mod tests {
             "[[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='slow'\nat_least=2.9\n\
              [[goal]]\ncase='hello'\nsystem='fast'\nfigure='server_us'\nat_most=29\n\
              [[goal]]\ncase='hello'\nsystem='fast'\nfigure='pss'\nagainst='slow'\nat_most=1\n\
-             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='gone'\nat_least=1\n",
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='gone'\nat_least=1\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='added_us'\nat_most=9\n",
         );
-        assert_eq!(verdicts.iter().map(|verdict| verdict.met).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(verdicts.iter().map(|verdict| verdict.met).collect::<Vec<_>>(), [true, false, true, false, true]);
+        assert_eq!(verdicts[4].reached, Some(9.0));
         assert_eq!(verdicts[3].reached, None);
         let text = lines(&verdicts);
         assert!(text.contains("met             3.00  hello, fast: requests per second at least 2.9 × slow"), "{text}");

@@ -37,6 +37,9 @@ pub struct ResultSet {
     pub cases: Vec<CaseRecord>,
     /// What the load generator costs without any PHP.
     pub floors: Vec<Floor>,
+    /// What applications cost without any server.
+    #[serde(default)]
+    pub loops: Vec<LoopCost>,
     /// Every single run, in the order in which they happened.
     pub runs: Vec<Run>,
 }
@@ -167,6 +170,15 @@ pub struct Floor {
     pub generator_us: f64,
     /// Processor time of the stand-in server for one request, in microseconds.
     pub server_us: f64,
+}
+
+/// What a request costs an application whose handler is called in a plain loop on the command line, without any server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoopCost {
+    /// Case id.
+    pub case: String,
+    /// Processor time of PHP for one request, in microseconds; one figure for each time it was measured.
+    pub us: Vec<f64>,
 }
 
 /// One run: one system, one case, one round.

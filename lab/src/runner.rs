@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::apps;
 use crate::cases::{App, Case};
 use crate::clock;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, LoadReport, Shape, Target, client, floor};
 use crate::plan::Plan;
-use crate::record::{Answer, Floor, Outcome, PhpFacts, ResultSet, Role, Run, RunKind, Sample, SystemStatus};
+use crate::record::{Answer, Floor, LoopCost, Outcome, PhpFacts, ResultSet, Role, Run, RunKind, Sample, SystemStatus};
 use crate::sample::{Reading, proc_tree};
 use crate::stage::Stage;
 use crate::stats::Summary;
@@ -83,6 +84,7 @@ impl Runner<'_> {
             if self.floor {
                 self.measure_floor(case, plan, results)?;
             }
+            self.measure_loop(case, plan, results)?;
         }
         Ok(())
     }
@@ -119,6 +121,23 @@ impl Runner<'_> {
             case.id, "(no PHP at all)", "floor", floor.requests_per_second
         ));
         results.floors.push(floor);
+        (self.save)(results)
+    }
+
+    /// What the application costs without a server, if it has a script that says so.
+    fn measure_loop(&self, case: &Case, plan: &Plan, results: &mut ResultSet) -> Result<()> {
+        let Some(script) = self.stage.loop_script(case) else { return Ok(()) };
+        let mut us = Vec::new();
+        for _ in 0..plan.rounds {
+            self.interrupt.check()?;
+            us.push(apps::loop_cost(&script, &case.path)?);
+        }
+        let median = Summary::of(&us).map_or(f64::NAN, |summary| summary.median);
+        (self.progress)(&format!(
+            "{:<14} {:<18} {:<10} {median:>26.1} us CPU/req",
+            case.id, "(no server at all)", "loop"
+        ));
+        results.loops.push(LoopCost { case: case.id.clone(), us });
         (self.save)(results)
     }
 

@@ -42,7 +42,9 @@ impl Stage {
         if let Some(root) = user_root {
             roots.push((App::User, Ok(root)));
         }
-        for (app, name) in [(App::Scripts, "bench"), (App::Shop, "shop"), (App::WordPress, "wordpress")] {
+        for (app, name) in
+            [(App::Scripts, "bench"), (App::Shop, "shop"), (App::Orders, "orders"), (App::WordPress, "wordpress")]
+        {
             if cases.iter().any(|case| case.app == app) {
                 interrupt.check()?;
                 let root = apps::prepare(app, &dir.path().join(name), &services);
@@ -75,6 +77,13 @@ impl Stage {
             address,
             dir,
         })
+    }
+
+    /// The application's script that calls its handler in a plain loop.
+    pub fn loop_script(&self, case: &Case) -> Option<PathBuf> {
+        let (_, root) = self.roots.iter().find(|(app, _)| *app == case.app)?;
+        let script = root.as_ref().ok()?.parent()?.join("loop.php");
+        script.is_file().then_some(script)
     }
 
     /// Removes the private directory of a start that is over.

@@ -151,6 +151,8 @@ pub struct CaseView<'a> {
     pub cells: Vec<Cell<'a>>,
     /// What the generator reaches without PHP.
     pub floor: Option<&'a Floor>,
+    /// What the application costs without any server, in microseconds of processor time.
+    pub loop_us: Option<f64>,
 }
 
 impl<'a> CaseView<'a> {
@@ -176,6 +178,12 @@ pub fn cases(results: &ResultSet) -> Vec<CaseView<'_>> {
                 .map(|system| Cell { system, state: state(results, system, &case.id) })
                 .collect(),
             floor: results.floors.iter().find(|floor| floor.case == case.id),
+            loop_us: results
+                .loops
+                .iter()
+                .find(|cost| cost.case == case.id)
+                .and_then(|cost| Summary::of(&cost.us))
+                .map(|summary| summary.median),
         })
         .collect()
 }
@@ -308,6 +316,7 @@ pub(crate) mod sample_results {
                 generator_us: 8.0,
                 server_us: 5.0,
             }],
+            loops: vec![LoopCost { case: "hello".into(), us: vec![21.0, 20.0, 25.0] }],
             runs,
         }
     }

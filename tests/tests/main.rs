@@ -21,6 +21,7 @@ mod server_variables;
 mod sessions;
 mod slow_clients;
 mod snapshot_connections;
+mod snapshot_difference;
 mod snapshot_mode;
 mod snapshot_state;
 mod static_files;

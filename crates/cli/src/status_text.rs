@@ -19,9 +19,12 @@ pub(crate) fn render(status: &Value) -> String {
         duration(status["uptime_s"].as_u64().unwrap_or(0)),
     );
     for pool in status["pools"].as_array().into_iter().flatten() {
+        let several = pool["mode"] == "async";
+        let each =
+            if several { format!(", {} at once in each worker", text(&pool["concurrency"])) } else { String::new() };
         let _ = writeln!(
             out,
-            "\npool {} ({} mode, PHP {}, generation {})",
+            "\npool {} ({} mode{each}, PHP {}, generation {})",
             text(&pool["name"]),
             text(&pool["mode"]),
             text(&pool["php_version"]),
@@ -47,6 +50,10 @@ pub(crate) fn render(status: &Value) -> String {
         }
         for worker in pool["workers"].as_array().into_iter().flatten() {
             let state = if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) };
+            let state = match (several, &worker["in_flight"]) {
+                (true, Value::Number(running)) if state == "busy" => format!("runs {running}"),
+                _ => state,
+            };
             let _ = write!(
                 out,
                 "  worker {:>3}  pid {:>7}  {state:<9} calls {:>8}  age {}",
@@ -96,6 +103,16 @@ mod tests {
         let text = render(&status);
         assert!(text.contains("process 7, up 1 min"), "{text}");
         assert!(text.contains("PHP DOES NOT START: PHP did not start: no such extension"), "{text}");
+    }
+
+    #[test]
+    fn a_worker_that_runs_several_requests_shows_how_many() {
+        let status = json!({"pools": [{"name": "p", "mode": "async", "concurrency": 50, "workers": [
+            {"worker": 0, "pid": 9, "phase": "serving", "busy": true, "in_flight": 7, "calls": 3, "age_s": 5, "label": "GET /slow", "running_ms": 12},
+        ]}]});
+        let text = render(&status);
+        assert!(text.contains("async mode, 50 at once in each worker"), "{text}");
+        assert!(text.contains("runs 7") && text.contains("12 ms  GET /slow"), "{text}");
     }
 
     #[test]

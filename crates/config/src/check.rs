@@ -20,6 +20,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     for pool in &settings.pools {
         self::pool(pool, source);
     }
+    concurrency(settings, source);
     routes(settings, source);
     http(settings, source);
     replies(settings, source);
@@ -73,13 +74,6 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
         }
         _ => {}
     }
-    if pool.mode != Mode::Async && source.origins.of(&name("concurrency")) != Origin::Default {
-        let message = format!(
-            "is for mode \"async\" only; a worker in mode \"{}\" runs one request at a time, see `workers`",
-            pool.mode
-        );
-        source.object(&name("concurrency"), message);
-    }
     for (key, path) in [("script", &pool.script), ("boot", &pool.boot)] {
         if let Some(path) = path
             && pool.mode != Mode::Classic
@@ -120,6 +114,27 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
         }
     }
     not_zero(source, &name("boot_timeout"), pool.boot_timeout);
+}
+
+/// A `concurrency` that no pool uses is a mistake. One at the top level is for the pools below that are async, and the
+/// default one stands in what `howdah check` shows.
+fn concurrency(settings: &Settings, source: &mut Source<'_>) {
+    let name = |pool: &PoolSettings| match pool.name.as_str() {
+        DEFAULT_POOL => "concurrency".to_owned(),
+        name => format!("pool.{name}.concurrency"),
+    };
+    let default = PoolSettings::default().concurrency;
+    let (of_use, others): (Vec<_>, Vec<_>) = settings.pools.iter().partition(|pool| pool.mode == Mode::Async);
+    for pool in others.into_iter().filter(|pool| pool.concurrency != default) {
+        let origin = source.origins.of(&name(pool));
+        if of_use.iter().all(|pool| source.origins.of(&name(pool)) != origin) {
+            let message = format!(
+                "is for mode \"async\"; a worker in mode \"{}\" runs one request at a time, see `workers`",
+                pool.mode
+            );
+            source.object(&name(pool), message);
+        }
+    }
 }
 
 fn routes(settings: &Settings, source: &mut Source<'_>) {

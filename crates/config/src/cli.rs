@@ -124,6 +124,7 @@ Examples:
   howdah serve /srv/app/public --listen :80          on every IPv4 address
   howdah serve --workers 2-16 -d memory_limit=256M   more workers while there is work
   howdah serve --mode worker --script worker.php     the script stays loaded
+  howdah serve --mode async --script worker.php      and runs many requests at once
   howdah serve --listen unix:/run/howdah.sock        behind another server
 
 Settings that have no flag stand in howdah.toml. `howdah check` shows all of them.";

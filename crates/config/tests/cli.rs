@@ -28,6 +28,8 @@ fn flags_become_settings() {
         "w.php",
         "--workers",
         "2-8",
+        "--concurrency",
+        "9",
         "--php",
         "/p",
         "-d",
@@ -47,6 +49,7 @@ fn flags_become_settings() {
     assert_eq!(
         values,
         [
+            ("concurrency", vec!["9"]),
             ("listen", vec![":80", "unix:/s"]),
             ("log.access", vec!["stdout"]),
             ("mode", vec!["worker"]),

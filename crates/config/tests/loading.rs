@@ -241,6 +241,27 @@ fn bad_flags_and_variables_are_named() {
 }
 
 #[test]
+fn concurrency_is_for_async_pools() {
+    let site = Site::new("concurrency = 7\n[pool.live]\nmode = \"async\"\nscript = \"live.php\"\n");
+    site.write("live.php", "");
+    let settings = site.load().unwrap().settings;
+    assert_eq!(settings.pool("live").map(|pool| (pool.mode, pool.concurrency)), Some((Mode::Async, 7)));
+
+    let mut site = Site::new("[pool.api]\nmode = \"worker\"\nscript = \"w.php\"\nconcurrency = 7\n");
+    site.write("w.php", "");
+    let unused = "is for mode \"async\"; a worker in mode \"worker\" runs one request at a time, see `workers`";
+    assert_eq!(site.errors(), [format!("howdah.toml:4: [pool.api] concurrency: {unused}")]);
+    site.flags.set("concurrency", "0");
+    let range = "--concurrency: concurrency: must be from 1 to 10000, not 0".to_owned();
+    assert!(site.errors().contains(&range), "{:?}", site.errors());
+
+    let mut site = Site::new("");
+    site.flags.set("mode", "async");
+    let needed = "--mode: mode: mode \"async\" needs a script; for example: script = \"worker.php\"";
+    assert_eq!(site.errors(), [needed]);
+}
+
+#[test]
 fn pools_inherit_and_routes_choose() {
     let site = Site::new(
         r#"

@@ -103,6 +103,12 @@ final class Task implements Awaitable
         return $this->settled ? [] : $this->coroutine->backtrace();
     }
 
+    /** @internal */
+    public function coroutine(): Coroutine
+    {
+        return $this->coroutine;
+    }
+
     /**
      * Waits for the end, whatever it is.
      *

@@ -57,6 +57,7 @@ void howdah_rs_log(int level, const char *message, size_t length);
  * the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both live as long as
  * the process. Returns false behind the last one. */
 bool howdah_rs_library(size_t index, const char **name, size_t *name_len, const char **text, size_t *text_len);
+
 /* --- C calls Rust, async mode: several calls at once ------------------------------------------------------------- */
 
 /* In async mode these take the place of howdah_rs_next_call(). The functions above are then about the selected call,

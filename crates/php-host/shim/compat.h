@@ -51,6 +51,14 @@ static inline void shim_compat_forget_random_state(void) {
 #endif
 }
 
+/* Some builds of 8.2 (Debian's among them) report an exhausted memory limit late and remember that they did; as long as
+ * they remember it, no function is called. The end of a request forgets it before shutdown functions run. */
+static inline void shim_compat_forget_exhausted_memory(void) {
+#ifdef ZEND_HAS_OOM
+    EG(delayed_oom).state = ZEND_OOM_STATE_NONE;
+#endif
+}
+
 /* A PHP without ext/session has no such symbols; the shim looks before it uses them. */
 #pragma weak ps_globals
 #pragma weak php_session_start

@@ -206,6 +206,7 @@ static void release_outside_world(void) {
 
 void shim_snapshot_end_request(bool after_bailout) {
     EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
+    shim_compat_forget_exhausted_memory();
     EG(current_execute_data) = NULL;
     /* exit() in a worker script's handler is on its way out as an exception: nothing of PHP could be called with it. */
     zend_clear_exception();

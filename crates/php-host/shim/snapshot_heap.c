@@ -1,12 +1,14 @@
 /* A heap for Zend's memory manager whose chunks survive restores. Chunks that the application has when the snapshot is
  * taken are part of it. Chunks that a request adds come from a reserve that is in no snapshot: the heap forgets them
- * with the restore, and the next request gets the same memory again, with no system call and no page fault. Their old
- * content is nobody's business: PHP treats a fresh chunk as uninitialised. */
+ * with the restore, and the next request gets the same memory again, with no system call and no page fault. The header
+ * of a fresh chunk must be zero: PHP fills it in in parts only. The rest of its old content is nobody's business. */
 #include "snapshot_request.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #define CHUNK (2ul * 1024 * 1024) /* ZEND_MM_CHUNK_SIZE, private to zend_alloc.c */
+#define CHUNK_HEADER 4096         /* sizeof(zend_mm_chunk), its first page */
 #define RESERVE_CHUNKS 24         /* more is mapped for the request and unmapped after it */
 
 static char *reserve;
@@ -62,7 +64,7 @@ static void *chunk_alloc(zend_mm_storage *storage, size_t size, size_t alignment
         for (size_t first = 0; first + count <= RESERVE_CHUNKS; first++) {
             if ((reserve_used & bits(first, count)) == 0) {
                 reserve_used |= bits(first, count);
-                return reserve + first * CHUNK;
+                return memset(reserve + first * CHUNK, 0, CHUNK_HEADER);
             }
         }
     }

@@ -341,3 +341,7 @@ extern "C" fn howdah_rs_take_event(call: *mut *const WireCall, number: *mut u64,
     }
     kind
 }
+
+#[cfg(test)]
+#[path = "bridge_tests.rs"]
+mod tests;

@@ -40,6 +40,17 @@ static SOURCES: &[Source] = sources![
     "Scope.php",
     "Context.php",
     "Timer.php",
+    "ConnectionState.php",
+    "SessionSql.php",
+    "PoolDriver.php",
+    "CallableDriver.php",
+    "PooledPdo.php",
+    "PdoDriver.php",
+    "MysqliDriver.php",
+    "RedisDriver.php",
+    "PooledConnection.php",
+    "PoolNumbers.php",
+    "Pool.php",
 ];
 
 /// The text behind the opening tag, which `zend_compile_string` does not want. The tag's line stays, empty, so that

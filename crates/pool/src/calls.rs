@@ -108,3 +108,65 @@ impl Calls {
         std::mem::take(&mut self.entries).into_iter().filter_map(|entry| entry.call)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, CallStats, RequestBody, RequestId};
+    use crate::lane::Job;
+    use crate::reply_sink::{self, Budget};
+    use howdah_transport::wire::CallBuilder;
+    use howdah_transport::{BodyInLane, CallSlot, LaneSizes, create_lane};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    fn slot() -> CallSlot {
+        let (mut sender, _frames, _fd) = create_lane(LaneSizes::TINY).unwrap();
+        sender.send_call(&CallBuilder::new(1, 1001, 1).finish(), 1, BodyInLane::None).unwrap()
+    }
+
+    fn in_flight(number: u64, slot: CallSlot) -> InFlight {
+        let budget = Budget { memory: 0, temp_dir: std::env::temp_dir() };
+        let (sink, _) = reply_sink::new(Arc::new(budget), CallStats::default());
+        let now = Instant::now();
+        let call = Call {
+            head: CallBuilder::new(1, 1001, 1).finish(),
+            body: RequestBody::Empty,
+            repeatable: true,
+            label: "".into(),
+            id: RequestId(number),
+            received: now,
+            interim: None,
+        };
+        let job = Box::new(Job { call, sink, entered: now, killed: 0 });
+        InFlight { number, slot, job, since: now, answering: false, told_gone: false, overdue: None }
+    }
+
+    #[test]
+    fn calls_end_in_any_order_and_one_that_stays_does_not_keep_the_gaps() {
+        let (mut calls, slot) = (Calls::with_capacity(2), slot());
+        calls.push(in_flight(1, slot));
+        for number in 2..2000 {
+            calls.push(in_flight(number, slot));
+            if number % 7 == 0 {
+                assert_eq!(calls.remove(number).map(|call| call.number), Some(number));
+                assert!(calls.remove(number).is_none() && calls.get(number).is_none());
+            } else if number > 20 {
+                let _ = calls.remove(number - 10);
+            }
+            assert!(calls.entries.len() <= calls.len() + calls.len().max(FEW), "{number}");
+            assert_eq!(calls.iter().count(), calls.len());
+            assert!(calls.iter().map(|call| call.number).is_sorted());
+            assert_eq!(calls.front().map(|call| call.number), Some(1));
+            assert_eq!(calls.back().map(|call| call.number), calls.iter().next_back().map(|call| call.number));
+        }
+        assert!(calls.get(0).is_none() && calls.get(5000).is_none());
+        let last = calls.pop_back().map(|call| call.number);
+        assert!(last > calls.back().map(|call| call.number));
+        assert_eq!(calls.remove(1).map(|call| call.number), Some(1));
+        assert_ne!(calls.front().map(|call| call.number), None, "no gap at the front");
+        let rest = calls.len();
+        assert_eq!(calls.take().count(), rest);
+        assert!(calls.is_empty() && calls.front().is_none());
+    }
+}

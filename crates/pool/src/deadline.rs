@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Time that a worker which runs several calls has to end one that is past its deadline.
-const CANCEL_GRACE: Duration = Duration::from_secs(5);
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// A call for which its worker is killed.
 struct Overdue {
@@ -31,8 +31,8 @@ struct Overdue {
     ran: Duration,
 }
 
-/// Finds calls that have run longer than `limit` and ends them or their workers.
-pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration) {
+/// Finds calls that have run longer than `limit` and ends them or their workers; `grace` is `CANCEL_GRACE`.
+pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
     let mut overdue = Vec::new();
     {
         let mut scheduler = pool.lock();
@@ -44,7 +44,7 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration) {
             let (call, reason) = if lane.several {
                 cancel(pool, lane, limit);
                 let mut calls = lane.in_flight.iter();
-                let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > CANCEL_GRACE));
+                let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
                 (stuck, KillReason::Stuck)
             } else {
                 (lane.in_flight.front().filter(|call| call.since.elapsed() > limit), KillReason::Deadline)

@@ -22,6 +22,19 @@ pub(crate) struct Job {
     pub(crate) sink: Sink,
     /// When the pool got it.
     pub(crate) entered: Instant,
+    /// Workers that died while this call's code ran in them.
+    pub(crate) killed: u32,
+}
+
+/// What a call had to do with the death of its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The worker had not begun it.
+    NotBegun,
+    /// It waited while the code of another call ran.
+    Bystander,
+    /// Its own code ran, or nobody knows whose.
+    Suspect,
 }
 
 /// A call that lies in a lane.
@@ -242,6 +255,16 @@ impl Lane {
         self.in_flight.pop_back().map(|f| f.job)
     }
 
+    /// Drops a call whose client has gone, or tells the worker if it has begun it.
+    pub(crate) fn let_go(&mut self, number: u64) {
+        let Some(call) = self.in_flight.get(number) else { return };
+        if !call.answering && self.sender.take_back(call.slot) {
+            self.in_flight.remove(number);
+        } else {
+            self.abort(number);
+        }
+    }
+
     /// The call that an answer with this number is for. A worker that runs one at a time answers its first call.
     pub(crate) fn answered(&mut self, number: u64) -> Option<&mut InFlight> {
         if self.several {
@@ -260,6 +283,12 @@ impl Lane {
         self.stuck = self.stuck && !self.sender.is_empty();
     }
 
+    /// How many calls lie there without being run, behind the one that the worker takes first.
+    pub(crate) fn waiting_calls(&self) -> usize {
+        let untaken = self.in_flight.iter().rev().take_while(|call| !self.is_begun(call)).count();
+        untaken.min(self.in_flight.len().saturating_sub(1))
+    }
+
     /// True if the lane's last call lies there without being run.
     pub(crate) fn holds_waiting_call(&self) -> bool {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.sender.is_begun(f.slot))
@@ -268,6 +297,17 @@ impl Lane {
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
         call.answering || self.sender.is_begun(call.slot)
+    }
+
+    /// What a call had to do with the death of the worker.
+    pub(crate) fn part_in_death(&self, call: &InFlight) -> Part {
+        if !self.is_begun(call) {
+            return Part::NotBegun;
+        }
+        match self.sender.selected() {
+            number if self.several && number != 0 && number != call.number => Part::Bystander,
+            _ => Part::Suspect,
+        }
     }
 
     /// Tells the worker that the client of a call has gone.

@@ -93,11 +93,12 @@ impl LaneReader {
                 }
                 Batch::Empty => {}
             }
-            if self.several {
-                self.pool.room_made(self.index);
-            }
             if !self.frames.prepare_sleep() {
                 continue;
+            }
+            if self.several {
+                // Only now: the worker wakes a server that has announced its sleep.
+                self.pool.room_made(self.index);
             }
             // The eventfd is waited on edge-triggered and never read: every write is a new edge.
             tokio::select! {
@@ -166,6 +167,10 @@ impl LaneReader {
         if let Some(last) = self.current.take()
             && self.several
         {
+            // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
+            if !last.head.is_empty() {
+                return Err("a head that another call interrupts".into());
+            }
             if last.unseen {
                 self.unseen.push(last.number);
             }
@@ -288,11 +293,11 @@ impl LaneReader {
         let calls = lane.in_flight.take();
         // The last first: what goes back to the queue goes to its head.
         for call in calls.rev() {
-            let begun = lane.is_begun(&call);
+            let part = lane.part_in_death(&call);
             if answering.get(&call.number).is_some_and(|answer| answer.ended) || call.overdue.is_some() {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says
             }
-            self.pool.rescue(call.job, begun, self.pid, reason.as_ref(), lane.home);
+            self.pool.rescue(call.job, part, self.pid, reason.as_ref(), lane.home);
         }
         let event = Event::WorkerGone {
             worker: lane.worker,

@@ -15,6 +15,8 @@ mod lane_reader;
 mod pool;
 mod reply_sink;
 mod scheduler;
+#[cfg(test)]
+mod several_tests;
 pub mod shard;
 mod status;
 mod supervisor;

@@ -3,7 +3,7 @@
 use crate::call::{Call, CallStats, Reply, RequestId, TakesInterim};
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
+use crate::lane::{Job, KillReason, Lane, Part, Phase, SnapshotWork};
 use crate::lane_reader::Current;
 use crate::reply_sink::{self, Budget, Receiver};
 use crate::scheduler::Scheduler;
@@ -18,6 +18,8 @@ use tokio::sync::mpsc;
 
 /// How often a call is run again after a worker died under it.
 const MAX_REPLAYS: u32 = 2;
+/// How often, if it was the code of other calls that killed the worker.
+const MAX_REPLAYS_OF_BYSTANDERS: u32 = 8;
 
 /// A pool of PHP workers of one configuration.
 #[derive(Debug)]
@@ -93,7 +95,7 @@ impl Pool {
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
-        let job = Box::new(Job { call, sink, entered: Instant::now() });
+        let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0 });
         if let Err(fault) = self.lock().submit(job, shard::current()) {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
@@ -234,11 +236,11 @@ impl Pool {
     }
 
     /// Decides about a call whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, mut job: Box<Job>, begun: bool, pid: u32, reason: Option<&KillReason>, home: usize) {
+    pub(crate) fn rescue(&self, mut job: Box<Job>, part: Part, pid: u32, reason: Option<&KillReason>, home: usize) {
         if job.sink.is_gone() {
             return;
         }
-        if !begun {
+        if part == Part::NotBegun {
             self.lock().resubmit(job, home);
             return;
         }
@@ -258,11 +260,13 @@ impl Pool {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
             }
         };
-        let again = job.call.repeatable && !job.sink.is_delivered() && job.sink.stats().replays < MAX_REPLAYS;
+        let allowed = job.killed < MAX_REPLAYS && job.sink.stats().replays < MAX_REPLAYS_OF_BYSTANDERS;
+        let again = job.call.repeatable && !job.sink.is_delivered() && allowed;
         if again {
             tracing::warn!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "worker died; the call is run again");
             self.metrics.replays.inc();
             job.sink.reset();
+            job.killed += u32::from(part == Part::Suspect);
             // It waits anew: the time it has run does not count as waiting.
             job.entered = Instant::now();
             self.lock().resubmit(job, home);

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
-const MAX_SPILL: u64 = 1 << 30;
+const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 /// Bytes read back from the temporary file at a time.
 const READ_BACK: usize = 128 * 1024;
 

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
-const UNTAKEN: Duration = Duration::from_millis(50);
+pub(crate) const UNTAKEN: Duration = Duration::from_millis(50);
 
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
@@ -213,11 +213,11 @@ impl Scheduler {
     }
 
     /// Once per tick: tells workers of clients that have gone, takes calls back that a busy worker does not take, and
-    /// gives waiting calls to lanes that have places.
-    pub(crate) fn sweep(&mut self) {
+    /// gives waiting calls to lanes that have places. `patience` is `UNTAKEN`.
+    pub(crate) fn sweep(&mut self, patience: Duration) {
         let mut untaken = Vec::new();
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.several) {
-            while lane.holds_waiting_call() && lane.in_flight.back().is_some_and(|c| c.since.elapsed() > UNTAKEN) {
+            while lane.holds_waiting_call() && lane.in_flight.back().is_some_and(|c| c.since.elapsed() > patience) {
                 let Some(job) = lane.take_back_last() else { break };
                 lane.stuck = true;
                 untaken.push((job, lane.home));
@@ -225,7 +225,7 @@ impl Scheduler {
             let gone: Vec<u64> =
                 lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
             for number in gone {
-                lane.abort(number);
+                lane.let_go(number);
             }
         }
         for (job, home) in untaken {
@@ -235,9 +235,7 @@ impl Scheduler {
             if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
                 lane.look_whether_stuck();
                 lane.send_kept();
-                if !self.queue.is_empty() {
-                    self.refill(index);
-                }
+                self.refill(index);
             }
         }
     }
@@ -269,7 +267,7 @@ impl Scheduler {
 
     /// Calls that wait: in the queue, and behind a running one in a lane.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.len() + self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call()).count()
+        self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_calls).sum::<usize>()
     }
 
     /// Fails every waiting call.

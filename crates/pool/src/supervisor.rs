@@ -9,6 +9,7 @@ use crate::deadline;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
 use crate::pool::Pool;
+use crate::scheduler;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
@@ -375,11 +376,11 @@ impl Supervisor {
             let mut scheduler = self.pool.lock();
             scheduler.expire(config.queue_timeout);
             if config.several() {
-                scheduler.sweep();
+                scheduler.sweep(scheduler::UNTAKEN);
             }
         }
         if let Some(limit) = config.deadline {
-            deadline::enforce(&self.pool, limit);
+            deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
         }
         self.kill_slow_starters();
         self.scale();

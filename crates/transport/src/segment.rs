@@ -48,6 +48,8 @@ pub(crate) struct Control {
     /// 1 = the server has something for the request ring that did not fit; set by it, taken back by a worker that runs
     /// several calls.
     pub(crate) room_wanted: Line<AtomicU32>,
+    /// Written by a worker that runs several calls: the call whose code runs, or 0.
+    pub(crate) selected: Line<AtomicU64>,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_LEN);

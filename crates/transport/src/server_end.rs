@@ -214,6 +214,13 @@ impl CallSender {
         Ok(())
     }
 
+    /// The call whose code a worker that runs several calls was running when it was last heard of (as far as it tells); 0
+    /// for none.
+    #[must_use]
+    pub fn selected(&self) -> u64 {
+        self.segment.control().selected.0.load(Ordering::Relaxed)
+    }
+
     /// True if the worker has taken everything (as far as it tells).
     #[must_use]
     pub fn is_empty(&self) -> bool {

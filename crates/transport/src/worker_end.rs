@@ -250,6 +250,8 @@ impl WorkerEnd {
         if number != self.number {
             self.close_body(0);
             self.number = number;
+            // Read when this process is dead: whose code killed it.
+            self.segment.control().selected.0.store(number, Ordering::Relaxed);
         }
     }
 
@@ -289,6 +291,9 @@ impl WorkerEnd {
         }
         if self.bell.is_none() || self.unpublished() >= self.responses.cap() / 4 {
             self.publish();
+        }
+        if self.bell.is_some() {
+            self.write_for(0);
         }
         self.number = 0;
     }

@@ -122,7 +122,9 @@ fn next(seed: &mut u64) -> u64 {
 /// One attack: an honest exchange, then random bytes at random places (cursors and headers above all), then the server
 /// reads and sends again. Everything but a panic or a crash is right.
 fn attack(mut seed: u64) {
-    let (mut sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
+    let (sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
+    let several = seed.is_multiple_of(2);
+    let mut sender = if several { sender.with_bell(new_eventfd().unwrap()) } else { sender };
     let (_ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let view = View::of(&fd);
@@ -138,7 +140,7 @@ fn attack(mut seed: u64) {
         }
         for _ in 0..1 + next(&mut seed) % 4 {
             let place = match next(&mut seed) % 4 {
-                0 => 128 * (next(&mut seed) % 8) as usize, // a cursor or a word
+                0 => 128 * (next(&mut seed) % 11) as usize, // a cursor or a word
                 1 => 4096 + 16 * 1024 + (next(&mut seed) % 512 * 8) as usize, // a frame header of the response ring
                 2 => 4096 + (next(&mut seed) % 512 * 8) as usize, // one of the request ring
                 _ => (next(&mut seed) as usize % (view.len - 8)) & !7,
@@ -162,6 +164,12 @@ fn attack(mut seed: u64) {
         let _ = frames.prepare_sleep();
         for slot in &slots {
             let _ = (sender.is_begun(*slot), sender.take_back(*slot));
+        }
+        if several {
+            let _ = (sender.send_cancel(round + 1, 1), sender.is_empty(), sender.selected());
+            sender.want_room();
+        } else {
+            sender.abort(round + 1);
         }
     }
 }

@@ -173,7 +173,39 @@ fn apps() -> Vec<Case> {
         )
         .needs(&[Need::MariaDb])
     };
-    vec![shop("shop-api-c100", 100), shop("shop-api-c200", 200), wordpress]
+    let orders = |id: &str, title: &str, about: &str, path: &str, media_type, words: &[&str], at_least| Case {
+        app: App::Orders,
+        path: path.into(),
+        ..Case::script(
+            id,
+            title,
+            about,
+            Expect::Containing { media_type, words: words.iter().map(|word| (*word).to_owned()).collect(), at_least },
+        )
+    };
+    vec![
+        shop("shop-api-c100", 100),
+        shop("shop-api-c200", 200),
+        orders(
+            "symfony-api",
+            "JSON API on Symfony",
+            "an order's summary, validated and serialized by Symfony with a hundred routes; no database",
+            "/api/orders/42?currency=EUR",
+            "application/json",
+            &["\"total\":6130", "\"customer\":\"customer 42\"", "\"currency\":\"EUR\""],
+            90,
+        ),
+        orders(
+            "symfony-page",
+            "page on Symfony",
+            "the same order as a page by Twig; no database",
+            "/api/orders/42/page",
+            "text/html",
+            &["Order 42 of customer 42", "61.30 EUR", "</html>"],
+            500,
+        ),
+        wordpress,
+    ]
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub enum App {
     Scripts,
     /// The product API on Symfony.
     Shop,
+    /// The order API on Symfony, which needs no database.
+    Orders,
     /// WordPress.
     WordPress,
     /// A directory that the user named.

@@ -66,12 +66,22 @@ pub const ALL: &[Suite] = &[
     Suite {
         name: "shop-api",
         about: "applications with a framework: a product API on Symfony, and WordPress",
-        cases: &["shop-api-c100", "shop-api-c200", "wordpress"],
+        cases: &["shop-api-c100", "shop-api-c200", "symfony-api", "symfony-page", "wordpress"],
         systems: &[],
         rounds: 4,
         seconds: 10.0,
         warmup: 3.0,
         latency: true,
+    },
+    Suite {
+        name: "worker",
+        about: "a booted application that loops, beside the same one started anew for each request",
+        cases: &["hello", "symfony-api", "symfony-page"],
+        systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker"],
+        rounds: 4,
+        seconds: 3.0,
+        warmup: 1.0,
+        latency: false,
     },
     Suite {
         name: "all",

@@ -1,0 +1,64 @@
+<?php
+
+/* Pooled PDO connections. A return costs no query of its own unless there is something to undo. */
+
+declare(strict_types=1);
+
+namespace Howdah\Internal;
+
+final class PdoDriver implements PoolDriver
+{
+    /** PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, whose name depends on PHP's version. */
+    private const BUFFERED_QUERY = 1000;
+
+    /** @param array<int, mixed> $options */
+    public function __construct(
+        private readonly string $dsn,
+        private readonly ?string $user,
+        #[\SensitiveParameter] private readonly ?string $password,
+        private readonly array $options,
+    ) {
+    }
+
+    public function open(ConnectionState $state): object
+    {
+        return new PooledPdo($state, $this->dsn, $this->user, $this->password, $this->options);
+    }
+
+    public function isAlive(object $connection): bool
+    {
+        $answer = $connection->query('SELECT 1');
+
+        return $answer !== false && $answer->closeCursor();
+    }
+
+    public function reset(object $connection, ConnectionState $state): bool
+    {
+        if ($connection->inTransaction()) {
+            Report::warning('A connection came back to its pool with an open transaction, which was rolled back'
+                . ($state->begun === null ? '' : "; begun at\n$state->begun"));
+            if (!$connection->rollBack()) {
+                return false;
+            }
+        }
+        if ($connection->driver === 'mysql' && !$connection->getAttribute(self::BUFFERED_QUERY)) {
+            // Rows of an unfinished result would meet the next query.
+            $state->doubtful = true;
+        }
+        foreach ($state->attributes as $attribute => $value) {
+            if (!$connection->setAttribute($attribute, $value)) {
+                return false;
+            }
+        }
+        if (!$state->changed) {
+            return true;
+        }
+        // PDO has nothing that resets a session of MySQL, and SQLite has nothing either.
+        return $connection->driver === 'pgsql' && $connection->exec('DISCARD ALL') !== false;
+    }
+
+    public function close(object $connection): void
+    {
+        // PDO closes a connection with its last object.
+    }
+}

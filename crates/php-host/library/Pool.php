@@ -1,0 +1,459 @@
+<?php
+
+/* Connections shared by the requests of a worker: a limited number, lent to one coroutine at a time, as good as new each
+ * time. Connections are opened when they are needed; a pool can be made while the worker script starts. */
+
+declare(strict_types=1);
+
+namespace Howdah;
+
+use Howdah\Internal\CallableDriver;
+use Howdah\Internal\ConnectionState;
+use Howdah\Internal\Guard;
+use Howdah\Internal\MysqliDriver;
+use Howdah\Internal\PdoDriver;
+use Howdah\Internal\PooledConnection;
+use Howdah\Internal\PoolDriver;
+use Howdah\Internal\PoolNumbers;
+use Howdah\Internal\RedisDriver;
+use Howdah\Internal\Report;
+use Howdah\Internal\WaitQueue;
+
+final class Pool implements \Countable
+{
+    private PoolDriver $driver;
+    /** @var list<PooledConnection> the one used last at the end */
+    private array $idle = [];
+    /** @var array<int, PooledConnection> by object id */
+    private array $lent = [];
+    /** All there are: idle, lent, being opened, being reset. */
+    private int $open = 0;
+    private readonly WaitQueue $line;
+    private readonly PoolNumbers $numbers;
+    private ?Task $keeper = null;
+    private bool $closed = false;
+
+    /**
+     * A pool of any objects. Functions get the connection and may wait.
+     *
+     * @param callable(): object           $factory     opens a connection
+     * @param int                          $max         connections open at once
+     * @param int                          $minIdle     connections kept open although nobody uses them
+     * @param float                        $idleTimeout seconds after which an unused connection is closed
+     * @param float                        $lifetime    seconds after which a connection is closed at its return
+     * @param float|null                   $waitTimeout seconds get() waits for a free connection unless it is told otherwise
+     * @param float                        $checkAfter  seconds after which an unused connection is checked before it is lent
+     * @param callable(object): mixed|null $reset       called at each return; false: it cannot be used again
+     * @param callable(object): mixed|null $check       whether it is alive; false: it is not
+     * @param callable(object): mixed|null $close
+     */
+    public function __construct(
+        callable $factory,
+        private readonly int $max = 16,
+        private readonly int $minIdle = 0,
+        private readonly float $idleTimeout = 60.0,
+        private readonly float $lifetime = 3600.0,
+        private readonly ?float $waitTimeout = 30.0,
+        private readonly float $checkAfter = 5.0,
+        ?callable $reset = null,
+        ?callable $check = null,
+        ?callable $close = null,
+    ) {
+        if ($max < 1 || $minIdle < 0 || $minIdle > $max) {
+            throw new \ValueError('A pool needs $max of at least 1 and $minIdle from 0 to $max');
+        }
+        $closure = static fn (?callable $function): ?\Closure => $function === null ? null : $function(...);
+        $this->driver = new CallableDriver($factory(...), $closure($check), $closure($reset), $closure($close));
+        $this->line = new WaitQueue();
+        $this->numbers = new PoolNumbers();
+    }
+
+    /**
+     * A pool of PDO connections. What a request leaves behind is undone at the return: an open transaction is rolled back
+     * and reported, attributes are set back. If statements were seen that change the session (SET, temporary tables, user
+     * variables, locks …), the connection is reset (PostgreSQL: DISCARD ALL) or replaced by a new one (others).
+     *
+     * @param array<int, mixed> $options as for PDO
+     * @param mixed             ...$limits the constructor's, by name
+     */
+    public static function pdo(
+        string $dsn,
+        ?string $user = null,
+        #[\SensitiveParameter] ?string $password = null,
+        array $options = [],
+        int $max = 16,
+        mixed ...$limits,
+    ): self {
+        return self::with(new PdoDriver($dsn, $user, $password, $options), $max, $limits);
+    }
+
+    /**
+     * A pool of mysqli connections.
+     *
+     * @param array<int, mixed> $options for mysqli_options()
+     * @param bool              $reset   reset the session at each return (COM_CHANGE_USER: transaction, variables, temporary
+     *                                   tables, locks); false leaves it as it is, which saves an exchange with the server
+     * @param mixed             ...$limits the constructor's, by name
+     */
+    public static function mysqli(
+        ?string $host = null,
+        ?string $user = null,
+        #[\SensitiveParameter] ?string $password = null,
+        ?string $database = null,
+        ?int $port = null,
+        ?string $socket = null,
+        ?string $charset = null,
+        array $options = [],
+        bool $reset = true,
+        int $max = 16,
+        mixed ...$limits,
+    ): self {
+        return self::with(new MysqliDriver($host, $user, $password, $database, $port, $socket, $charset, $options, $reset), $max, $limits);
+    }
+
+    /**
+     * A pool of phpredis connections. At the return an open multi() is discarded and reported, watched keys are released,
+     * and database and options are set back.
+     *
+     * @param string                    $host     or the path of a socket
+     * @param string|array<string>|null $auth     password, or user and password
+     * @param array<int, mixed>         $settings for Redis::setOption()
+     * @param mixed                     ...$limits the constructor's, by name
+     */
+    public static function redis(
+        string $host = '127.0.0.1',
+        int $port = 6379,
+        #[\SensitiveParameter] string|array|null $auth = null,
+        int $database = 0,
+        float $connectTimeout = 5.0,
+        float $readTimeout = 0.0,
+        array $settings = [],
+        int $max = 16,
+        mixed ...$limits,
+    ): self {
+        return self::with(new RedisDriver($host, $port, $auth, $database, $connectTimeout, $readTimeout, $settings), $max, $limits);
+    }
+
+    /**
+     * Takes a connection; waits while all are lent. It comes back by put(), at the latest when this coroutine ends.
+     *
+     * @param float|null $timeout seconds; the pool's $waitTimeout if null
+     *
+     * @throws TimeoutException
+     * @throws PoolClosedException
+     */
+    public function get(?float $timeout = null): object
+    {
+        $this->mustBeOpen();
+        $coroutine = WaitQueue::coroutine();
+        ++$this->numbers->taken;
+        if ($this->minIdle > 0) {
+            $this->keep();
+        }
+        $entry = $this->idle === [] ? null : $this->pickIdle();
+        if ($entry === null) {
+            if ($this->open < $this->max) {
+                ++$this->open;
+            } else {
+                $entry = $this->waitInLine($timeout ?? $this->waitTimeout);
+            }
+            $entry ??= $this->connect();
+        }
+        $entry->state->lend();
+        $entry->holder = $coroutine;
+        $key = spl_object_id($entry->connection);
+        $this->lent[$key] = $entry;
+        $coroutine->data['connections'][$key] = new Guard(function () use ($key): void {
+            $this->forgotten($key);
+        });
+
+        return $entry->connection;
+    }
+
+    /**
+     * Gives a connection back. It must not be used afterwards.
+     *
+     * @throws MisuseError if it was given back before, or is not of this pool
+     */
+    public function put(object $connection): void
+    {
+        $key = spl_object_id($connection);
+        $entry = $this->lent[$key] ?? null;
+        if ($entry === null) {
+            $here = array_filter($this->idle, static fn (PooledConnection $entry): bool => $entry->connection === $connection);
+            throw new MisuseError($here === [] ? 'The connection is not lent by this pool' : 'The connection was returned twice');
+        }
+        unset($this->lent[$key]);
+        $guard = $entry->holder->data['connections'][$key] ?? null;
+        if ($guard !== null) {
+            $guard->disarm();
+            unset($entry->holder->data['connections'][$key]);
+        }
+        $this->recycle($entry);
+    }
+
+    /** Calls $fn($connection) and takes the connection back, however that ends. */
+    public function use(callable $fn, ?float $timeout = null): mixed
+    {
+        $connection = $this->get($timeout);
+        try {
+            return $fn($connection);
+        } catch (\Throwable $error) {
+            if (isset($this->lent[spl_object_id($connection)])) {
+                $this->lent[spl_object_id($connection)]->state->doubtful = true;
+            }
+            throw $error;
+        } finally {
+            $this->put($connection);
+        }
+    }
+
+    /** The connection of this coroutine: taken at the first call, returned when the coroutine ends. */
+    public function mine(?float $timeout = null): object
+    {
+        foreach (WaitQueue::coroutine()->data['connections'] ?? [] as $key => $guard) {
+            if (isset($this->lent[$key])) {
+                return $this->lent[$key]->connection;
+            }
+        }
+
+        return $this->get($timeout);
+    }
+
+    /** Connections that are open. */
+    public function count(): int
+    {
+        return $this->open;
+    }
+
+    /**
+     * Numbers for monitoring: `max`, `open`, `idle`, `lent`, `waiting` are of now, the others count since the start.
+     *
+     * @return array<string, int|float>
+     */
+    public function stats(): array
+    {
+        return [
+            'max' => $this->max,
+            'open' => $this->open,
+            'idle' => \count($this->idle),
+            'lent' => \count($this->lent),
+            'waiting' => \count($this->line),
+        ] + get_object_vars($this->numbers);
+    }
+
+    /** Closes the unused connections, and the others at their return. Who waits gets a PoolClosedException. */
+    public function close(): void
+    {
+        $this->closed = true;
+        $this->keeper?->cancel();
+        $this->line->serveAll(refused: true);
+        while (($entry = array_pop($this->idle)) !== null) {
+            $this->discard($entry);
+        }
+    }
+
+    /** @param array<string, mixed> $limits */
+    private static function with(PoolDriver $driver, int $max, array $limits): self
+    {
+        foreach (['factory', 'reset', 'check', 'close'] as $name) {
+            if (\array_key_exists($name, $limits)) {
+                throw new \ValueError("\$$name is for pools of other objects");
+            }
+        }
+        $pool = new self(static fn () => null, $max, ...$limits);
+        $pool->driver = $driver;
+
+        return $pool;
+    }
+
+    private function mustBeOpen(): void
+    {
+        if ($this->closed) {
+            throw new PoolClosedException('The pool is closed');
+        }
+    }
+
+    /** An unused connection that is alive, or null. */
+    private function pickIdle(): ?PooledConnection
+    {
+        while (($entry = array_pop($this->idle)) !== null) {
+            if ($entry->seen + $this->checkAfter > WaitQueue::now() || $this->isAlive($entry)) {
+                return $entry;
+            }
+            $this->discard($entry);
+        }
+
+        return null;
+    }
+
+    /** @return PooledConnection|null null: the place of one that was closed, to open a new one */
+    private function waitInLine(?float $timeout): ?PooledConnection
+    {
+        $began = WaitQueue::now();
+        ++$this->numbers->waited;
+        $waiter = $this->line->wait($timeout);
+        $this->numbers->wait_seconds += WaitQueue::now() - $began;
+        if ($waiter === null) {
+            ++$this->numbers->timeouts;
+            throw new TimeoutException(\sprintf('None of the pool\'s %d connections was free within %g s', $this->max, $timeout));
+        }
+        if ($waiter->refused) {
+            $this->mustBeOpen();
+        }
+
+        return $waiter->answer;
+    }
+
+    /** Opens a connection in a place that is counted already. */
+    private function connect(): PooledConnection
+    {
+        $entry = new PooledConnection();
+        // exit() and errors alike give the place back.
+        $place = new Guard($this->leavePlace(...));
+        $entry->connection = $this->driver->open($entry->state);
+        $place->disarm();
+        ++$this->numbers->opened;
+
+        return $entry;
+    }
+
+    /** A connection has come back: makes it as new, and passes it on. */
+    private function recycle(PooledConnection $entry): void
+    {
+        $place = new Guard(function () use ($entry): void {
+            $entry->connection = null;
+            $this->leavePlace();
+        });
+        Coroutine::shield(true);
+        try {
+            $good = $this->makeAsNew($entry);
+        } finally {
+            Coroutine::shield(false);
+        }
+        $place->disarm();
+        $entry->holder = null;
+        if (!$good) {
+            $this->discard($entry);
+        } elseif ($this->line->serve($entry) === null) {
+            $this->idle[] = $entry;
+            $this->keep();
+        }
+    }
+
+    private function makeAsNew(PooledConnection $entry): bool
+    {
+        // For the reset itself, which may run in a coroutine of the worker.
+        $entry->state->lend();
+        try {
+            $good = !$this->closed
+                && $entry->born + $this->lifetime > WaitQueue::now()
+                && $this->driver->reset($entry->connection, $entry->state)
+                && (!$entry->state->doubtful || $this->driver->isAlive($entry->connection));
+        } catch (\Throwable $error) {
+            $good = false;
+            ++$this->numbers->failed;
+            if (!$entry->state->doubtful) {
+                Report::warning('A connection could not be reset at its return to the pool and is closed: ' . $error->getMessage());
+            }
+        }
+        $entry->state->takeBack();
+        $entry->state->doubtful = false;
+        $entry->seen = WaitQueue::now();
+
+        return $good && !$this->closed;
+    }
+
+    private function isAlive(PooledConnection $entry): bool
+    {
+        $entry->state->lend();
+        try {
+            return $this->driver->isAlive($entry->connection);
+        } catch (CancelledException $cancelled) {
+            $this->discard($entry);
+            throw $cancelled;
+        } catch (\Throwable) {
+            ++$this->numbers->failed;
+
+            return false;
+        }
+    }
+
+    private function discard(PooledConnection $entry): void
+    {
+        try {
+            $this->driver->close($entry->connection);
+        } catch (\Throwable) {
+            // It is gone either way.
+        }
+        $entry->connection = null;
+        ++$this->numbers->closed;
+        $this->leavePlace();
+    }
+
+    /** A place is free: for the next in line, who opens a connection in it. */
+    private function leavePlace(): void
+    {
+        if ($this->line->serve() === null) {
+            --$this->open;
+        }
+    }
+
+    /** The coroutine has ended with the connection. Its destructors run now, where nothing can wait. */
+    private function forgotten(int $key): void
+    {
+        $entry = $this->lent[$key] ?? null;
+        if ($entry !== null) {
+            unset($this->lent[$key]);
+            ++$this->numbers->forgotten;
+            Task::start($this->recycle(...), [$entry], detached: true);
+        }
+    }
+
+    /** Sees to it that unused connections are closed in time, and that $minIdle are open. */
+    private function keep(): void
+    {
+        if ($this->keeper === null) {
+            $this->keeper = Task::start(self::keeper(...), [\WeakReference::create($this), max(0.05, min($this->idleTimeout / 2, 30.0))], detached: true);
+        }
+    }
+
+    /** @param \WeakReference<self> $reference a pool that nobody holds any more ends, and its keeper with it */
+    private static function keeper(\WeakReference $reference, float $period): void
+    {
+        do {
+            delay($period);
+            $pool = $reference->get();
+            $goesOn = $pool !== null && $pool->expire();
+            unset($pool);
+        } while ($goesOn);
+    }
+
+    private function expire(): bool
+    {
+        $limit = WaitQueue::now() - $this->idleTimeout;
+        while ($this->idle !== [] && $this->idle[0]->seen < $limit && \count($this->idle) > $this->minIdle) {
+            $this->discard(array_shift($this->idle));
+        }
+        try {
+            while (!$this->closed && \count($this->idle) < $this->minIdle && $this->open < $this->max) {
+                ++$this->open;
+                $entry = $this->connect();
+                if ($this->line->serve($entry) === null) {
+                    array_unshift($this->idle, $entry);
+                }
+            }
+        } catch (CancelledException $cancelled) {
+            throw $cancelled;
+        } catch (\Throwable $error) {
+            Report::warning('Cannot open the connections a pool shall keep: ' . $error->getMessage());
+        }
+        if ($this->idle === [] && $this->minIdle === 0 || $this->closed) {
+            $this->keeper = null;
+
+            return false;
+        }
+
+        return true;
+    }
+}

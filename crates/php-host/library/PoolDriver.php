@@ -1,0 +1,24 @@
+<?php
+
+/* How a pool deals with one kind of connection. All methods may wait. */
+
+declare(strict_types=1);
+
+namespace Howdah\Internal;
+
+interface PoolDriver
+{
+    public function open(ConnectionState $state): object;
+
+    /** Asks the other side. */
+    public function isAlive(object $connection): bool;
+
+    /**
+     * Makes the connection as it was when it was opened.
+     *
+     * @return bool false: it cannot be used again
+     */
+    public function reset(object $connection, ConnectionState $state): bool;
+
+    public function close(object $connection): void;
+}

@@ -1,0 +1,117 @@
+<?php
+
+/* Pooled connections of phpredis. A return costs no exchange with the server unless there is something to undo. */
+
+declare(strict_types=1);
+
+namespace Howdah\Internal;
+
+if (class_exists(\Redis::class, false)) {
+    final class PooledRedis extends \Redis
+    {
+        /** Some key is watched: the next transaction would depend on it. */
+        public bool $watching = false;
+        /** phpredis would connect again by itself, but to database 0. */
+        public bool $closed = false;
+
+        public function watch(...$keys): \Redis|bool
+        {
+            $this->watching = true;
+
+            return parent::watch(...$keys);
+        }
+
+        public function close(): bool
+        {
+            $this->closed = true;
+
+            return parent::close();
+        }
+    }
+}
+
+final class RedisDriver implements PoolDriver
+{
+    /** Options that change what commands do or return; of the constants, those that this phpredis has. */
+    private const OPTIONS = ['OPT_SERIALIZER', 'OPT_PREFIX', 'OPT_READ_TIMEOUT', 'OPT_SCAN', 'OPT_COMPRESSION', 'OPT_COMPRESSION_LEVEL',
+        'OPT_REPLY_LITERAL', 'OPT_NULL_MULTIBULK_AS_NULL', 'OPT_PACK_IGNORE_NUMBERS'];
+
+    /** @var array<int, mixed>|null what they are on a new connection */
+    private ?array $options = null;
+
+    /**
+     * @param string|array<string>|null $auth     password, or user and password
+     * @param array<int, mixed>         $settings for Redis::setOption()
+     */
+    public function __construct(
+        private readonly string $host,
+        private readonly int $port,
+        #[\SensitiveParameter] private readonly string|array|null $auth,
+        private readonly int $database,
+        private readonly float $connectTimeout,
+        private readonly float $readTimeout,
+        private readonly array $settings,
+    ) {
+    }
+
+    public function open(ConnectionState $state): object
+    {
+        $redis = new PooledRedis();
+        if (!$redis->connect($this->host, str_starts_with($this->host, '/') ? 0 : $this->port, $this->connectTimeout, null, 0, $this->readTimeout)) {
+            throw new \RedisException("Cannot connect to Redis at $this->host");
+        }
+        if ($this->auth !== null && !$redis->auth($this->auth) || $this->database !== 0 && !$redis->select($this->database)) {
+            throw new \RedisException($redis->getLastError() ?? 'Redis refuses the password or the database');
+        }
+        foreach ($this->settings as $option => $value) {
+            $redis->setOption($option, $value);
+        }
+        if ($this->options === null) {
+            $options = [];
+            foreach (self::OPTIONS as $name) {
+                if (\defined("Redis::$name")) {
+                    $option = \constant("Redis::$name");
+                    $options[$option] = $redis->getOption($option);
+                }
+            }
+            $this->options = $options;
+        }
+
+        return $redis;
+    }
+
+    public function isAlive(object $connection): bool
+    {
+        return $connection->ping() !== false;
+    }
+
+    public function reset(object $connection, ConnectionState $state): bool
+    {
+        if ($connection->closed || !$connection->isConnected()) {
+            return false;
+        }
+        if ($connection->getMode() !== \Redis::ATOMIC) {
+            Report::warning('A Redis connection came back to its pool within multi() or pipeline(), which was discarded');
+            $connection->discard();
+        }
+        if ($connection->watching) {
+            $connection->watching = false;
+            if (!$connection->unwatch()) {
+                return false;
+            }
+        }
+        foreach ($this->options as $option => $value) {
+            if ($connection->getOption($option) !== $value) {
+                $connection->setOption($option, $value);
+            }
+        }
+        $connection->clearLastError();
+
+        return $connection->getDbNum() === $this->database || $connection->select($this->database);
+    }
+
+    public function close(object $connection): void
+    {
+        $connection->close();
+    }
+}

@@ -1,0 +1,144 @@
+//! The functions for several calls at once, called as the shim calls them.
+
+use super::*;
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName};
+use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use std::os::fd::AsFd;
+
+struct Server {
+    sender: CallSender,
+    frames: FrameReceiver,
+    control: ControlSocket,
+}
+
+/// Makes this process a worker in async mode.
+fn become_worker() -> Server {
+    let (sender, frames, fd) = create_lane(LaneSizes::DEFAULT).unwrap();
+    let (ours, theirs) = control_socket::pair().unwrap();
+    let bell = new_eventfd().unwrap();
+    let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
+    install(end.with_bell(bell.try_clone().unwrap()));
+    Server { sender: sender.with_bell(bell), frames, control: ours.into() }
+}
+
+fn call(uri: &[u8]) -> EncodedCall {
+    let mut builder = CallBuilder::new(1, 1001, 1);
+    let uri = builder.var(VarName::REQUEST_URI, uri);
+    builder.uri(uri);
+    builder.finish()
+}
+
+fn event() -> (EventKind, *const WireCall, u64, c_uint) {
+    let (mut call, mut number, mut reason) = (std::ptr::null(), 0, 0);
+    let kind = howdah_rs_take_event(&raw mut call, &raw mut number, &raw mut reason);
+    (kind, call, number, reason)
+}
+
+fn body() -> Vec<u8> {
+    let mut buffer = [0; 16];
+    let n = howdah_rs_read_body(buffer.as_mut_ptr(), buffer.len());
+    buffer[..n].iter().map(|&byte| byte as u8).collect()
+}
+
+fn write(text: &str) -> bool {
+    howdah_rs_write(text.as_ptr().cast(), text.len())
+}
+
+fn is_readable(fd: c_int) -> bool {
+    let mut waited = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid structure.
+    unsafe { libc::poll(&raw mut waited, 1, 0) == 1 }
+}
+
+impl Server {
+    /// What has been published: kind, number, text.
+    fn published(&mut self) -> Vec<(FrameKind, u64, String)> {
+        let frames: Vec<_> = std::iter::from_fn(|| self.frames.next_frame().unwrap())
+            .map(|frame| (frame.kind, frame.number, String::from_utf8_lossy(&frame.payload).into_owned()))
+            .collect();
+        self.frames.frames_taken();
+        frames
+    }
+}
+
+/// One test: the bridge has one host per process.
+#[test]
+fn several_calls_are_kept_apart() {
+    let mut server = become_worker();
+    assert_eq!(event().0, EventKind::None);
+
+    // Two calls, each with a body of its own way; the worker sleeps and is woken for them.
+    assert!(howdah_rs_prepare_wait());
+    let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    rustix::io::write(&file, b"in a file").unwrap();
+    server.control.send_body(1, file.as_fd()).unwrap();
+    server.sender.send_call(&call(b"/one"), 1, BodyInLane::Descriptor(9)).unwrap();
+    assert!(is_readable(howdah_rs_wake_fd()));
+    howdah_rs_woken();
+    assert!(!is_readable(howdah_rs_wake_fd()));
+    server.sender.send_call(&call(b"/two"), 2, BodyInLane::Inline(b"in the call")).unwrap();
+    assert!(!howdah_rs_prepare_wait(), "there is something to take");
+    let (kind, one, number, _) = event();
+    assert_eq!((kind, number), (EventKind::Call, 1));
+    let (kind, two, number, _) = event();
+    assert_eq!((kind, number), (EventKind::Call, 2));
+    assert_eq!(event().0, EventKind::None);
+    // The ring is used for others meanwhile.
+    for number in 3..200 {
+        server.sender.send_call(&call(&[b'x'; 4000]), number, BodyInLane::None).unwrap();
+        assert_eq!(event().2, number);
+    }
+    for (call, number) in [(one, 1), (two, 2)] {
+        // SAFETY: valid until the call is done.
+        let head = unsafe { *call };
+        assert_eq!((head.number, head.uri.len), (number, 4));
+    }
+
+    // No call is selected: nothing is read or written.
+    assert!(body().is_empty() && write("lost"));
+    howdah_rs_end_response(true);
+    howdah_rs_done(0, false);
+    howdah_rs_publish();
+    assert!(server.published().is_empty());
+
+    howdah_rs_select_call(1);
+    assert_eq!(body(), b"in a file");
+    howdah_rs_select_call(2);
+    assert_eq!(body(), b"in the call");
+    assert!(write("two "));
+    howdah_rs_select_call(1);
+    assert!(write("one"));
+    howdah_rs_log(4, c"said".as_ptr(), 4);
+    howdah_rs_select_call(2);
+    assert!(write("and two") && body().is_empty());
+    howdah_rs_done(0, false);
+    assert!(server.published().is_empty(), "nothing was published yet");
+    howdah_rs_publish();
+    let seen = server.published();
+    let texts: Vec<_> = seen.iter().map(|(kind, number, text)| (*kind, *number, text.as_str())).collect();
+    let (body_frame, log) = (FrameKind::Body, FrameKind::Log);
+    assert_eq!(
+        texts[..4],
+        [(body_frame, 2, "two "), (body_frame, 1, "one"), (log, 1, "\u{4}said"), (body_frame, 2, "and two")]
+    );
+    let ends: Vec<_> = texts[4..].iter().map(|(kind, number, _)| (*kind, *number)).collect();
+    assert_eq!(ends, [(FrameKind::Head, 2), (FrameKind::End, 2), (FrameKind::Done, 2)]);
+
+    // A cancel reaches its call only, selected or not; that of a call that is done reaches nobody.
+    server.sender.send_cancel(2, CANCEL_CLIENT_GONE).unwrap();
+    server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
+    howdah_rs_select_call(3);
+    server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
+    server.sender.send_stop().unwrap();
+    let (kind, _, number, reason) = event();
+    assert_eq!((kind, number, reason), (EventKind::Cancel, 1, CANCEL_CLIENT_GONE));
+    let (kind, _, number, reason) = event();
+    assert_eq!((kind, number, reason), (EventKind::Cancel, 3, CANCEL_DEADLINE));
+    assert_eq!((event().0, event().0), (EventKind::Stop, EventKind::None));
+    assert!(!write("x") && !howdah_rs_flush());
+    howdah_rs_select_call(1);
+    assert!(!write("x"));
+    howdah_rs_select_call(4);
+    assert!(write("x") && howdah_rs_flush());
+}

@@ -1,0 +1,616 @@
+//! Workers that run several calls at once, played by the tests themselves: what an honest one gets, what a dying, slow or
+//! hostile one costs. A process that only waits stands for the worker's life.
+
+use crate::call::{Call, Reply, RequestBody, RequestId};
+use crate::config::PoolConfig;
+use crate::deadline;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{Lane, NewWorker, Phase};
+use crate::lane_reader::LaneReader;
+use crate::pool::Pool;
+use crate::shard::Shards;
+use crate::supervisor::Event;
+use bytes::Bytes;
+use howdah_observe::Metrics;
+use howdah_transport::control_socket;
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, VarName, WireDone};
+use howdah_transport::{CallMap, Event as Sent, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+type Answer = JoinHandle<Result<Reply, Fault>>;
+
+/// A pool without a supervisor, and what that would be told.
+struct Stage {
+    pool: Arc<Pool>,
+    events: mpsc::UnboundedReceiver<Event>,
+    sizes: LaneSizes,
+}
+
+/// A worker: the test speaks for it.
+struct Puppet {
+    end: WorkerEnd,
+    life: Child,
+    index: usize,
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.life.kill();
+        let _ = self.life.wait();
+    }
+}
+
+fn config(concurrency: usize) -> PoolConfig {
+    PoolConfig {
+        name: "test".into(),
+        binary: "unused".into(),
+        mode: "async".into(),
+        script: String::new(),
+        boot_script: String::new(),
+        ini_path: String::new(),
+        ini: Vec::new(),
+        env: Vec::new(),
+        clear_env: false,
+        min_workers: 1,
+        max_workers: 1,
+        concurrency,
+        deadline: None,
+        queue: 1000,
+        queue_timeout: Duration::from_secs(60),
+        boot_timeout: Duration::from_secs(60),
+        max_requests: 0,
+        max_memory: 0,
+        warmup: Vec::new(),
+        root: std::env::temp_dir(),
+        front_controller: String::new(),
+        reply_memory: 1 << 16,
+        temp_dir: std::env::temp_dir(),
+        software: String::new(),
+    }
+}
+
+impl Stage {
+    fn new(concurrency: usize) -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
+        let pool = Pool::new(config(concurrency), shards, Metrics::new().pool("test"), sender);
+        Self { pool, events, sizes: LaneSizes::DEFAULT }
+    }
+
+    /// A worker that serves.
+    async fn puppet(&mut self) -> Puppet {
+        let index = self.pool.lock().lanes.len();
+        let (sender, frames, fd) = create_lane(self.sizes).unwrap();
+        let (eventfd, bell) = (new_eventfd().unwrap(), new_eventfd().unwrap());
+        let (ours, theirs) = control_socket::pair().unwrap();
+        let end = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
+        let life = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&life);
+        let pidfd = Arc::new(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap());
+        let new = NewWorker {
+            worker: index as u32,
+            generation: 1,
+            pid: life.id(),
+            pidfd: pidfd.clone(),
+            home: 0,
+            depth: self.pool.config().depth(),
+            several: true,
+        };
+        let lane = Lane::new(new, sender.with_bell(bell.try_clone().unwrap()), Arc::new(ours.into()));
+        self.pool.lock().add_lane(lane);
+        let reader = LaneReader {
+            pool: self.pool.clone(),
+            index,
+            pid: life.id(),
+            frames,
+            eventfd: Arc::new(eventfd),
+            pidfd,
+            several: true,
+            current: None,
+            others: CallMap::default(),
+            unseen: Vec::new(),
+            said: None,
+        };
+        tokio::spawn(reader.run());
+        let mut puppet = Puppet { end: end.with_bell(bell), life, index };
+        puppet.end.ready();
+        assert!(matches!(self.event().await, Event::WorkerReady { .. }));
+        puppet
+    }
+
+    /// What the supervisor is told next.
+    async fn event(&mut self) -> Event {
+        let limit = Duration::from_secs(20);
+        tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 20 s").unwrap()
+    }
+
+    /// Waits for the end of a worker; why it was killed.
+    async fn funeral(&mut self) -> Option<&'static str> {
+        loop {
+            if let Event::WorkerGone { reason, .. } = self.event().await {
+                return reason.map(|reason| reason.label());
+            }
+        }
+    }
+
+    async fn submit(&self, call: Call) -> Answer {
+        let pool = self.pool.clone();
+        let answer = tokio::spawn(async move { pool.call(call).await });
+        tokio::task::yield_now().await;
+        answer
+    }
+
+    async fn get(&self) -> Answer {
+        self.submit(call(true, RequestBody::Empty)).await
+    }
+
+    fn running(&self, puppet: &Puppet) -> usize {
+        self.pool.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
+    }
+}
+
+fn call(repeatable: bool, body: RequestBody) -> Call {
+    let mut head = CallBuilder::new(5, 1001, 1);
+    head.var(VarName::QUERY_STRING, &[b'q'; 700]);
+    Call {
+        head: head.finish(),
+        body,
+        repeatable,
+        label: "GET /".into(),
+        id: RequestId(5),
+        received: Instant::now(),
+        interim: None,
+    }
+}
+
+impl Puppet {
+    /// Takes all calls that were sent.
+    fn take(&mut self) -> Vec<u64> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Call(call) => call.number,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// Takes what was sent; calls are shown as reason 0.
+    fn take_all(&mut self) -> Vec<(u64, u32)> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Call(call) => (call.number, 0),
+                Sent::Cancel { number, reason } => (number, reason),
+                Sent::Stop => (0, 0),
+            })
+            .collect()
+    }
+
+    fn begin_answer(&mut self, number: u64, body: &[u8]) {
+        self.end.select(number);
+        self.end.head(false, &200u16.to_ne_bytes());
+        self.end.write(body).unwrap();
+    }
+
+    fn end_answer(&mut self, number: u64) {
+        self.end.select(number);
+        self.end.end_response(false);
+        self.end.done(WireDone::default());
+        self.end.publish();
+    }
+
+    fn answer(&mut self, number: u64) {
+        self.begin_answer(number, number.to_string().as_bytes());
+        self.end_answer(number);
+    }
+}
+
+async fn finish(answer: Answer) -> Result<String, FaultKind> {
+    let reply = tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer within 20 s").unwrap();
+    let mut body = reply.map_err(|fault| fault.kind)?.body;
+    let mut text = Vec::new();
+    while let Some(chunk) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_chunk(cx)).await {
+        text.extend_from_slice(&chunk.map_err(|fault| fault.kind)?.data);
+    }
+    Ok(String::from_utf8(text).unwrap())
+}
+
+async fn finish_all(answers: Vec<Answer>) -> Vec<Result<String, FaultKind>> {
+    let mut results = Vec::new();
+    for answer in answers {
+        results.push(finish(answer).await);
+    }
+    results
+}
+
+#[tokio::test]
+async fn answers_that_alternate_reach_their_own_clients() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let answers = [stage.get().await, stage.get().await, stage.get().await];
+    assert_eq!(worker.take(), [1, 2, 3]);
+    for number in [2, 1, 3] {
+        worker.begin_answer(number, format!("a{number}").as_bytes());
+    }
+    for number in [3, 1, 2] {
+        worker.end.select(number);
+        worker.end.write(format!("b{number}").as_bytes()).unwrap();
+    }
+    for number in [2, 3, 1] {
+        worker.end_answer(number);
+    }
+    for (answer, number) in answers.into_iter().zip(1..) {
+        assert_eq!(finish(answer).await.unwrap(), format!("a{number}b{number}"));
+    }
+    assert_eq!(stage.running(&worker), 0);
+}
+
+#[tokio::test]
+async fn the_worker_with_fewest_calls_gets_the_next_and_no_worker_gets_too_many() {
+    let mut stage = Stage::new(3);
+    let (mut first, mut second) = (stage.puppet().await, stage.puppet().await);
+    let mut answers = Vec::new();
+    for _ in 0..8 {
+        answers.push(stage.get().await);
+        // Taken at once, or the other worker would seem to be the less busy one.
+        first.take();
+        second.take();
+        let (a, b) = (stage.running(&first), stage.running(&second));
+        assert!(a.abs_diff(b) <= 1 && a <= 3 && b <= 3, "{a} and {b}");
+    }
+    assert_eq!(stage.pool.status().queued, 2);
+    let status = stage.pool.status();
+    assert_eq!(status.workers.iter().map(|w| w.in_flight).collect::<Vec<_>>(), [3, 3]);
+    second.answer(2);
+    assert_eq!(finish(answers.remove(3)).await.unwrap(), "2");
+    assert_eq!((stage.running(&second), second.take()), (3, vec![4]));
+    assert_eq!(stage.pool.status().queued, 1);
+}
+
+#[tokio::test]
+async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
+    let mut stage = Stage::new(200);
+    stage.sizes = LaneSizes::TINY;
+    let mut worker = stage.puppet().await;
+    for _ in 0..200 {
+        drop(stage.get().await); // a detached task: the call goes on
+    }
+    assert!(stage.pool.status().queued > 100);
+    let mut taken = Vec::new();
+    // The worker writes nothing meanwhile; only the room it makes tells the server.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while taken.len() < 200 {
+        assert!(Instant::now() < deadline, "only {} calls came", taken.len());
+        taken.extend(worker.take());
+        tokio::task::yield_now().await;
+    }
+    assert!(taken.is_sorted_by(|a, b| a < b) && taken.len() == 200, "{taken:?}");
+}
+
+#[tokio::test]
+async fn calls_with_bodies_too_long_for_the_ring_get_their_own() {
+    const CALLS: u16 = 400;
+    let mut stage = Stage::new(1000);
+    let mut worker = stage.puppet().await;
+    let long = |n: u16| Bytes::from(n.to_ne_bytes().repeat(20_000));
+    for n in 0..CALLS {
+        drop(stage.submit(call(false, RequestBody::Memory(long(n)))).await);
+    }
+    // More than the worker's socket holds descriptors: the rest waits for its turn.
+    assert!(stage.pool.status().queued > 0);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut n = 0;
+    while n < CALLS {
+        assert!(Instant::now() < deadline, "only {n} calls came");
+        let Some(event) = worker.end.take_event().unwrap() else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let Sent::Call(call) = event else { panic!("{event:?}") };
+        let mut got = vec![0; 40_001];
+        let len = rustix::io::pread(call.body.as_ref().unwrap(), &mut got, 0).unwrap();
+        assert_eq!(got[..len], long(n));
+        n += 1;
+    }
+}
+
+#[tokio::test]
+async fn a_dying_worker_costs_only_the_calls_that_cannot_be_repeated() {
+    let mut stage = Stage::new(10);
+    let mut dying = stage.puppet().await;
+    let repeatable = stage.get().await;
+    let other = stage.submit(call(false, RequestBody::Empty)).await;
+    let answered = stage.get().await;
+    assert_eq!(dying.take(), [1, 2, 3]);
+    let untaken = stage.submit(call(false, RequestBody::Empty)).await;
+    // The client has its answer; only the end of the call is missing.
+    dying.begin_answer(3, b"whole");
+    dying.end.end_response(true);
+    dying.begin_answer(1, b"half");
+    dying.end.publish();
+    assert_eq!(finish(answered).await.unwrap(), "whole");
+    let mut heir = stage.puppet().await;
+    dying.life.kill().unwrap();
+    assert_eq!(stage.funeral().await, None);
+    assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
+    // In the order in which they came. The first has begun to be read: its head was seen.
+    let mut taken = heir.take();
+    while taken.is_empty() {
+        tokio::task::yield_now().await;
+        taken = heir.take();
+    }
+    for number in taken {
+        heir.answer(number);
+    }
+    assert_eq!(finish(untaken).await.unwrap().len(), 1);
+    let seen = finish(repeatable).await;
+    assert_eq!(seen, Err(FaultKind::WorkerDied), "a part of the answer had been handed out");
+}
+
+#[tokio::test]
+async fn a_repeatable_call_runs_again_when_its_worker_dies_unanswered() {
+    let mut stage = Stage::new(10);
+    let mut dying = stage.puppet().await;
+    let answers = vec![stage.get().await, stage.get().await, stage.get().await];
+    assert_eq!(dying.take().len(), 3);
+    dying.life.kill().unwrap();
+    assert_eq!(stage.funeral().await, None);
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take(), [1, 2, 3]);
+    (1..=3).for_each(|number| heir.answer(number));
+    // In the order in which they were accepted.
+    let texts: Vec<_> = finish_all(answers).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(texts, ["1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
+    let mut stage = Stage::new(10);
+    let deadly = stage.submit(Call { label: "GET /deadly".into(), ..call(true, RequestBody::Empty) }).await;
+    let harmless = stage.get().await;
+    for life in 0..3 {
+        let mut worker = stage.puppet().await;
+        assert_eq!(worker.take(), [1, 2]);
+        assert_eq!(stage.pool.call_name(worker.index, 1).unwrap().1, "GET /deadly".into());
+        worker.end.select(2);
+        worker.end.select(1);
+        worker.life.kill().unwrap();
+        assert_eq!(stage.funeral().await, None);
+        assert_eq!(deadly.is_finished(), life == 2, "it has killed {} workers", life + 1);
+    }
+    assert_eq!(finish(deadly).await, Err(FaultKind::WorkerDied));
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take(), [1]);
+    heir.answer(1);
+    assert_eq!(finish(harmless).await.unwrap(), "1");
+}
+
+/// What a hostile worker does costs it its life, and its calls get another worker.
+async fn crime(deed: impl FnOnce(&mut Puppet)) {
+    let mut stage = Stage::new(10);
+    let mut evil = stage.puppet().await;
+    let answers = vec![stage.get().await, stage.get().await];
+    assert_eq!(evil.take(), [1, 2]);
+    deed(&mut evil);
+    evil.end.publish();
+    assert_eq!(stage.funeral().await, Some("broken"));
+    let mut heir = stage.puppet().await;
+    heir.take().into_iter().for_each(|number| heir.answer(number));
+    for result in finish_all(answers).await {
+        assert!(result.is_ok(), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_answers_a_call_it_does_not_have_is_killed() {
+    for number in [0, 3, u64::MAX] {
+        crime(|evil| evil.begin_answer(number, b"x")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_a_call_twice_is_killed() {
+    crime(|evil| {
+        evil.answer(1);
+        evil.end_answer(1);
+    })
+    .await;
+    crime(|evil| {
+        evil.begin_answer(2, b"x");
+        evil.end.end_response(false);
+        evil.end.end_response(false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_heads_unfinished_is_killed() {
+    // A head longer than a frame, so that the first frame says that more follows; cut short by another call's.
+    crime(|evil| {
+        let (ring, mut head) = (LaneSizes::DEFAULT.response as usize, 200u16.to_ne_bytes().to_vec());
+        head.resize(ring, 0);
+        evil.end.select(1);
+        evil.end.head(false, &head[..ring / 2 + 100]);
+        evil.begin_answer(2, b"x");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_cancels_its_call_only() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let (leaving, staying) = (stage.get().await, stage.get().await);
+    assert_eq!(worker.take(), [1, 2]);
+    let untaken = stage.get().await;
+    for answer in [leaving, untaken] {
+        answer.abort();
+        assert!(answer.await.unwrap_err().is_cancelled());
+    }
+    stage.pool.lock().sweep(Duration::from_secs(60));
+    assert_eq!(worker.take_all(), [(1, CANCEL_CLIENT_GONE)], "the third is not even run");
+    stage.pool.lock().sweep(Duration::from_secs(60));
+    assert_eq!(worker.take_all(), [], "once");
+    worker.answer(1);
+    worker.answer(2);
+    assert_eq!(finish(staying).await.unwrap(), "2");
+    assert_eq!(stage.running(&worker), 0);
+}
+
+#[tokio::test]
+async fn a_late_call_gets_its_504_and_a_cancel_and_the_worker_lives() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let late = stage.get().await;
+    assert_eq!(worker.take(), [1]);
+    let untaken = stage.get().await;
+    deadline::enforce(&stage.pool, Duration::ZERO, Duration::from_secs(60));
+    assert_eq!(finish(late).await, Err(FaultKind::Deadline));
+    assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a call that was not begun is not late");
+    deadline::enforce(&stage.pool, Duration::from_secs(60), Duration::from_secs(60));
+    assert_eq!(worker.take_all(), [], "once");
+    // What is still written for it goes nowhere.
+    worker.answer(1);
+    worker.answer(2);
+    assert_eq!(finish(untaken).await.unwrap(), "2");
+    assert_eq!((stage.running(&worker), stage.pool.status().workers[0].phase), (0, "serving"));
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_end_a_late_call_is_killed_and_the_others_are_run_again() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let late = stage.get().await;
+    assert_eq!(worker.take(), [1]);
+    deadline::enforce(&stage.pool, Duration::ZERO, Duration::from_secs(60));
+    assert_eq!(finish(late).await, Err(FaultKind::Deadline));
+    let (repeatable, other) = (stage.get().await, stage.submit(call(false, RequestBody::Empty)).await);
+    assert_eq!(worker.take_all(), [(1, CANCEL_DEADLINE), (2, 0), (3, 0)]);
+    deadline::enforce(&stage.pool, Duration::from_secs(60), Duration::ZERO);
+    assert_eq!(stage.pool.status().workers[0].phase, "draining");
+    assert_eq!(stage.funeral().await, Some("stuck"));
+    assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
+    let mut heir = stage.puppet().await;
+    assert_eq!(heir.take(), [1]);
+    heir.answer(1);
+    assert_eq!(finish(repeatable).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn calls_that_a_busy_worker_does_not_take_go_to_another() {
+    let mut stage = Stage::new(10);
+    let mut busy = stage.puppet().await;
+    let mut answers = vec![stage.get().await];
+    assert_eq!(busy.take(), [1]);
+    for _ in 0..3 {
+        answers.push(stage.get().await);
+    }
+    stage.pool.lock().sweep(Duration::from_secs(60));
+    assert_eq!(stage.running(&busy), 4, "they have not waited for long");
+    stage.pool.lock().sweep(Duration::ZERO);
+    assert_eq!((stage.running(&busy), stage.pool.status().queued), (1, 3));
+    // Nor does it get new ones before it comes back.
+    stage.pool.lock().sweep(Duration::ZERO);
+    assert_eq!(stage.running(&busy), 1);
+    let mut idle = stage.puppet().await;
+    assert_eq!(idle.take(), [1, 2, 3]);
+    (1..=3).for_each(|number| idle.answer(number));
+    busy.answer(1);
+    let texts: Vec<_> = finish_all(answers).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(texts, ["1", "1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn a_busy_worker_that_comes_back_gets_calls_again() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let _running = stage.get().await;
+    assert_eq!(worker.take(), [1]);
+    let _waiting = stage.get().await;
+    stage.pool.lock().sweep(Duration::ZERO);
+    assert_eq!(stage.pool.status().queued, 1);
+    // It looks into its lane, finds nothing that is still for it, and goes on waiting for something else.
+    assert!(worker.take().is_empty());
+    stage.pool.lock().sweep(Duration::ZERO);
+    assert_eq!((worker.take(), stage.pool.status().queued), (vec![3], 0));
+}
+
+#[tokio::test]
+async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
+    let mut stage = Stage::new(10);
+    let (mut old, mut new) = (stage.puppet().await, stage.puppet().await);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        answers.push(stage.get().await);
+        old.take();
+        new.take();
+    }
+    for _ in 0..4 {
+        answers.push(stage.get().await);
+    }
+    assert_eq!((stage.running(&old), stage.running(&new)), (3, 3));
+    stage.pool.lock().drain_lane(old.index);
+    assert_eq!((stage.running(&old), stage.running(&new)), (1, 5));
+    assert!(matches!(old.end.take_event().unwrap(), Some(Sent::Stop)));
+    new.take();
+    old.answer(1);
+    (1..=5).for_each(|number| new.answer(number));
+    assert!(finish_all(answers).await.iter().all(Result::is_ok));
+    let phase = stage.pool.lock().lanes[old.index].as_ref().map(|lane| lane.phase);
+    assert_eq!(phase, Some(Phase::Draining));
+}
+
+#[tokio::test]
+async fn a_client_far_behind_loses_its_answer_and_holds_nobody_up() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let slow = stage.get().await;
+    assert_eq!(worker.take(), [1]);
+    worker.begin_answer(1, b"first");
+    worker.end.flush();
+    // It has the head and reads no further.
+    let mut slow = slow.await.unwrap().unwrap();
+    let other = stage.get().await;
+    assert_eq!(worker.take(), [2]);
+    // Far more than may wait. The worker's thread may wait for room in the ring, but the server always makes some.
+    let writer = tokio::task::spawn_blocking(move || {
+        worker.end.select(1);
+        for _ in 0..64 {
+            worker.end.write(&[b'x'; 64 * 1024]).unwrap();
+            worker.end.flush();
+        }
+        worker.answer(2);
+        worker
+    });
+    assert_eq!(finish(other).await.unwrap(), "2");
+    let mut worker = writer.await.unwrap();
+    assert_eq!(worker.take_all(), [(1, CANCEL_CLIENT_GONE)]);
+    let mut read = 0;
+    let end = loop {
+        match std::future::poll_fn(|cx| std::pin::Pin::new(&mut slow.body).poll_chunk(cx)).await {
+            Some(Ok(chunk)) => read += chunk.data.len(),
+            Some(Err(fault)) => break fault.kind,
+            None => panic!("a cut answer looked whole"),
+        }
+    };
+    assert_eq!(end, FaultKind::Storage);
+    assert!((1 << 20..2 << 20).contains(&read), "{read}");
+}
+
+#[tokio::test]
+async fn lines_of_the_log_belong_to_their_calls() {
+    let mut stage = Stage::new(10);
+    let mut worker = stage.puppet().await;
+    let mut answers = Vec::new();
+    for id in [70, 80] {
+        answers.push(stage.submit(Call { id: RequestId(id), ..call(true, RequestBody::Empty) }).await);
+    }
+    assert_eq!(worker.take(), [1, 2]);
+    let id = |number| stage.pool.call_name(worker.index, number).map(|(id, _)| id);
+    assert_eq!((id(1), id(2), id(3)), (Some(RequestId(70).to_string()), Some(RequestId(80).to_string()), None));
+}

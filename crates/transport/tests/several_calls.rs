@@ -1,0 +1,365 @@
+//! A lane whose worker runs several calls: both ends in one process, at every boundary of the smallest rings.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::wire::{
+    CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName, WireDone,
+};
+use howdah_transport::worker_end::call_parts;
+use howdah_transport::worker_events::TakenCall;
+use howdah_transport::{
+    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+struct Server {
+    sender: CallSender,
+    frames: FrameReceiver,
+    eventfd: OwnedFd,
+    control: ControlSocket,
+}
+
+fn lane(sizes: LaneSizes) -> (Server, WorkerEnd) {
+    let (sender, frames, fd) = create_lane(sizes).unwrap();
+    let (eventfd, bell) = (new_eventfd().unwrap(), new_eventfd().unwrap());
+    let (ours, theirs) = control_socket::pair().unwrap();
+    let worker = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
+    let worker = worker.with_bell(bell.try_clone().unwrap());
+    (Server { sender: sender.with_bell(bell), frames, eventfd, control: ours.into() }, worker)
+}
+
+fn call(query: &[u8]) -> EncodedCall {
+    let mut builder = CallBuilder::new(7, 1001, 1);
+    let at = builder.var(VarName::QUERY_STRING, query);
+    builder.query(at);
+    builder.finish()
+}
+
+fn wait(fd: BorrowedFd<'_>) {
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    assert_ne!(poll(&mut fds, Some(&limit)).unwrap(), 0, "no wake-up within 20 s");
+}
+
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)).unwrap() != 0
+}
+
+/// The next event, waited for as a worker does.
+fn next_event(worker: &mut WorkerEnd) -> Event {
+    loop {
+        if let Some(event) = worker.take_event().unwrap() {
+            return event;
+        }
+        if worker.prepare_wait() {
+            wait(worker.wake_fd().unwrap());
+            worker.woken();
+        }
+    }
+}
+
+fn next_call(worker: &mut WorkerEnd) -> TakenCall {
+    match next_event(worker) {
+        Event::Call(call) => call,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn inline_body(call: &TakenCall) -> Vec<u8> {
+    // SAFETY: `call` is alive.
+    let parts = unsafe { call_parts(call.call()) };
+    // SAFETY: an inline body has body_len bytes behind the strings.
+    unsafe { std::slice::from_raw_parts(parts.body, parts.head.body_len as usize) }.to_vec()
+}
+
+impl Server {
+    /// Waits for a frame like the server does; `None` when it was woken for something else.
+    fn woken(&mut self) -> Option<howdah_transport::Frame> {
+        if let Some(frame) = self.frames.next_frame().unwrap() {
+            self.frames.frames_taken();
+            return Some(frame);
+        }
+        if self.frames.prepare_sleep() {
+            wait(self.eventfd.as_fd());
+            rustix::io::read(&self.eventfd, &mut [0; 8]).unwrap();
+        }
+        None
+    }
+
+    fn next(&mut self) -> howdah_transport::Frame {
+        std::iter::from_fn(|| Some(self.woken())).flatten().next().unwrap()
+    }
+}
+
+fn random(seed: &mut u64, below: usize) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    (*seed % below as u64) as usize
+}
+
+/// Answers each call with its inline body, a few bytes of one open call at a time, in any order.
+fn echo_worker(mut worker: WorkerEnd, most: usize) {
+    let mut seed = 99;
+    let mut open: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut stop = false;
+    worker.ready();
+    while !stop || !open.is_empty() {
+        while let Some(event) =
+            if open.is_empty() && !stop { Some(next_event(&mut worker)) } else { worker.take_event().unwrap() }
+        {
+            match event {
+                Event::Call(call) => open.push((call.number, inline_body(&call))),
+                Event::Stop => stop = true,
+                Event::Cancel { .. } => panic!("nothing was cancelled"),
+            }
+            assert!(open.len() <= most);
+            if stop {
+                break;
+            }
+        }
+        if open.is_empty() {
+            continue;
+        }
+        let at = random(&mut seed, open.len());
+        let (number, rest) = &mut open[at];
+        worker.select(*number);
+        if random(&mut seed, 4) == 0 {
+            worker.log(6, number.to_string().as_bytes());
+        }
+        let n = (1 + random(&mut seed, 900)).min(rest.len());
+        worker.write(&rest[..n]).unwrap();
+        rest.drain(..n);
+        if rest.is_empty() {
+            worker.end_response(false);
+            worker.done(WireDone::default());
+            open.swap_remove(at);
+        }
+        if random(&mut seed, 8) == 0 {
+            worker.publish();
+        }
+    }
+    worker.publish();
+}
+
+fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
+    const MOST: usize = 12;
+    let (mut server, worker) = lane(sizes);
+    let thread = std::thread::spawn(move || echo_worker(worker, MOST));
+    assert_eq!(server.next().kind, FrameKind::Ready);
+    let mut seed = 4711;
+    let mut open: BTreeMap<u64, (Vec<u8>, Vec<u8>, bool)> = BTreeMap::new();
+    let mut number = 0;
+    while number < rounds || !open.is_empty() {
+        while open.len() < MOST && number < rounds {
+            let body: Vec<u8> =
+                (0..random(&mut seed, largest)).map(|at| (at as u64 + number).wrapping_mul(31) as u8).collect();
+            match server.sender.send_call(&call(b"q"), number + 1, BodyInLane::Inline(&body)) {
+                Ok(_) => {
+                    number += 1;
+                    open.insert(number, (body, Vec::new(), false));
+                }
+                Err(SendError::Full) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        // Woken without a frame there is room for another call.
+        let Some(frame) = server.woken() else { continue };
+        let (sent, got, ended) = open.get_mut(&frame.number).unwrap();
+        match frame.kind {
+            FrameKind::Body => got.extend_from_slice(&frame.payload),
+            FrameKind::Log => assert_eq!(&frame.payload[1..], frame.number.to_string().as_bytes()),
+            FrameKind::End => {
+                assert_eq!(got, sent);
+                *ended = true;
+            }
+            FrameKind::Done => {
+                assert!(*ended);
+                open.remove(&frame.number);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    server.sender.send_stop().unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn answers_that_alternate_arrive_whole_through_the_smallest_rings() {
+    echo_many(LaneSizes::TINY, 3000, 7000);
+}
+
+#[test]
+fn answers_that_alternate_arrive_whole_through_the_default_rings() {
+    echo_many(LaneSizes::DEFAULT, 600, 100_000);
+}
+
+#[test]
+fn no_wake_up_is_lost_between_a_call_and_the_announcement_of_a_wait() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    const CALLS: u64 = 20_000;
+    let thread = std::thread::spawn(move || {
+        for number in 1..=CALLS {
+            assert_eq!(next_call(&mut worker).number, number);
+            worker.select(number);
+            worker.done(WireDone::default());
+            worker.publish();
+        }
+    });
+    let mut seed = 1;
+    for number in 1..=CALLS {
+        // A little later each time, so that the call comes at each moment of the worker's way to sleep.
+        for _ in 0..random(&mut seed, 300) {
+            std::hint::spin_loop();
+        }
+        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        assert_eq!(server.next().number, number);
+    }
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_wait_is_not_begun_when_something_came_after_the_last_look() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    assert!(worker.take_event().unwrap().is_none());
+    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    assert!(!is_readable(worker.wake_fd().unwrap()), "nobody waits yet");
+    assert!(!worker.prepare_wait());
+    assert_eq!(next_call(&mut worker).number, 1);
+    assert!(worker.prepare_wait());
+    server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
+    assert!(is_readable(worker.wake_fd().unwrap()));
+    worker.woken();
+}
+
+#[test]
+fn the_room_of_a_call_is_given_back_while_it_runs() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let big = call(&[b'q'; 4000]);
+    let calls: Vec<TakenCall> = (1..=100)
+        .map(|number| {
+            server.sender.send_call(&big, number, BodyInLane::Inline(&number.to_ne_bytes())).unwrap();
+            next_call(&mut worker)
+        })
+        .collect();
+    for (call, number) in calls.iter().zip(1u64..) {
+        assert_eq!((call.number, inline_body(call)), (number, number.to_ne_bytes().to_vec()));
+    }
+}
+
+#[test]
+fn a_server_that_found_no_room_is_woken_when_half_of_it_is_free() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let big = call(&[b'q'; 3000]);
+    let mut sent = 0;
+    while server.sender.send_call(&big, sent + 1, BodyInLane::None).is_ok() {
+        sent += 1;
+    }
+    assert!(sent >= 4, "{sent}");
+    assert!(server.frames.prepare_sleep());
+    next_call(&mut worker);
+    assert!(!is_readable(server.eventfd.as_fd()), "one call's room is not worth a wake-up");
+    (1..sent).for_each(|_| drop(next_call(&mut worker)));
+    assert!(is_readable(server.eventfd.as_fd()));
+    server.sender.send_call(&big, sent + 1, BodyInLane::None).unwrap();
+}
+
+#[test]
+fn only_a_call_that_was_not_taken_can_be_taken_back() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let long = call(&[b'q'; 1500]);
+    let first = server.sender.send_call(&long, 1, BodyInLane::None).unwrap();
+    let second = server.sender.send_call(&long, 2, BodyInLane::None).unwrap();
+    let third = server.sender.send_call(&long, 3, BodyInLane::None).unwrap();
+    assert_eq!(next_call(&mut worker).number, 1);
+    assert!(server.sender.is_begun(first) && !server.sender.take_back(first));
+    assert!(!server.sender.is_begun(second) && server.sender.take_back(second));
+    assert_eq!(next_call(&mut worker).number, 3);
+    // Long after, other calls lie where the old ones were.
+    for number in 4..40 {
+        server.sender.send_call(&long, number, BodyInLane::None).unwrap();
+        for old in [first, second, third] {
+            assert!(server.sender.is_begun(old) && !server.sender.take_back(old));
+        }
+        assert_eq!(next_call(&mut worker).number, number);
+    }
+}
+
+#[test]
+fn cancels_and_the_stop_follow_their_calls() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
+    server.sender.send_call(&call(b""), 2, BodyInLane::None).unwrap();
+    server.sender.send_stop().unwrap();
+    server.sender.send_cancel(2, CANCEL_DEADLINE).unwrap();
+    assert_eq!(next_call(&mut worker).number, 1);
+    assert!(matches!(next_event(&mut worker), Event::Cancel { number: 1, reason: CANCEL_CLIENT_GONE }));
+    assert_eq!(next_call(&mut worker).number, 2);
+    assert!(matches!(next_event(&mut worker), Event::Stop));
+    assert!(matches!(next_event(&mut worker), Event::Cancel { number: 2, reason: CANCEL_DEADLINE }));
+    assert!(worker.take_event().unwrap().is_none() && server.sender.is_empty());
+}
+
+#[test]
+fn each_body_goes_with_its_call() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let mut slots = Vec::new();
+    for number in 1..=5u64 {
+        let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::io::write(&file, &number.to_ne_bytes()).unwrap();
+        server.control.send_body(number, file.as_fd()).unwrap();
+        if number != 2 {
+            // The second found no room, say, and came back under another number.
+            slots.push(server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap());
+        }
+    }
+    server.sender.send_call(&call(b""), 6, BodyInLane::None).unwrap();
+    assert!(server.sender.take_back(slots[2]), "the fourth");
+    for number in [1u64, 3, 5] {
+        let taken = next_call(&mut worker);
+        let mut bytes = [0; 8];
+        rustix::io::pread(taken.body.as_ref().unwrap(), &mut bytes, 0).unwrap();
+        assert_eq!((taken.number, bytes), (number, number.to_ne_bytes()));
+    }
+    let last = next_call(&mut worker);
+    assert!(last.number == 6 && last.body.is_none());
+}
+
+#[test]
+fn what_was_written_stays_unseen_until_it_is_published_and_waiting_publishes_it() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    for number in [1, 2] {
+        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        next_call(&mut worker);
+    }
+    for number in [1, 2, 1] {
+        worker.select(number);
+        worker.write(b"part").unwrap();
+    }
+    worker.end_response(false);
+    worker.done(WireDone::default());
+    assert!(server.frames.next_frame().unwrap().is_none());
+    assert!(worker.prepare_wait());
+    let kinds: Vec<_> =
+        std::iter::from_fn(|| server.frames.next_frame().unwrap()).map(|f| (f.kind, f.number)).collect();
+    let body = FrameKind::Body;
+    assert_eq!(kinds, [(body, 1), (body, 2), (body, 1), (FrameKind::End, 1), (FrameKind::Done, 1)]);
+    worker.woken();
+}
+
+#[test]
+fn a_bell_rung_late_does_not_keep_the_worker_awake() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    for number in 1..=50 {
+        assert!(worker.prepare_wait());
+        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        // The worker ends its wait for another reason, with or without having seen the bell.
+        worker.woken();
+        assert_eq!(next_call(&mut worker).number, number);
+        assert!(!is_readable(worker.wake_fd().unwrap()));
+    }
+}

@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Howdah\Revolt;
+
+use Howdah\Coroutine;
+use Revolt\EventLoop\Suspension;
+
+/** Suspends a coroutine: the others, and with them the event loop, go on. */
+final class CoroutineSuspension implements Suspension
+{
+    private bool $pending = false;
+    private mixed $value = null;
+    private ?\Throwable $error = null;
+
+    /** @param bool $counts whether the coroutine is a call of the event loop, which run() waits for */
+    public function __construct(private readonly Coroutine $coroutine, private readonly Share $share, private readonly bool $counts)
+    {
+    }
+
+    public function suspend(): mixed
+    {
+        if ($this->pending) {
+            throw new \Error('Must call resume() or throw() before calling suspend() again');
+        }
+        if (Coroutine::current() !== $this->coroutine) {
+            throw new \Error('Must not call suspend() from another fiber');
+        }
+        $this->pending = true;
+        $this->counts && $this->share->leave();
+        if ($this->coroutine === Coroutine::main()) {
+            $this->share->suspended = $this;
+        }
+        try {
+            while ($this->pending) {
+                $this->share->park();
+            }
+        } catch (\Throwable $error) {
+            // What resumed it in the same moment is kept: whoever cancelled it ends its next wait as well.
+            if ($this->pending) {
+                $this->pending = false;
+                $this->counts && $this->share->enter();
+                throw $error;
+            }
+        } finally {
+            if ($this->share->suspended === $this) {
+                $this->share->suspended = null;
+            }
+        }
+        [$value, $error] = [$this->value, $this->error];
+        $this->value = $this->error = null;
+
+        return $error === null ? $value : throw $error;
+    }
+
+    public function resume(mixed $value = null): void
+    {
+        $this->wake('resume');
+        $this->value = $value;
+    }
+
+    public function throw(\Throwable $throwable): void
+    {
+        $this->wake('throw');
+        $this->error = $throwable;
+    }
+
+    private function wake(string $method): void
+    {
+        if (!$this->pending) {
+            throw new \Error("Must call suspend() before calling $method()");
+        }
+        $this->pending = false;
+        if ($this->share->suspended === $this) {
+            $this->share->suspended = null;
+        }
+        $this->counts && $this->share->enter();
+        $this->coroutine->wake();
+    }
+}

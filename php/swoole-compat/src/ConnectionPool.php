@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Swoole;
+
+use Howdah\Pool;
+use Howdah\TimeoutException;
+
+/**
+ * A pool as in Swoole's library, over Howdah's: a connection that is not put back returns when its coroutine ends, and each
+ * one is checked and reset on its way.
+ */
+class ConnectionPool
+{
+    public const DEFAULT_SIZE = 64;
+
+    protected Pool $pool;
+
+    public function __construct(callable $constructor, int $size = self::DEFAULT_SIZE, ?string $proxy = null)
+    {
+        $this->pool = new Pool($proxy === null ? $constructor : static fn (): object => new $proxy($constructor), $size, waitTimeout: null);
+    }
+
+    /** Opens connections up to the limit now, not at their first use. */
+    public function fill(): void
+    {
+        $taken = [];
+        try {
+            while (\count($this->pool) < $this->pool->stats()['max']) {
+                $taken[] = $this->pool->get();
+            }
+        } finally {
+            array_map($this->pool->put(...), $taken);
+        }
+    }
+
+    /** @return mixed a connection; false if none is free in time. A timeout of 0 or less means none. */
+    public function get(float $timeout = -1): mixed
+    {
+        try {
+            return $this->pool->get($timeout > 0 ? $timeout : null);
+        } catch (TimeoutException) {
+            return false;
+        }
+    }
+
+    /** @param object|null $connection null for a broken one: it is found out when its coroutine ends */
+    public function put(?object $connection): void
+    {
+        if ($connection !== null) {
+            $this->pool->put($connection);
+        }
+    }
+
+    public function close(): void
+    {
+        $this->pool->close();
+    }
+}

@@ -1,0 +1,273 @@
+//! The proof of a clean state: an application whose requests leak in every way (`www/leaks`) answers in snapshot mode, over many
+//! requests in random order and at once, byte for byte what it answers in classic mode in a process of its own. Meanwhile the
+//! workers do not grow.
+//!
+//! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
+
+use howdah_tests::{Kind, Request, Response, Setup, Site, run};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Leaks that let the script go on, and ends of a script; the names of `www/leaks/leaks.php` on both sides of `ENDS`.
+struct Names {
+    leaks: Vec<String>,
+    ends: Vec<String>,
+}
+
+/// Ends that take a second of processor time or much memory: asked once each, not in the random order.
+const SLOW: [&str; 1] = ["time limit"];
+
+fn names() -> Names {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/www/leaks/leaks.php")).unwrap();
+    let found = regex_lite::Regex::new(r"(?m)^    '([A-Za-z ]+)' =>").unwrap();
+    let all: Vec<String> = found.captures_iter(&text).map(|c| c[1].to_owned()).collect();
+    let border = all.iter().position(|n| n == "ENDS").unwrap();
+    Names { leaks: all[..border].to_vec(), ends: all[border + 1..].to_vec() }
+}
+
+/// A small generator of its own, so that an order can be repeated.
+struct Order(u64);
+
+impl Order {
+    fn new() -> Self {
+        let chosen = std::env::var("HOWDAH_DIFFERENCE_SEED").ok().and_then(|s| s.parse().ok());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let seed = chosen.unwrap_or(u64::try_from(now % 1_000_000_007).unwrap());
+        eprintln!("HOWDAH_DIFFERENCE_SEED={seed}");
+        Self(seed * 2 + 1)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+}
+
+/// The requests: each leak and each end alone, and combinations.
+fn targets(path: &str, order: &mut Order, combinations: usize) -> Vec<String> {
+    let Names { leaks, ends } = names();
+    let mut lists = vec![String::new()];
+    lists.extend(leaks.iter().chain(&ends).cloned());
+    for n in 0..combinations {
+        let mut list: Vec<&str> = (0..2 + order.below(8)).map(|_| leaks[order.below(leaks.len())].as_str()).collect();
+        // What declares a name can be done once.
+        let mut seen = std::collections::BTreeSet::new();
+        list.retain(|name| seen.insert(*name));
+        if n % 3 == 0 {
+            let end = ends[order.below(ends.len())].as_str();
+            if !SLOW.contains(&end) {
+                list.push(end);
+            }
+        }
+        lists.push(list.join(","));
+    }
+    lists.into_iter().map(|list| format!("{path}?do={}", list.replace(' ', "%20"))).collect()
+}
+
+fn request(target: &str) -> Request {
+    match target.len() % 4 {
+        0 => Request::form(target, "field=value").header("Cookie", "visitor=7"),
+        _ => Request::get(target).header("Cookie", "visitor=7"),
+    }
+}
+
+/// Headers that are not compared: times, the request's id, the connection's end, and how the body is framed (short answers
+/// have a length or not, depending on what has arrived when the head is sent).
+const UNCOMPARED: [&str; 7] =
+    ["date", "expires", "last-modified", "x-request-id", "connection", "content-length", "transfer-encoding"];
+
+/// An answer as it is compared. A worker script's handler is called from elsewhere than a script is, so lines of stack
+/// traces are left out.
+fn comparable(site: &Site, response: &Response) -> String {
+    let mut text = format!("{} {} {}\n", response.version, response.status, response.reason);
+    for (name, value) in &response.headers {
+        if !UNCOMPARED.contains(&name.to_ascii_lowercase().as_str()) {
+            // A cookie's expiry is a time of day; its Max-Age is compared.
+            let timeless = value.split("; ").filter(|part| !part.starts_with("expires="));
+            writeln!(text, "{name}: {}", timeless.collect::<Vec<_>>().join("; ")).unwrap();
+        }
+    }
+    for line in response.text().split_inclusive('\n').filter(|line| !is_trace(line)) {
+        text.push_str(line);
+    }
+    text.replace(&site.place().top.display().to_string(), "TOP")
+}
+
+fn is_trace(line: &str) -> bool {
+    line.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn leaking(setup: Setup) -> Setup {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("www/leaks");
+    let files = ["application.php", "leaks.php", "late.php", "request.php", "worker.php", "data.txt"];
+    let setup = files
+        .iter()
+        .fold(setup, |s, name| s.file(&format!("leaks/{name}"), std::fs::read(directory.join(name)).unwrap()));
+    setup
+        .ini("display_errors", "1")
+        .ini("html_errors", "0")
+        .ini("log_errors", "0")
+        .ini("memory_limit", "128M")
+        .ini("opcache.file_update_protection", "0")
+}
+
+/// The truth: what a fresh process answers in classic mode.
+fn expected(targets: &[String]) -> BTreeMap<String, String> {
+    let mut answers = BTreeMap::new();
+    run(
+        Kind::Classic,
+        |s| leaking(s).setting("max_requests", "1"),
+        |site| {
+            // Fills OPcache: the first script of all is compiled, and not yet shared.
+            let _ = site.get(&targets[0]);
+            for target in targets {
+                answers.insert(target.clone(), comparable(site, &site.send(&request(target))));
+            }
+        },
+    );
+    answers
+}
+
+/// Resident memory of its own in KiB, descriptors and mappings of each worker.
+fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
+    let out = site.howdah().command(&["status", "--json"]);
+    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let workers = status["pools"][0]["workers"].as_array().unwrap();
+    let size = |pid: u64| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|l| l.starts_with("RssAnon")).unwrap();
+        let anonymous = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
+        let mappings = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().lines().count() as u64;
+        [anonymous, descriptors, mappings]
+    };
+    workers.iter().map(|w| w["pid"].as_u64().unwrap()).map(|pid| (pid, size(pid))).collect()
+}
+
+fn first_difference(target: &str, expected: &str, got: &str) -> String {
+    let at = expected.bytes().zip(got.bytes()).position(|(a, b)| a != b).unwrap_or(expected.len().min(got.len()));
+    let part = |text: &str| {
+        String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(300)..text.len().min(at + 300)]).into_owned()
+    };
+    format!("{target}\nclassic:  …{}…\nsnapshot: …{}…", part(expected), part(got))
+}
+
+/// Asks for the targets in random order over several connections until so many requests are answered.
+fn ask_at_random(
+    site: &Site,
+    targets: &[&String],
+    truth: &BTreeMap<String, String>,
+    requests: usize,
+    order: &mut Order,
+) {
+    let left = AtomicUsize::new(requests);
+    let seeds: Vec<u64> = (0..4).map(|_| order.below(1 << 30) as u64 * 2 + 1).collect();
+    std::thread::scope(|scope| {
+        for seed in seeds {
+            let left = &left;
+            scope.spawn(move || {
+                let mut order = Order(seed);
+                let mut conn = site.conn();
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+                    let target = targets[order.below(targets.len())];
+                    let response = conn.exchange(&request(target));
+                    let closed = response.header("connection").is_some_and(|v| v.eq_ignore_ascii_case("close"));
+                    let got = comparable(site, &response);
+                    assert!(got == truth[target], "{}", first_difference(target, &truth[target], &got));
+                    if closed {
+                        conn = site.conn();
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn equal_to_classic_mode(path: &str, snapshot: impl FnOnce(Setup) -> Setup) {
+    let requests = std::env::var("HOWDAH_DIFFERENCE_REQUESTS").ok().map_or(2000, |n| n.parse().unwrap());
+    let mut order = Order::new();
+    let targets = targets(path, &mut order, 120);
+    let truth = expected(&targets);
+    run(
+        Kind::Classic,
+        |s| snapshot(leaking(s).workers(3)).setting("mode", "\"snapshot\""),
+        |site| {
+            let mut wrong = Vec::new();
+            for target in &targets {
+                let got = comparable(site, &site.send(&request(target)));
+                if got != truth[target] {
+                    wrong.push(first_difference(target, &truth[target], &got));
+                }
+            }
+            let shown = wrong.iter().take(4).cloned().collect::<Vec<_>>().join("\n\n");
+            assert!(wrong.is_empty(), "{} answers differ, such as:\n{shown}", wrong.len());
+            let quick: Vec<&String> = targets.iter().filter(|t| !t.ends_with("time%20limit")).collect();
+            ask_at_random(site, &quick, &truth, requests / 5, &mut order);
+            let before = sizes(site);
+            ask_at_random(site, &quick, &truth, requests, &mut order);
+            let after = sizes(site);
+            eprintln!("own memory in KiB, descriptors, mappings by worker: {before:?}, then {after:?}");
+            assert!(before.keys().eq(after.keys()), "workers were replaced");
+            for (pid, before) in &before {
+                let after = after[pid];
+                assert_eq!(before[1..], after[1..], "descriptors and mappings of {pid}");
+                assert!(after[0] <= before[0] + 1024, "own memory of {pid}: {} KiB, then {}", before[0], after[0]);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_boot_file_leaves_no_trace_of_any_request() {
+    equal_to_classic_mode("/leaks/request.php", |s| s.setting("boot", "\"../root/leaks/application.php\""));
+}
+
+#[test]
+fn a_worker_script_leaves_no_trace_of_any_request() {
+    equal_to_classic_mode("/leaks/worker.php", |s| s.setting("script", "\"../root/leaks/worker.php\""));
+}
+
+/// Memory that one request had used came back to the next one with the old header of PHP's heap in it: with its memory
+/// used up, PHP looked for free pages for ever.
+#[test]
+fn a_chunk_of_the_heap_is_fresh_for_each_request() {
+    run(
+        Kind::Classic,
+        |s| leaking(s).workers(1).setting("mode", "\"snapshot\"").setting("boot", "\"../root/leaks/application.php\""),
+        |site| {
+            for _ in 0..5 {
+                let _ = site.get_ok("/leaks/request.php?do=memory");
+                let text = site.get_ok("/leaks/request.php?do=memory%20limit");
+                assert!(text.contains("Allowed memory size of"), "{text}");
+            }
+        },
+    );
+}
+
+/// PHP calls no function while it remembers that the memory was used up.
+#[test]
+fn shutdown_functions_run_after_memory_exhaustion() {
+    for (key, file) in [("script", "worker"), ("boot", "application")] {
+        run(
+            Kind::Classic,
+            |s| {
+                leaking(s)
+                    .workers(1)
+                    .setting("mode", "\"snapshot\"")
+                    .setting(key, &format!("\"../root/leaks/{file}.php\""))
+            },
+            |site| {
+                for _ in 0..3 {
+                    let text = site.get_ok("/leaks/request.php?do=memory%20limit");
+                    assert!(text.ends_with("[shutdown boot][1 in shutdown]"), "{text}");
+                    let text = site.get_ok("/leaks/request.php?do=memory%20limit%20at%20once");
+                    assert!(text.ends_with("[shutdown boot][shutdown after it]"), "{text}");
+                }
+            },
+        );
+    }
+}
