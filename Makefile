@@ -54,8 +54,9 @@ format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
 	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h
 
-generate: setup-build ## Rewrite the generated files: the C header of the wire format, the reference pages
+generate: setup-build ## Rewrite the generated files: the C header of the wire format, the reference pages, the stubs of the async library
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport header
+	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-php library
 	$(CARGO) run -q -p howdah-observe --example reference
 
 fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)

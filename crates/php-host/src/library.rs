@@ -88,6 +88,10 @@ extern "C" fn howdah_rs_library(
 }
 
 #[cfg(test)]
+#[path = "library_stubs.rs"]
+mod stubs;
+
+#[cfg(test)]
 mod tests {
     use super::SOURCES;
 
