@@ -7,6 +7,7 @@
  *     async_image.c     the globals of PHP that belong to a request, and moving them
  *     async_ini.c       settings that a request has changed
  *     async_guard.c     parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors
+ *     async_exclusive.c one connection, one coroutine at a time
  *     async_hooks.c     puts the functions of async_io.c, async_files.c and async_process.c in the place of libc's
  *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
 #ifndef HOWDAH_ASYNC_H
@@ -86,6 +87,9 @@ void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
 /* A coroutine of the request has ended. */
 void async_request_leave(async_request *request);
+/* What another coroutine than the main one prints goes where the main one's output goes, into its buffers. False: the
+ * caller prints for the main one. */
+bool async_output_to_main(const char *data, size_t length);
 /* The function that is run for each request. */
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);
 
@@ -115,6 +119,13 @@ void async_ini_forget(void);
 
 void async_guard_startup(void);
 void async_guard_shutdown(void);
+
+/* --- async_exclusive.c --- */
+
+/* Guards the objects of drivers. While PHP's modules are the only code there is. */
+void async_exclusive_install(void);
+/* A coroutine was ended in the middle of a driver's method. */
+void async_exclusive_forget(const coroutine *self);
 
 /* --- async_hooks.c --- */
 

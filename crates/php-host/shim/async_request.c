@@ -138,6 +138,19 @@ bool async_request_start(const WireCall *call, uint64_t number) {
     return true;
 }
 
+bool async_output_to_main(const char *data, size_t length) {
+    coroutine *self = coroutine_current;
+    coroutine *receiver = self != NULL && self->request != NULL ? self->request->main : NULL;
+    if (receiver == NULL || receiver == self || self->prints_for_main || receiver->state == COROUTINE_RUNNING) {
+        return false;
+    }
+    /* The main coroutine waits: its buffers lie in its image. */
+    self->prints_for_main = true;
+    bool taken = coroutine_state_print(receiver->engine, data, length);
+    self->prints_for_main = false;
+    return taken;
+}
+
 void async_request_leave(async_request *request) {
     request->coroutines--;
     if (request->main_waits_for_others && request->coroutines == 1) {

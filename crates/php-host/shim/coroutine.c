@@ -334,6 +334,7 @@ void coroutine_after_bailout(void) {
         EG(exception) = NULL;
         OBJ_RELEASE(exception);
     }
+    async_exclusive_forget(coroutine_current);
     async_set_memory_limit();
     async_drain();
 }

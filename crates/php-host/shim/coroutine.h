@@ -70,7 +70,8 @@ struct coroutine {
     bool permit; /* woken before it waited */
     bool cancelled;
     bool cancel_thrown;
-    bool concurrent_use; /* ConcurrentUseError is to be thrown */
+    bool concurrent_use;  /* ConcurrentUseError is to be thrown */
+    bool prints_for_main; /* is adding to the buffers of its request's main coroutine */
     unsigned shields;
     zend_string *cancel_reason;
     /* Coroutines that wait for the end of this one. */
@@ -121,6 +122,8 @@ size_t coroutine_state_size(void);
 void coroutine_state_begin(void);
 void coroutine_state_save(unsigned char *image);
 void coroutine_state_load(const unsigned char *image);
+/* Prints into the output buffers of a saved state. False: one of their callbacks runs. */
+bool coroutine_state_print(unsigned char *image, const char *data, size_t length);
 /* Releases what the state of an ending coroutine holds. */
 void coroutine_state_end(void);
 

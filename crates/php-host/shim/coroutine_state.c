@@ -66,6 +66,38 @@ void coroutine_state_load(const unsigned char *image) {
     }
 }
 
+/* Where the output buffers lie in an image. */
+static size_t output_offset(void) {
+    size_t offset = 0;
+    for (size_t i = 0; places[i].at != (void *)&output_globals; i++) {
+        offset += places[i].size;
+    }
+    return offset;
+}
+
+bool coroutine_state_print(unsigned char *image, const char *data, size_t length) {
+    const zend_output_globals own = output_globals;
+    unsigned char *theirs = image + output_offset();
+    memcpy(&output_globals, theirs, sizeof output_globals);
+    bool possible = OG(running) == NULL && (OG(flags) & PHP_OUTPUT_ACTIVATED) != 0;
+    volatile bool fatal = false;
+    if (possible) {
+        zend_try {
+            php_output_write(data, length);
+        }
+        zend_catch {
+            fatal = true;
+        }
+        zend_end_try();
+        memcpy(theirs, &output_globals, sizeof output_globals);
+    }
+    output_globals = own;
+    if (fatal) {
+        zend_bailout();
+    }
+    return possible;
+}
+
 void coroutine_state_startup(void) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         total += places[i].size;

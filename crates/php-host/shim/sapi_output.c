@@ -1,6 +1,7 @@
 /* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
  * Once the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client
  * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
+#include "async.h"
 #include "shim.h"
 #include "worker_loop.h"
 
@@ -25,6 +26,9 @@ size_t shim_sapi_write(const char *data, size_t length) {
         return length;
     }
     if (shim.call == NULL || shim.response_ended) {
+        return length;
+    }
+    if (async_output_to_main(data, length)) {
         return length;
     }
     if (shim.response_refused || !howdah_rs_write(data, length)) {

@@ -1,5 +1,6 @@
 /* Start and end of PHP in a process: our sapi_module, ini settings, PHP's modules with OPcache and preloading. The
  * module bears FPM's name: OPcache starts only for names on its list, and applications ask PHP_SAPI for it. */
+#include "async.h"
 #include "shim.h"
 
 #include <ctype.h>
@@ -94,8 +95,8 @@ static const char resident_ini[] = "opcache.file_update_protection=0\n"
                                    "opcache.revalidate_freq=0\n"
                                    "opcache.force_restart_timeout=1000000000\n";
 
-/* A request must not find $_SERVER missing because another one was begun when no code named it. The just-in-time compiler
- * has not been proven with many stacks. */
+/* A request must not find $_SERVER missing because another one was begun when no code named it. The just-in-time
+ * compiler has not been proven with many stacks. */
 static const char concurrent_ini[] = "auto_globals_jit=0\n"
                                      "opcache.jit=disable\n";
 
@@ -152,6 +153,9 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     shim_server_array_hook();
     shim_script_startup();
+    if (shim.mode->concurrent) {
+        async_exclusive_install();
+    }
     return 0;
 }
 

@@ -1,0 +1,134 @@
+/* One connection cannot serve two coroutines at once: their bytes would mix, and each would read the other's answers.
+ * The methods of PDO, mysqli, phpredis and the like are wrapped, so that a call on an object which another coroutine is
+ * using throws Howdah\ConcurrentUseError before anything is sent; the connection stays usable for its user. A statement
+ * counts as its connection.
+ *
+ * The wrapper stands in the function's entry, as any extension may do, and finds the original in the entry's slot for
+ * extensions. Installed before any script is compiled: classes that inherit copy the entries. */
+#include "async.h"
+
+#include <string.h>
+#include <zend_extensions.h>
+#if __has_include(<ext/pdo/php_pdo_driver.h>)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <ext/pdo/php_pdo_driver.h>
+#pragma GCC diagnostic pop
+#define HAS_PDO 1
+#endif
+
+static const char *const classes[] = {"pdo",           "pdostatement", "mysqli",       "mysqli_stmt",
+                                      "mysqli_result", "redis",        "rediscluster", "sqlite3",
+                                      "sqlite3stmt",   "memcached",    "soapclient"};
+/* Functions whose first argument is the connection, by the start of their names. */
+static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_multi_exec", "curl_multi_select"};
+
+static int slot = -1;
+static zend_class_entry *statement_class;
+/* Object handle → the coroutine that is inside one of its methods. */
+static HashTable users;
+
+#ifdef HAS_PDO
+static zend_object *connection_of(zend_object *object) {
+    if (statement_class == NULL || !instanceof_function(object->ce, statement_class)) {
+        return object;
+    }
+    const pdo_stmt_t *statement = php_pdo_stmt_fetch_object(object);
+    return Z_TYPE(statement->database_object_handle) == IS_OBJECT ? Z_OBJ(statement->database_object_handle) : object;
+}
+#else
+static zend_object *connection_of(zend_object *object) {
+    return object;
+}
+#endif
+
+static zend_object *subject_of(zend_execute_data *execute_data) {
+    if (Z_TYPE(EX(This)) == IS_OBJECT) {
+        return connection_of(Z_OBJ(EX(This)));
+    }
+    zval *first = ZEND_CALL_NUM_ARGS(execute_data) > 0 ? ZEND_CALL_VAR_NUM(execute_data, 0) : NULL;
+    return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? connection_of(Z_OBJ_P(first)) : NULL;
+}
+
+static ZEND_NAMED_FUNCTION(call_alone) {
+    union {
+        void *pointer;
+        zif_handler function;
+    } original = {.pointer = EX(func)->internal_function.reserved[slot]};
+    zend_object *subject = coroutine_current != NULL ? subject_of(execute_data) : NULL;
+    if (subject == NULL) {
+        original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+        return;
+    }
+    zend_ulong key = subject->handle;
+    coroutine *user = zend_hash_index_find_ptr(&users, key);
+    if (user == coroutine_current) {
+        /* A callback that the method calls. */
+        original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+        return;
+    }
+    if (user != NULL) {
+        char message[160];
+        (snprintf)(
+            message, sizeof message,
+            "Another coroutine (%llu) is using this %s: give each coroutine a connection of its own, for example "
+            "with Howdah\\Pool",
+            (unsigned long long)user->id, ZSTR_VAL(subject->ce->name));
+        async_throw("ConcurrentUseError", message);
+        RETURN_THROWS();
+    }
+    zend_hash_index_add_new_ptr(&users, key, coroutine_current);
+    original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    zend_hash_index_del(&users, key);
+}
+
+void async_exclusive_forget(const coroutine *self) {
+    zend_ulong key;
+    coroutine *user;
+    ZEND_HASH_FOREACH_NUM_KEY_PTR(&users, key, user) {
+        if (user == self) {
+            zend_hash_index_del(&users, key);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+static void wrap(zend_function *function) {
+    if (function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == call_alone) {
+        return;
+    }
+    union {
+        zif_handler function;
+        void *pointer;
+    } original = {.function = function->internal_function.handler};
+    function->internal_function.reserved[slot] = original.pointer;
+    function->internal_function.handler = call_alone;
+}
+
+void async_exclusive_install(void) {
+    slot = zend_get_resource_handle("howdah");
+    if (slot < 0) {
+        return;
+    }
+    zend_hash_init(&users, 64, NULL, NULL, 1);
+    statement_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdostatement"));
+    zend_function *function;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        zend_class_entry *found = zend_hash_str_find_ptr(CG(class_table), classes[i], strlen(classes[i]));
+        if (found != NULL) {
+            ZEND_HASH_FOREACH_PTR(&found->function_table, function) {
+                wrap(function);
+            }
+            ZEND_HASH_FOREACH_END();
+        }
+    }
+    zend_string *name;
+    ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
+        for (size_t i = 0; name != NULL && i < sizeof prefixes / sizeof *prefixes; i++) {
+            if (strncmp(ZSTR_VAL(name), prefixes[i], strlen(prefixes[i])) == 0) {
+                wrap(function);
+            }
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
