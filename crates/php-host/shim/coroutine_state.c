@@ -75,26 +75,28 @@ static size_t output_offset(void) {
     return offset;
 }
 
+typedef struct output {
+    const char *data;
+    size_t length;
+} output;
+
+static void print(void *argument) {
+    const output *text = argument;
+    php_output_write(text->data, text->length);
+}
+
 bool coroutine_state_print(unsigned char *image, const char *data, size_t length) {
-    const zend_output_globals own = output_globals;
+    unsigned char own[sizeof output_globals];
     unsigned char *theirs = image + output_offset();
+    memcpy(own, &output_globals, sizeof own);
     memcpy(&output_globals, theirs, sizeof output_globals);
     bool possible = OG(running) == NULL && (OG(flags) & PHP_OUTPUT_ACTIVATED) != 0;
-    volatile bool fatal = false;
     if (possible) {
-        zend_try {
-            php_output_write(data, length);
-        }
-        zend_catch {
-            fatal = true;
-        }
-        zend_end_try();
+        /* A callback of their buffers may end in a fatal error; this coroutine goes on to its own end then. */
+        coroutine_guarded(print, &(output){data, length});
         memcpy(theirs, &output_globals, sizeof output_globals);
     }
-    output_globals = own;
-    if (fatal) {
-        zend_bailout();
-    }
+    memcpy(&output_globals, own, sizeof own);
     return possible;
 }
 
