@@ -164,9 +164,11 @@ impl LaneReader {
 
     /// Makes the call with this number the current one.
     fn turn_to(&mut self, number: u64) -> Result<(), String> {
-        if let Some(last) = self.current.take()
-            && self.several
-        {
+        if !self.several {
+            self.current = Some(self.pool.begin_call(self.index, number).ok_or("an answer to no call")?);
+            return Ok(());
+        }
+        if let Some(last) = self.current.take() {
             // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
             if !last.head.is_empty() {
                 return Err("a head that another call interrupts".into());

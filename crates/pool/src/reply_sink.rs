@@ -84,7 +84,8 @@ pub(crate) fn new(budget: Arc<Budget>, stats: CallStats) -> (Sink, Receiver) {
 impl Sink {
     pub(crate) fn set_head(&self, status: u16, headers: Vec<(Bytes, Bytes)>) {
         let mut inner = lock(&self.inner);
-        if inner.head.is_none() && !inner.delivered {
+        // A call that has failed is one that a worker may still answer (async mode, past its deadline).
+        if inner.head.is_none() && !inner.delivered && !inner.ended {
             inner.head = Some((status, headers));
         }
     }
@@ -370,6 +371,18 @@ mod tests {
         sink.end();
         assert_eq!(reply.body.complete_len(), Some(4));
         assert_eq!(chunks(&mut reply.body), (b"tail".to_vec(), 1));
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_the_fault_is_not_delivered() {
+        let (sink, mut receiver) = pair(100);
+        sink.fail(Fault::new(crate::fault::FaultKind::Deadline));
+        sink.set_head(200, Vec::new());
+        sink.push(Bytes::from_static(b"late"), false);
+        sink.end();
+        sink.wake();
+        let Poll::Ready(Err(fault)) = reply(&mut receiver) else { panic!("no fault") };
+        assert_eq!(fault.kind.status(), 504);
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl CallSender {
     pub fn is_begun(&self, slot: CallSlot) -> bool {
         // Where calls are copied out, a slot that was given back may hold another call by now.
         self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
-            || self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0
+            || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
 
     /// Tells a worker that runs several calls that the answer to one of them is not wanted any more; `reason` is one of
