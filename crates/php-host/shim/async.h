@@ -8,6 +8,8 @@
  *     async_ini.c       settings that a request has changed
  *     async_guard.c     parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors
  *     async_exclusive.c one connection, one coroutine at a time
+ *     async_slice.c     time slices for handlers that compute
+ *     async_audit.c     finds state that requests leave behind, for development
  *     async_hooks.c     puts the functions of async_io.c, async_files.c and async_process.c in the place of libc's
  *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
 #ifndef HOWDAH_ASYNC_H
@@ -126,6 +128,22 @@ void async_guard_shutdown(void);
 void async_exclusive_install(void);
 /* A coroutine was ended in the middle of a driver's method. */
 void async_exclusive_forget(const coroutine *self);
+
+/* --- async_slice.c --- */
+
+void async_slice_startup(void);
+/* A coroutine begins or goes on. */
+void async_slice_begin(void);
+/* Lets the others run if the current one has had its time. */
+void async_slice_check(void);
+
+/* --- async_audit.c --- */
+
+void async_audit_startup(void);
+/* Around a request's handler, with its globals in place; another request has begun meanwhile. */
+void async_audit_begin(void);
+void async_audit_overlap(void);
+void async_audit_end(void);
 
 /* --- async_hooks.c --- */
 

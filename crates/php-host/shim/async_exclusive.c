@@ -23,7 +23,11 @@ static const char *const classes[] = {"pdo",           "pdostatement", "mysqli",
 /* Functions whose first argument is the connection, by the start of their names. */
 static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_multi_exec", "curl_multi_select"};
 
+/* PDO::ATTR_PERSISTENT. */
+#define PDO_OPTION_PERSISTENT 12
+
 static int slot = -1;
+static zif_handler original_construct_pdo;
 static zend_class_entry *statement_class;
 /* Object handle → the coroutine that is inside one of its methods. */
 static HashTable users;
@@ -105,6 +109,32 @@ static void wrap(zend_function *function) {
     function->internal_function.handler = call_alone;
 }
 
+/* PDO gives everybody who asks for a persistent connection with the same arguments the same one. Coroutines get their
+ * own; what a persistent connection is for, Howdah\Pool does. */
+static void refuse_persistence(zval *options) {
+    if (options == NULL || Z_TYPE_P(options) != IS_ARRAY) {
+        return;
+    }
+    const zval *persistent = zend_hash_index_find(Z_ARRVAL_P(options), PDO_OPTION_PERSISTENT);
+    if (persistent != NULL && zend_is_true((zval *)persistent)) {
+        SEPARATE_ARRAY(options);
+        add_index_bool(options, PDO_OPTION_PERSISTENT, false);
+    }
+}
+
+static ZEND_NAMED_FUNCTION(construct_pdo) {
+    refuse_persistence(ZEND_CALL_NUM_ARGS(execute_data) > 3 ? ZEND_CALL_VAR_NUM(execute_data, 3) : NULL);
+    original_construct_pdo(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void install_construct_pdo(void) {
+    zend_class_entry *pdo = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdo"));
+    if (pdo != NULL && pdo->constructor != NULL && pdo->constructor->type == ZEND_INTERNAL_FUNCTION) {
+        original_construct_pdo = pdo->constructor->internal_function.handler;
+        pdo->constructor->internal_function.handler = construct_pdo;
+    }
+}
+
 void async_exclusive_install(void) {
     slot = zend_get_resource_handle("howdah");
     if (slot < 0) {
@@ -122,6 +152,7 @@ void async_exclusive_install(void) {
             ZEND_HASH_FOREACH_END();
         }
     }
+    install_construct_pdo();
     zend_string *name;
     ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
         for (size_t i = 0; name != NULL && i < sizeof prefixes / sizeof *prefixes; i++) {

@@ -9,6 +9,10 @@
 #include <ext/date/php_date.h>
 #include <ext/filter/php_filter.h>
 #include <ext/standard/basic_functions.h>
+#if __has_include(<ext/mbstring/mbstring.h>)
+#include <ext/mbstring/mbstring.h>
+#define HAS_MBSTRING 1
+#endif
 #include <stddef.h>
 #include <string.h>
 
@@ -69,6 +73,20 @@ static void add_filter(void) {
     }
 }
 
+/* Set by mb_internal_encoding() and its like, which change no ini setting. */
+static void add_mbstring(void) {
+#ifdef HAS_MBSTRING
+    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("mbstring"));
+    if (module != NULL && module->globals_size >= sizeof(zend_mbstring_globals)) {
+        zend_mbstring_globals *globals = module->globals_ptr;
+        ADD(globals->current_internal_encoding);
+        ADD(globals->current_http_output_encoding);
+        ADD(globals->current_filter_illegal_mode);
+        ADD(globals->current_filter_illegal_substchar);
+    }
+#endif
+}
+
 static void add_date(void) {
     const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("date"));
     if (module != NULL && module->globals_size >= sizeof(zend_date_globals)) {
@@ -116,6 +134,7 @@ void async_image_startup(void) {
     add_session();
     add_filter();
     add_date();
+    add_mbstring();
     nobody = pemalloc(total, 1);
 }
 

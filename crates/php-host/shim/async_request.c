@@ -96,6 +96,7 @@ static void finish(async_request *request) {
 
 static void request_body(coroutine *self) {
     async_request *request = self->request;
+    async_audit_begin();
     if (coroutine_guarded(open_request, request)) {
         coroutine_guarded(run_handler, request);
     }
@@ -110,6 +111,7 @@ static void request_body(coroutine *self) {
     coroutine_guarded(answer, request);
     coroutine_guarded(call_at_end, &request->after_response);
     wait_for_others(request);
+    async_audit_end();
     coroutine_guarded(put_away, request);
     finish(request);
     self->request = NULL;
@@ -135,6 +137,7 @@ bool async_request_start(const WireCall *call, uint64_t number) {
     }
     request->coroutines = 1;
     requests++;
+    async_audit_overlap();
     return true;
 }
 

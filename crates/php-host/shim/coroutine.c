@@ -236,6 +236,7 @@ void coroutine_enter(coroutine *self) {
     starting = self->stack;
     async_request_load(self->request);
     coroutine_current = self;
+    async_slice_begin();
     zend_fiber_transfer transfer = {.context = self->resume};
     ZVAL_NULL(&transfer.value);
     zend_fiber_switch_context(&transfer);

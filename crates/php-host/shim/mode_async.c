@@ -54,10 +54,11 @@ static void interrupt(zend_execute_data *execute_data) {
     if (original_interrupt != NULL) {
         original_interrupt(execute_data);
     }
-    coroutine *self = coroutine_current;
-    if (self == NULL || EG(exception) != NULL) {
+    if (coroutine_current == NULL || EG(exception) != NULL) {
         return;
     }
+    async_slice_check();
+    coroutine *self = coroutine_current;
     if (self->concurrent_use) {
         self->concurrent_use = false;
         async_throw("ConcurrentUseError", "Another coroutine is waiting for an answer on the same connection");
@@ -115,6 +116,8 @@ static void startup(void) {
     coroutine_state_startup();
     async_guard_startup();
     async_hooks_install();
+    async_slice_startup();
+    async_audit_startup();
     original_interrupt = zend_interrupt_function;
     zend_interrupt_function = interrupt;
     booted_memory = zend_memory_usage(true);

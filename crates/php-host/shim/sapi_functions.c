@@ -175,8 +175,14 @@ zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler h
     return original;
 }
 
+PHP_INI_BEGIN()
+/* Async mode; see async_slice.c and async_audit.c. */
+PHP_INI_ENTRY("howdah.time_slice", "0", PHP_INI_SYSTEM, NULL)
+PHP_INI_ENTRY("howdah.audit", "0", PHP_INI_SYSTEM, NULL)
+PHP_INI_END()
+
 static PHP_MINIT_FUNCTION(howdah) {
-    (void)type;
+    REGISTER_INI_ENTRIES();
     shim_server_array_startup();
     shim_worker_functions_startup(module_number);
     return SUCCESS;

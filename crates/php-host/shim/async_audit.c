@@ -1,0 +1,173 @@
+/* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1 the static
+ * properties of all classes and the static variables of all functions and methods are fingerprinted before and after
+ * each request that ran alone, and what differs is logged by name. Slow; requests that overlapped are not judged, as
+ * nobody could tell whose change it was. */
+#include "async.h"
+
+#include <syslog.h>
+
+/* Deeper structures count by their identity. */
+#define DEPTH 4
+
+static bool enabled;
+/* Name of a static → fingerprint, as of the last request's end. */
+static HashTable seen;
+static bool has_seen;
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
+}
+
+static uint64_t fingerprint(const zval *value, int depth) {
+    ZVAL_DEREF(value);
+    uint64_t hash = mix(1, Z_TYPE_P(value));
+    switch (Z_TYPE_P(value)) {
+    case IS_LONG:
+        return mix(hash, (uint64_t)Z_LVAL_P(value));
+    case IS_DOUBLE: {
+        uint64_t bits;
+        memcpy(&bits, &Z_DVAL_P(value), sizeof bits);
+        return mix(hash, bits);
+    }
+    case IS_STRING:
+        return mix(hash, zend_string_hash_val(Z_STR_P(value)));
+    case IS_ARRAY:
+    case IS_OBJECT: {
+        HashTable *table = Z_TYPE_P(value) == IS_ARRAY ? Z_ARRVAL_P(value) : Z_OBJ_P(value)->properties;
+        if (Z_TYPE_P(value) == IS_OBJECT) {
+            hash = mix(hash, Z_OBJ_HANDLE_P(value));
+            zend_object *object = Z_OBJ_P(value);
+            for (int i = 0; depth > 0 && i < object->ce->default_properties_count; i++) {
+                hash = mix(hash, fingerprint(&object->properties_table[i], depth - 1));
+            }
+        }
+        if (depth == 0 || table == NULL) {
+            return mix(hash, table != NULL ? zend_hash_num_elements(table) : 0);
+        }
+        zend_ulong index;
+        zend_string *key;
+        zval *element;
+        ZEND_HASH_FOREACH_KEY_VAL(table, index, key, element) {
+            hash = mix(hash, key != NULL ? zend_string_hash_val(key) : index);
+            hash = mix(hash, Z_TYPE_P(element) == IS_INDIRECT ? 0 : fingerprint(element, depth - 1));
+        }
+        ZEND_HASH_FOREACH_END();
+        return hash;
+    }
+    case IS_RESOURCE:
+        return mix(hash, (uint64_t)Z_RES_HANDLE_P(value));
+    default:
+        return hash;
+    }
+}
+
+/* Notes a static; logs if it is not what it was. */
+static void look(const char *scope, const char *separator, const char *name, const zval *value, bool report) {
+    char text[256];
+    int length = (snprintf)(text, sizeof text, "%s%s$%s", scope, separator, name);
+    if (length < 0 || (size_t)length >= sizeof text) {
+        return;
+    }
+    zval now;
+    ZVAL_LONG(&now, (zend_long)fingerprint(value, DEPTH));
+    const zval *before = zend_hash_str_find(&seen, text, (size_t)length);
+    if (report && before != NULL && Z_LVAL_P(before) != Z_LVAL(now)) {
+        shim_log(LOG_WARNING, "audit: %s changed by %s %s", text,
+                 SG(request_info).request_method != NULL ? SG(request_info).request_method : "-",
+                 shim.call != NULL ? shim_text(shim.call->uri) : "-");
+    }
+    zend_hash_str_update(&seen, text, (size_t)length, &now);
+}
+
+static void look_at_function(const zend_function *function, const char *scope, bool report) {
+    if (function->type != ZEND_USER_FUNCTION) {
+        return;
+    }
+    HashTable *statics = ZEND_MAP_PTR_GET(function->op_array.static_variables_ptr);
+    if (statics == NULL) {
+        /* Not called yet. */
+        statics = function->op_array.static_variables;
+    }
+    if (statics == NULL || function->common.function_name == NULL) {
+        return;
+    }
+    char name[200];
+    (snprintf)(name, sizeof name, "%s%s%s()", scope != NULL ? scope : "", scope != NULL ? "::" : "",
+               ZSTR_VAL(function->common.function_name));
+    zend_string *variable;
+    zval *value;
+    ZEND_HASH_FOREACH_STR_KEY_VAL(statics, variable, value) {
+        look(name, " static ", ZSTR_VAL(variable), value, report);
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+static void look_at_class(zend_class_entry *class_type, bool report) {
+    if (class_type->type != ZEND_USER_CLASS) {
+        return;
+    }
+    const zend_function *method;
+    ZEND_HASH_FOREACH_PTR(&class_type->function_table, method) {
+        if (method->common.scope == class_type) {
+            look_at_function(method, ZSTR_VAL(class_type->name), report);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    if (class_type->default_static_members_count == 0) {
+        return;
+    }
+    const zval *members = CE_STATIC_MEMBERS(class_type);
+    if (members == NULL) {
+        /* Not used yet. */
+        members = class_type->default_static_members_table;
+    }
+    const zend_property_info *property;
+    ZEND_HASH_FOREACH_PTR(&class_type->properties_info, property) {
+        if ((property->flags & ZEND_ACC_STATIC) != 0 && property->ce == class_type) {
+            const char *class_name, *name;
+            zend_unmangle_property_name(property->name, &class_name, &name);
+            look(ZSTR_VAL(class_type->name), "::", name, members + property->offset, report);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+static void look_at_all(bool report) {
+    zend_class_entry *class_type;
+    ZEND_HASH_FOREACH_PTR(EG(class_table), class_type) {
+        look_at_class(class_type, report);
+    }
+    ZEND_HASH_FOREACH_END();
+    const zend_function *function;
+    ZEND_HASH_FOREACH_PTR(EG(function_table), function) {
+        look_at_function(function, NULL, report);
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+void async_audit_startup(void) {
+    enabled = zend_ini_long(ZEND_STRL("howdah.audit"), 0) != 0;
+    if (enabled) {
+        zend_hash_init(&seen, 256, NULL, NULL, 1);
+        shim_log(LOG_WARNING, "audit: static state is compared after each request; not for production");
+    }
+}
+
+void async_audit_begin(void) {
+    if (enabled) {
+        has_seen = async_request_count() == 1;
+        if (has_seen) {
+            look_at_all(false);
+        }
+    }
+}
+
+void async_audit_overlap(void) {
+    has_seen = false;
+}
+
+void async_audit_end(void) {
+    if (enabled && has_seen) {
+        look_at_all(true);
+    }
+}
