@@ -162,9 +162,8 @@ function delay(float $seconds): void
 /** Lets the coroutines run that are ready. */
 function suspend(): void
 {
-    $line = new WaitQueue();
-    Coroutine::start(static fn () => $line->serve());
-    $line->wait();
+    // True is a wake-up meant for an earlier wait.
+    while (Coroutine::park(0.0));
 }
 
 /**
