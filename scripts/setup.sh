@@ -38,12 +38,14 @@ check_rust_tools() {
 packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
     local tested="php$php-fpm php$php-curl php$php-mbstring php$php-xml nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-nyholm-psr7 php-guzzlehttp-psr7"
+    # The servers that snapshot mode keeps connections to.
+    tested="$tested php$php-mysql php$php-pgsql php$php-redis mariadb-server postgresql redis-server openssl"
     case $goal in
         build) echo "$base" ;;
         test) echo "$base $tested" ;;
         lint) echo "$base clang-format" ;;
-        bench) echo "$base $tested apache2 libapache2-mod-php$php php$php-mysql php$php-redis mariadb-server redis-server php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator" ;;
-        apps) echo "$base $tested php$php-mysql php$php-gd php$php-intl mariadb-server" ;;
+        bench) echo "$base $tested apache2 libapache2-mod-php$php php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator" ;;
+        apps) echo "$base $tested php$php-gd php$php-intl" ;;
         *) fail "unknown goal: $goal" ;;
     esac
 }

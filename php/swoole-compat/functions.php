@@ -7,6 +7,6 @@ declare(strict_types=1);
 
 namespace {
     if (!extension_loaded('swoole') && !extension_loaded('openswoole')) {
-        require __DIR__ . '/support/names.php';
+        require_once __DIR__ . '/support/names.php';
     }
 }

@@ -17,6 +17,7 @@ pub mod process;
 pub mod reference;
 pub mod request;
 pub mod response;
+pub mod servers;
 pub mod setup;
 pub mod site;
 

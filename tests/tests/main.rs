@@ -23,6 +23,7 @@ mod slow_clients;
 mod snapshot_connections;
 mod snapshot_difference;
 mod snapshot_mode;
+mod snapshot_servers;
 mod snapshot_state;
 mod static_files;
 mod worker_loop;

@@ -31,7 +31,7 @@ final class TaskBody
         } catch (\Throwable $error) {
         }
         if (isset($coroutine->data['deferred'])) {
-            $error = Deferred::run($coroutine, $error);
+            $error = $coroutine->data['deferred']->run($error);
         }
         $this->end($result, $error);
     }

@@ -6,6 +6,7 @@ declare(strict_types=1);
 
 namespace Howdah;
 
+use Howdah\Internal\Deferred;
 use Howdah\Internal\Gathering;
 use Howdah\Internal\Members;
 use Howdah\Internal\WaitQueue;
@@ -161,9 +162,8 @@ function delay(float $seconds): void
 /** Lets the coroutines run that are ready. */
 function suspend(): void
 {
-    $line = new WaitQueue();
-    Coroutine::start(static fn () => $line->serve());
-    $line->wait();
+    // True is a wake-up meant for an earlier wait.
+    while (Coroutine::park(0.0));
 }
 
 /**
@@ -208,12 +208,7 @@ function protect(callable $fn): mixed
 /** Calls the function at the end of the current coroutine, however it ends; of several, the last one first. */
 function defer(callable $fn): void
 {
-    $coroutine = WaitQueue::coroutine();
-    if (isset($coroutine->data['task'])) {
-        $coroutine->data['deferred'][] = $fn;
-    } else {
-        $coroutine->atEnd($fn);
-    }
+    Deferred::add($fn(...));
 }
 
 /** Calls the function when the client has its whole answer. */

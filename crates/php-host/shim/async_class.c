@@ -51,6 +51,11 @@ void coroutine_object_release(coroutine *self) {
     if (object == NULL) {
         return;
     }
+    /* Its data goes now, whoever still knows the object: locks and connections of the coroutine come back with it. */
+    zval *data = OBJ_PROP_NUM(&object->std, 0);
+    zval old = *data;
+    ZVAL_EMPTY_ARRAY(data);
+    zval_ptr_dtor(&old);
     self->object = NULL;
     object->self = NULL;
     object->cancelled = self->cancelled;

@@ -123,10 +123,13 @@ static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
         refuse("it was asked for in a fiber");
     }
-    const char *stream = shim_snapshot_refused_stream();
-    if (stream != NULL) {
+    const char *encrypted = shim_snapshot_refused_stream();
+    if (encrypted == NULL) {
+        encrypted = shim_snapshot_refused_connection();
+    }
+    if (encrypted != NULL) {
         char why[400];
-        (snprintf)(why, sizeof why, "the encrypted stream %s is open; open it in each request instead", stream);
+        (snprintf)(why, sizeof why, "%s is open; open it in each request instead", encrypted);
         refuse(why);
     }
     settle();
@@ -414,6 +417,7 @@ static shim_outcome run(void) {
         return SHIM_RETIRE;
     }
     shim_snapshot_random_watch();
+    shim_snapshot_tls_watch();
     watch_functions();
     if (by_boot_file) {
         warm_process();

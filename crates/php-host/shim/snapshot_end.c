@@ -243,7 +243,7 @@ void shim_snapshot_end_request(bool after_bailout) {
 
 /* Encrypted streams carry state in memory that both ends count on: going back in it breaks the connection. */
 const char *shim_snapshot_refused_stream(void) {
-    static char text[256];
+    static char text[300];
     zend_resource *resource;
     ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
         if (resource->ptr == NULL ||
@@ -257,8 +257,12 @@ const char *shim_snapshot_refused_stream(void) {
             php_stream_populate_meta_data(stream, &about) && zend_hash_str_exists(Z_ARRVAL(about), ZEND_STRL("crypto"));
         zval_ptr_dtor(&about);
         if (encrypted) {
-            const char *target = stream->orig_path != NULL ? stream->orig_path : "an unnamed stream";
-            (snprintf)(text, sizeof text, "%s (resource #%d)", target, (int)resource->handle);
+            const char *target = stream->orig_path != NULL ? stream->orig_path : "without a name";
+            const char *connection = stream->orig_path != NULL ? NULL : shim_snapshot_refused_connection();
+            if (connection != NULL) {
+                return connection;
+            }
+            (snprintf)(text, sizeof text, "the encrypted stream %s (resource #%d)", target, (int)resource->handle);
             return text;
         }
     }

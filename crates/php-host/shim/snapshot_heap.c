@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <zend_virtual_cwd.h>
 
 #define CHUNK (2ul * 1024 * 1024) /* ZEND_MM_CHUNK_SIZE, private to zend_alloc.c */
 #define CHUNK_HEADER 4096         /* sizeof(zend_mm_chunk), its first page */
@@ -119,7 +120,10 @@ void shim_snapshot_heap_install(void) {
     }
     zend_mm_heap *heap = zend_mm_startup_ex(&handlers, NULL, 0);
     if (heap != NULL) {
+        /* PHP's startup has left this one block in the old heap for the first request to free. */
+        virtual_cwd_deactivate();
         zend_mm_set_heap(heap);
+        virtual_cwd_activate();
         zend_set_memory_limit((size_t)PG(memory_limit));
     }
 }

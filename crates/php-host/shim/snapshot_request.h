@@ -35,6 +35,13 @@ void shim_snapshot_end_request(bool after_bailout);
 /* A stream that cannot be restored, as text, or NULL. */
 const char *shim_snapshot_refused_stream(void);
 
+/* --- snapshot_tls.c --- */
+
+/* From now on encrypted connections are known. */
+void shim_snapshot_tls_watch(void);
+/* An extension's encrypted connection that cannot be restored, as text, or NULL. */
+const char *shim_snapshot_refused_connection(void);
+
 /* --- mode_snapshot.c --- */
 
 /* frankenphp_handle_request() in snapshot mode. False when the worker shall end. */

@@ -166,6 +166,12 @@ pub(crate) struct NewWorker {
     pub(crate) several: bool,
 }
 
+/// The other end of a socket is gone.
+fn is_closed(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotConnected)
+}
+
 impl Lane {
     pub(crate) fn new(new: NewWorker, sender: CallSender, control: Arc<ControlSocket>) -> Self {
         let now = Instant::now();
@@ -213,6 +219,8 @@ impl Lane {
                     self.sender.want_room();
                     Err(SendError::Full)
                 }
+                // The worker has just died; its reader will notice.
+                Err(error) if is_closed(&error) => Err(SendError::Full),
                 Err(error) => {
                     job.sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
                     return Ok(());

@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn an_answer_that_comes_after_the_fault_is_not_delivered() {
         let (sink, mut receiver) = pair(100);
-        sink.fail(Fault::new(crate::fault::FaultKind::Deadline));
+        sink.fail(Fault::new(FaultKind::Deadline));
         sink.set_head(200, Vec::new());
         sink.push(Bytes::from_static(b"late"), false);
         sink.end();

@@ -15,6 +15,7 @@ use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, VarName, WireDone};
 use howdah_transport::{CallMap, Event as Sent, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -316,6 +317,21 @@ async fn calls_with_bodies_too_long_for_the_ring_get_their_own() {
         let len = rustix::io::pread(call.body.as_ref().unwrap(), &mut got, 0).unwrap();
         assert_eq!(got[..len], long(n));
         n += 1;
+    }
+}
+
+#[tokio::test]
+async fn a_body_for_a_worker_that_has_just_died_goes_to_another() {
+    let mut stage = Stage::new(10);
+    let (mut dead, mut alive) = (stage.puppet().await, stage.puppet().await);
+    let control = stage.pool.lock().lanes[dead.index].as_ref().unwrap().control.clone();
+    rustix::net::shutdown(control.as_fd(), rustix::net::Shutdown::Both).unwrap();
+    let body = || RequestBody::Memory(Bytes::from(vec![b'x'; 100_000]));
+    let answers = [stage.submit(call(false, body())).await, stage.submit(call(false, body())).await];
+    assert!(dead.take().is_empty());
+    for (answer, number) in answers.into_iter().zip(alive.take()) {
+        alive.answer(number);
+        assert_eq!(finish(answer).await.unwrap(), number.to_string());
     }
 }
 

@@ -220,7 +220,7 @@ return [
         pcntl_signal(SIGHUP, SIG_IGN);
     },
     'alarm' => static function (): void {
-        pcntl_alarm(1);
+        pcntl_alarm(600);
     },
     'children' => static function (): void {
         $GLOBALS['child'] = proc_open(['true'], [], $pipes);

@@ -1,0 +1,199 @@
+//! Private database servers for scenarios, each with a directory of its own and gone with the test: MariaDB, PostgreSQL,
+//! Redis, with and without encryption.
+
+use crate::process::{self, eventually, wait_for_exit};
+use crate::site::free_port;
+use rustix::process::Signal;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    /// Its TCP port on 127.0.0.1.
+    pub port: u16,
+    /// Where it keeps its files; a Unix socket of MariaDB is `db.sock` there.
+    directory: TempDir,
+}
+
+fn checked(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|e| panic!("{command:?}: {e}: run `make setup-test`"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn directory() -> TempDir {
+    let directory = tempfile::Builder::new().prefix("howdah-db-").tempdir();
+    directory.unwrap_or_else(|e| panic!("tempdir: {e}"))
+}
+
+/// A key and a certificate that nobody has to trust.
+fn certificate(directory: &Path) -> (PathBuf, PathBuf) {
+    let (key, certificate) = (directory.join("key.pem"), directory.join("cert.pem"));
+    checked(
+        Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout"])
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate),
+    );
+    (key, certificate)
+}
+
+/// True when the tests run as root, whom some servers refuse.
+fn as_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn spawn(command: &mut Command, directory: TempDir, port: u16, ready: impl Fn(&Path) -> bool) -> Server {
+    let log = directory.path().join("server.log");
+    let output = File::create(&log).unwrap_or_else(|e| panic!("{e}"));
+    let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
+    let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
+    let process = process.unwrap_or_else(|e| panic!("{command:?}: {e}: run `make setup-test`"));
+    let mut server = Server { process, port, directory };
+    let answered = eventually(Duration::from_secs(60), || {
+        server.process.try_wait().is_ok_and(|s| s.is_some()) || ready(server.directory.path())
+    });
+    let running = server.process.try_wait().is_ok_and(|s| s.is_none());
+    assert!(answered && running, "{command:?}: {}", std::fs::read_to_string(&log).unwrap_or_default());
+    server
+}
+
+fn quiet(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+impl Server {
+    /// MariaDB; user `root` without a password, on TCP and on a Unix socket, encrypted where a client asks for it.
+    #[must_use]
+    pub fn mariadb() -> Self {
+        let directory = directory();
+        let top = directory.path().to_owned();
+        let user: &[&str] = if as_root() { &["--user=root"] } else { &[] };
+        checked(
+            Command::new("mariadb-install-db")
+                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+                .arg("--skip-name-resolve")
+                .args(user)
+                .arg(format!("--datadir={}", top.join("data").display())),
+        );
+        let (key, cert) = certificate(&top);
+        let port = free_port();
+        // Debian puts servers where the path of a normal user does not look.
+        let program = if Path::new("/usr/sbin/mariadbd").exists() { "/usr/sbin/mariadbd" } else { "mariadbd" };
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", program, "--no-defaults", "--bind-address=127.0.0.1"])
+            .args(user)
+            .args(["--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve"])
+            .arg(format!("--port={port}"))
+            .arg(format!("--ssl-key={}", key.display()))
+            .arg(format!("--ssl-cert={}", cert.display()))
+            .arg(format!("--datadir={}", top.join("data").display()))
+            .arg(format!("--socket={}", top.join("db.sock").display()))
+            .arg(format!("--pid-file={}", top.join("db.pid").display()));
+        let server = spawn(&mut command, directory, port, |top| {
+            quiet(
+                Command::new("mariadb")
+                    .args(["--no-defaults", "--user=root", "-e", "SELECT 1", "--socket"])
+                    .arg(top.join("db.sock")),
+            )
+        });
+        // Over TCP without a name to resolve, root is another user.
+        checked(
+            Command::new("mariadb")
+                .args(["--no-defaults", "--user=root", "--socket"])
+                .arg(top.join("db.sock"))
+                .args(["-e", "CREATE USER tester@'127.0.0.1'; GRANT ALL ON *.* TO tester@'127.0.0.1'"]),
+        );
+        server
+    }
+
+    /// PostgreSQL; user `tester` without a password, encrypted where a client asks for it. As root it runs as `postgres`.
+    #[must_use]
+    pub fn postgres() -> Self {
+        let directory = directory();
+        let top = directory.path().to_owned();
+        let (key, cert) = certificate(&top);
+        let mut prefix: Vec<&str> = vec!["setpriv", "--pdeathsig", "KILL"];
+        if as_root() {
+            prefix.extend(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+            checked(Command::new("chown").args(["-R", "postgres:postgres"]).arg(&top));
+        }
+        prefix.push("--");
+        let under = |program: &str| {
+            let mut command = Command::new(prefix[0]);
+            command.args(&prefix[1..]).arg(postgres_programs().join(program)).current_dir(&top);
+            command
+        };
+        let data = top.join("data");
+        checked(under("initdb").args(["--auth=trust", "--username=tester", "--no-sync", "-D"]).arg(&data));
+        let port = free_port();
+        let mut command = under("postgres");
+        command
+            .arg("-D")
+            .arg(&data)
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "ssl=on"])
+            .args(["-c", &format!("unix_socket_directories={}", top.display())])
+            .args(["-c", &format!("ssl_key_file={}", key.display())])
+            .args(["-c", &format!("ssl_cert_file={}", cert.display())]);
+        spawn(&mut command, directory, port, |_| {
+            quiet(Command::new(postgres_programs().join("pg_isready")).args([
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port.to_string(),
+            ]))
+        })
+    }
+
+    /// Redis; with `encrypted` it speaks nothing else than TLS.
+    #[must_use]
+    pub fn redis(encrypted: bool) -> Self {
+        let directory = directory();
+        let port = free_port();
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"])
+            .arg(directory.path());
+        if encrypted {
+            let (key, cert) = certificate(directory.path());
+            command.args(["--port", "0", "--tls-auth-clients", "no", "--tls-port", &port.to_string()]);
+            command
+                .arg("--tls-key-file")
+                .arg(key)
+                .arg("--tls-cert-file")
+                .arg(&cert)
+                .arg("--tls-ca-cert-file")
+                .arg(cert);
+        } else {
+            command.args(["--port", &port.to_string()]);
+        }
+        spawn(&mut command, directory, port, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // PostgreSQL takes SIGINT as a fast shutdown; SIGTERM would wait for its clients.
+        process::signal(self.process.id(), Signal::INT);
+        process::signal(self.process.id(), Signal::TERM);
+        if wait_for_exit(&mut self.process, Duration::from_secs(20)).is_none() {
+            process::signal(self.process.id(), Signal::KILL);
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// Debian keeps each version's programs apart; the newest is taken.
+fn postgres_programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").map(|d| d.flatten().map(|e| e.path()).collect());
+    let mut versions: Vec<PathBuf> = versions.unwrap_or_default();
+    versions.sort();
+    versions.pop().map_or_else(PathBuf::new, |newest| newest.join("bin"))
+}
