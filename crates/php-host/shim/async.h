@@ -103,8 +103,9 @@ size_t async_image_size(void);
 void async_request_load(async_request *request);
 /* Fills a new request's image with what it inherits from the script's boot. */
 void async_image_inherit(async_request *request);
-/* Destroys what the images's globals hold, while they are in place, and puts nobody's in place. */
-void async_image_destroy(async_request *request);
+/* Destroys what the globals in place hold, at the end of their request; then puts nobody's in place instead. */
+void async_image_destroy(void);
+void async_image_drop(void);
 
 /* --- async_ini.c --- */
 

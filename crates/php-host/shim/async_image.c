@@ -269,7 +269,7 @@ static void destroy_session(void) {
     }
 }
 
-void async_image_destroy(async_request *request) {
+void async_image_destroy(void) {
     async_ini_forget();
     zend_hash_graceful_reverse_destroy(&EG(symbol_table));
     zval_ptr_dtor(&EG(user_error_handler));
@@ -281,6 +281,7 @@ void async_image_destroy(async_request *request) {
     zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *))ZVAL_PTR_DTOR, 1);
     for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
         zval_ptr_dtor(&PG(http_globals)[i]);
+        ZVAL_UNDEF(&PG(http_globals)[i]);
     }
     if (PG(last_error_message) != NULL) {
         zend_string_release(PG(last_error_message));
@@ -299,7 +300,9 @@ void async_image_destroy(async_request *request) {
     if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
         efree(date_globals_at->timezone);
     }
-    (void)request;
+}
+
+void async_image_drop(void) {
     loaded = NULL;
     load(nobody);
     howdah_rs_select_call(0);

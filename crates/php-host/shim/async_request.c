@@ -67,8 +67,23 @@ static void put_away(void *request) {
     shim_loop_put_away();
 }
 
-static void destroy_image(void *request) {
-    async_image_destroy(request);
+static void destroy_globals(void *unused) {
+    (void)unused;
+    async_image_destroy();
+}
+
+/* Objects that only a global variable holds end while there is somebody to print to, as at the end of a script. */
+static void destroy_global_objects(void *unused) {
+    (void)unused;
+    zend_string *name;
+    zval *value;
+    ZEND_HASH_REVERSE_FOREACH_STR_KEY_VAL(&EG(symbol_table), name, value) {
+        if (name != NULL && Z_TYPE_P(value) == IS_OBJECT && Z_REFCOUNT_P(value) == 1) {
+            zend_hash_del(&EG(symbol_table), name);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    async_exit_or_report();
 }
 
 /* The request's other coroutines have its globals and its client: it waits for them. */
@@ -84,13 +99,14 @@ static void wait_for_others(async_request *request) {
     request->main_waits_for_others = false;
 }
 
-static void finish(async_request *request) {
+static void finish(void) {
     bool retire = async_draining() || shim_used_up();
     if (retire) {
         async_drain();
     }
+    coroutine_guarded(destroy_globals, NULL);
     shim_call_finish(retire);
-    coroutine_guarded(destroy_image, request);
+    async_image_drop();
     requests--;
 }
 
@@ -108,12 +124,13 @@ static void request_body(coroutine *self) {
     }
     wait_for_others(request);
     coroutine_guarded(run_shutdown_functions, request);
+    coroutine_guarded(destroy_global_objects, NULL);
     coroutine_guarded(answer, request);
     coroutine_guarded(call_at_end, &request->after_response);
     wait_for_others(request);
     async_audit_end();
     coroutine_guarded(put_away, request);
-    finish(request);
+    finish();
     self->request = NULL;
     free(request);
 }
@@ -131,7 +148,8 @@ bool async_request_start(const WireCall *call, uint64_t number) {
     request->main = coroutine_start(request_body, request);
     if (request->main == NULL) {
         /* No memory for a stack: the answer is PHP's for a script that could not run. */
-        async_image_destroy(request);
+        async_image_destroy();
+        async_image_drop();
         free(request);
         return false;
     }

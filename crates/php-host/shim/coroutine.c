@@ -263,6 +263,10 @@ static void leave_to_scheduler(coroutine *self) {
     ZVAL_NULL(&transfer.value);
     zend_fiber_switch_context(&transfer);
     coroutine_state_load(self->engine);
+    /* The engine's flag for interrupts is one for all: another coroutine may have met it meanwhile. */
+    if (self->concurrent_use || (is_cancelled(self) && !self->cancel_thrown)) {
+        async_interrupt();
+    }
 }
 
 coroutine_woken coroutine_wait(uint64_t until, const char *what) {
@@ -280,9 +284,6 @@ coroutine_woken coroutine_wait(uint64_t until, const char *what) {
     leave_to_scheduler(self);
     self->waits_for = NULL;
     self->waits_for_php = false;
-    if (self->woken == COROUTINE_CANCELLED) {
-        async_interrupt();
-    }
     return self->woken;
 }
 

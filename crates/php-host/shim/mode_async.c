@@ -88,7 +88,11 @@ void async_take_events(void) {
             }
             break;
         case HOWDAH_EVENT_CANCEL:
-            async_request_cancel(number, reason == 2 ? "The request's deadline is over" : "The client has gone");
+            /* A client that has gone is noticed as in every mode: when the script prints, see shim_sapi_write(). Work
+             * that has begun is not torn apart for it. */
+            if (reason == CANCEL_DEADLINE) {
+                async_request_cancel(number, "The request's deadline is over");
+            }
             break;
         case HOWDAH_EVENT_STOP:
             stopping = true;
