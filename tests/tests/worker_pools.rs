@@ -244,7 +244,8 @@ fn memory_stays_flat_over_many_requests() {
                 let mut words = text.split(' ').skip(2).map(|w| w.parse::<u64>().unwrap());
                 (words.next().unwrap(), words.next().unwrap())
             };
-            let total: usize = std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(6000);
+            let total: usize =
+                std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
             let (warm_rss, warm_heap) = serve(total / 10);
             let (rss, heap) = serve(total);
             assert!(heap <= warm_heap + 16 * 1024, "PHP's heap grew from {warm_heap} to {heap} bytes");
