@@ -1,6 +1,7 @@
 //! `headers_send()`: interim answers reach the client before the answer, and never break one.
 
 use howdah_tests::{Conn, Request, script_scenario};
+use std::process::Command;
 
 const HINTS: &str = "header('Link: </style.css>; rel=preload; as=style'); $sent = headers_send(103); header_remove('Link'); header('X-Final: yes');
     require 'gate.php'; if (isset($_GET['gate'])) { gate('g'); } http_response_code(404); echo 'found nothing ', $sent;";
@@ -84,5 +85,46 @@ script_scenario!(
     |site| {
         let response = site.get("/h.php").expect(202);
         assert_eq!((response.text().as_str(), response.header("x-sent")), ("sent refused", Some("1")));
+    },
+);
+
+script_scenario!(
+    hints_arrive_over_http_2_while_the_script_still_runs,
+    howdah_only = "PHP-FPM has no interim answers",
+    |s| s.workers(1).php("h.php", HINTS),
+    |site| {
+        let gate = site.gate("g");
+        let mut hinted = 0;
+        let paths = ["/h.php?gate=1".to_owned(), "/ready.txt".to_owned()];
+        let answers = howdah_tests::h2::get_all_with_hints(
+            site.target(),
+            &paths,
+            |i| {
+                hinted += 1;
+                assert_eq!(i, 0);
+                gate.release();
+            },
+            |_| {},
+        );
+        assert_eq!((hinted, answers[0].body.as_slice()), (1, &b"found nothing 1"[..]));
+        assert_eq!(answers[1].body, b"ready\n");
+    },
+);
+
+script_scenario!(
+    hints_over_http_2_carry_the_headers_set_so_far,
+    howdah_only = "PHP-FPM has no interim answers",
+    |s| s.workers(1).php("h.php", HINTS),
+    |site| {
+        let output = Command::new("curl")
+            .args(["-sSi", "--max-time", "20", "--http2-prior-knowledge"])
+            .arg(format!("http://127.0.0.1:{}/h.php", site.port()))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n");
+        let (hints, answer) = text.split_once("\n\n").unwrap();
+        assert_eq!(hints.replace(" \n", "\n"), "HTTP/2 103\nlink: </style.css>; rel=preload; as=style");
+        assert!(answer.starts_with("HTTP/2 404") && answer.ends_with("\n\nfound nothing 1"), "{answer}");
+        assert!(answer.contains("\nx-final: yes\n") && !answer.contains("\nlink:"), "{answer}");
     },
 );
