@@ -24,7 +24,8 @@ fn routes_lead_to_several_worker_scripts_and_all_else_runs_classic() {
     run(
         Kind::Classic,
         |s| {
-            s.setting("pool.api.mode", "\"worker\"")
+            s.more_processes(4)
+                .setting("pool.api.mode", "\"worker\"")
                 .setting("pool.api.script", "\"../root/hidden/../../run/api.php\"")
                 .setting("pool.api.workers", "1")
                 .setting("pool.shop.mode", "\"worker\"")
@@ -244,8 +245,7 @@ fn memory_stays_flat_over_many_requests() {
                 let mut words = text.split(' ').skip(2).map(|w| w.parse::<u64>().unwrap());
                 (words.next().unwrap(), words.next().unwrap())
             };
-            let total: usize =
-                std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
+            let total: usize = std::env::var("HOWDAH_LEAK_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(6000);
             let (warm_rss, warm_heap) = serve(total / 10);
             let (rss, heap) = serve(total);
             assert!(heap <= warm_heap + 16 * 1024, "PHP's heap grew from {warm_heap} to {heap} bytes");
@@ -363,7 +363,8 @@ fn a_pool_of_workers_grows_while_requests_wait() {
     run(
         Kind::Classic,
         |s| {
-            s.setting("pool.app.mode", "\"worker\"")
+            s.more_processes(2)
+                .setting("pool.app.mode", "\"worker\"")
                 .setting("pool.app.script", "\"../root/app.php\"")
                 .setting("pool.app.workers", "\"1-3\"")
                 .setting("route", r#"[{ match = "/app*", pool = "app" }]"#)
