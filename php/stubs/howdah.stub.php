@@ -41,7 +41,7 @@ namespace {
     function frankenphp_request_headers(): array {}
 
     /** @return array<string, string> the headers set so far; of equal names the last one */
-    function frankenphp_response_headers(): array|bool {}
+    function frankenphp_response_headers(): array {}
 
     /** Writes a line into the server's log, `$context` behind it as JSON. */
     function frankenphp_log(string $message, int $level = 0, array $context = []): void {}

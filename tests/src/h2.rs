@@ -14,6 +14,9 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
+/// `:status: 103`: a new entry under name 8 of the static table, its value in Huffman's code.
+const STATUS_103: &[u8] = &[0x48, 0x82, 0x08, 0x19];
+
 /// An answer on one stream.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
@@ -52,7 +55,17 @@ fn read_exactly(conn: &mut Conn, n: usize) -> Vec<u8> {
 
 /// Gets all paths at once over one connection; answers come in the order of the paths. `finished` is called with a path's
 /// number when its answer is complete.
-pub fn get_all(target: &Target, paths: &[String], mut finished: impl FnMut(usize)) -> Vec<Answer> {
+pub fn get_all(target: &Target, paths: &[String], finished: impl FnMut(usize)) -> Vec<Answer> {
+    get_all_with_hints(target, paths, |_| {}, finished)
+}
+
+/// The same; `hinted` is called with a path's number when a 103 has come for it, the first one on this connection.
+pub fn get_all_with_hints(
+    target: &Target,
+    paths: &[String],
+    mut hinted: impl FnMut(usize),
+    mut finished: impl FnMut(usize),
+) -> Vec<Answer> {
     let mut conn = Conn::open(target);
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
@@ -71,6 +84,7 @@ pub fn get_all(target: &Target, paths: &[String], mut finished: impl FnMut(usize
         let payload = read_exactly(&mut conn, length);
         match head[3] {
             SETTINGS if head[4] & ACK == 0 => conn.send(frame(SETTINGS, ACK, 0, &[])),
+            HEADERS if payload.starts_with(STATUS_103) => hinted(stream as usize / 2),
             // `:status: 200` is number 8 of the static table and must come first.
             HEADERS => answers.entry(stream).or_default().ok = payload.first() == Some(&0x88),
             DATA => {

@@ -24,7 +24,8 @@ fn routes_lead_to_several_worker_scripts_and_all_else_runs_classic() {
     run(
         Kind::Classic,
         |s| {
-            s.setting("pool.api.mode", "\"worker\"")
+            s.more_processes(4)
+                .setting("pool.api.mode", "\"worker\"")
                 .setting("pool.api.script", "\"../root/hidden/../../run/api.php\"")
                 .setting("pool.api.workers", "1")
                 .setting("pool.shop.mode", "\"worker\"")
@@ -362,7 +363,8 @@ fn a_pool_of_workers_grows_while_requests_wait() {
     run(
         Kind::Classic,
         |s| {
-            s.setting("pool.app.mode", "\"worker\"")
+            s.more_processes(2)
+                .setting("pool.app.mode", "\"worker\"")
                 .setting("pool.app.script", "\"../root/app.php\"")
                 .setting("pool.app.workers", "\"1-3\"")
                 .setting("route", r#"[{ match = "/app*", pool = "app" }]"#)

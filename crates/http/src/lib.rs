@@ -13,6 +13,7 @@ pub mod forwarded;
 pub mod front;
 pub mod listener;
 pub mod phase;
+pub mod received;
 pub mod refusal;
 pub mod request_id;
 mod sendfile;

@@ -5,12 +5,13 @@ use crate::conn::Conn;
 use crate::exchange::Exchange;
 use crate::phase::route::Route;
 use crate::phase::{compress, limits, php, static_files};
+use crate::received::Received;
 use crate::refusal::Refusal;
 use crate::shard::Shard;
 use crate::upstream::Upstream;
 use howdah_observe::Front;
 use http::{HeaderValue, Method, Request, StatusCode, Version, header};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError};
 
@@ -21,9 +22,10 @@ pub type Response = http::Response<Body>;
 pub(crate) async fn handle<U: Upstream>(
     shard: Arc<Shard<U>>,
     conn: Arc<Conn>,
-    request: Request<Incoming>,
+    request: Request<impl Into<Received>>,
 ) -> Result<Response, Infallible> {
     let (parts, body) = request.into_parts();
+    let body: Received = body.into();
     let has_body = !body.is_end_stream();
     let mut exchange = Exchange::begin(conn, parts);
     let (mut response, refused) = match answer(&shard, &mut exchange, body).await {
@@ -43,7 +45,7 @@ pub(crate) async fn handle<U: Upstream>(
 }
 
 /// The phases that find the answer.
-async fn answer<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: Incoming) -> Result<Response, Refusal> {
+async fn answer<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: Received) -> Result<Response, Refusal> {
     let site = &*shard.site;
     limits::check(&site.limits, &exchange.parts)?;
     let (method, path) = (&exchange.parts.method, exchange.parts.uri.path());

@@ -1,14 +1,16 @@
-//! The task of one connection: finds out the protocol, lets hyper drive it, and acts on the shard's verdicts.
+//! The task of one connection: finds out the protocol, lets its library drive it, and acts on the shard's verdicts.
 
 use super::Conn;
+use super::http2::Driven;
 use super::io::{ConnIo, Socket};
 use super::state::{ConnState, Verdict};
+use crate::received::ReceiveError;
 use crate::shard::Shard;
 use crate::upstream::Upstream;
 use bytes::{Bytes, BytesMut};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -29,26 +31,24 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
         Some(false)
     };
     let head_buffer = site.limits.head_buffer();
-    let serving = conn.clone();
-    let service = service_fn(move |request| crate::service::handle(shard.clone(), serving.clone(), request));
     let result = match is_h2 {
         None => return,
         Some(true) => {
             conn.state.set_multiplexed();
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder.max_concurrent_streams(256).max_header_list_size(u32::try_from(head_buffer).unwrap_or(u32::MAX));
-            let mut driven = pin!(builder.serve_connection(TokioIo::new(io), service));
+            let mut driven = Driven::new(shard, conn.clone(), io, head_buffer);
             let mut finishing = false;
             supervise(&conn.state, |cx, verdict| {
                 if !finishing && matches!(verdict, Verdict::Finish | Verdict::Idle) {
                     finishing = true;
-                    driven.as_mut().graceful_shutdown();
+                    driven.finish();
                 }
-                driven.as_mut().poll(cx)
+                driven.poll(cx).map_err(ReceiveError::from)
             })
             .await
         }
         Some(false) => {
+            let serving = conn.clone();
+            let service = service_fn(move |request| crate::service::handle(shard.clone(), serving.clone(), request));
             let mut builder = http1::Builder::new();
             // Vectored writes, always: a body may hold tokens that no one may copy (see `sendfile`). The number of
             // headers stays at hyper's 100: any other number costs two allocations per request.
@@ -56,14 +56,14 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
             let mut driven = pin!(builder.serve_connection(TokioIo::new(io), service));
             let mut finishing = false;
             supervise(&conn.state, |cx, verdict| {
-                let polled = driven.as_mut().poll(cx);
+                let polled = driven.as_mut().poll(cx).map_err(ReceiveError::from);
                 if polled.is_ready() || finishing || verdict != Verdict::Finish {
                     return polled;
                 }
                 // Only now: a request that has come in by this moment has been taken, and is answered.
                 finishing = true;
                 driven.as_mut().graceful_shutdown();
-                driven.as_mut().poll(cx)
+                driven.as_mut().poll(cx).map_err(ReceiveError::from)
             })
             .await
         }

@@ -1,9 +1,8 @@
-//! Interim answers (103 Early Hints) of a connection that speaks HTTP/1.1. hyper has no way to send them from a server,
+//! Interim answers (103 Early Hints): what may be in one, and how they reach a client that speaks HTTP/1.1. hyper has no way to send them from a server,
 //! so they go past it, straight to the socket, at the one moment at which hyper has nothing under way: it flushes its
 //! transport only when all that it wants to write is written (see `ConnIo::poll_flush`).
 //!
-//! The answer itself waits until its interim answers are out. HTTP/2 numbers its streams and compresses its headers inside
-//! hyper, where nothing can be slipped in: there, interim answers are left out, as RFC 9110 allows.
+//! The answer itself waits until its interim answers are out. HTTP/2 has its own way: see `http2`.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -31,15 +30,12 @@ pub struct Interim {
 impl Interim {
     /// Adds an interim answer. The connection's task has to be woken.
     pub fn add(&self, status: u16, headers: &[(Bytes, Bytes)]) {
-        let Ok(code) = StatusCode::from_u16(status) else { return };
-        if !code.is_informational() || code == StatusCode::SWITCHING_PROTOCOLS {
-            return;
-        }
+        let Some(code) = sendable(status) else { return };
         let mut waiting = self.lock();
         let bytes = &mut waiting.bytes;
         let reason = if status == 103 { "Early Hints" } else { code.canonical_reason().unwrap_or("Interim") };
         bytes.extend_from_slice(format!("HTTP/1.1 {status} {reason}\r\n").as_bytes());
-        for (name, value) in headers.iter().filter(|(name, value)| may_be_sent(name, value)) {
+        for (name, value) in headers.iter().filter(|(name, value)| field(name, value).is_some()) {
             for part in [&name[..], b": ", &value[..], b"\r\n"] {
                 bytes.extend_from_slice(part);
             }
@@ -93,11 +89,23 @@ impl Interim {
     }
 }
 
+/// A status that an interim answer may have.
+pub(super) fn sendable(status: u16) -> Option<StatusCode> {
+    let code = StatusCode::from_u16(status).ok()?;
+    (code.is_informational() && code != StatusCode::SWITCHING_PROTOCOLS).then_some(code)
+}
+
+/// The headers that an interim answer may carry.
+pub(super) fn fields(headers: &[(Bytes, Bytes)]) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    headers.iter().filter_map(|(name, value)| field(name, value))
+}
+
 /// A valid header that is not about the connection or a body.
-fn may_be_sent(name: &[u8], value: &[u8]) -> bool {
-    let Ok(name) = HeaderName::from_bytes(name) else { return false };
+fn field(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name).ok()?;
     let of_the_answer = matches!(name.as_str(), "content-length" | "content-type" | "content-encoding" | "date");
-    HeaderValue::from_bytes(value).is_ok() && !of_the_answer && !crate::phase::php::is_hop_by_hop(&name)
+    let value = HeaderValue::from_bytes(value).ok()?;
+    (!of_the_answer && !crate::phase::php::is_hop_by_hop(&name)).then_some((name, value))
 }
 
 #[cfg(test)]

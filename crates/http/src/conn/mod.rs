@@ -1,9 +1,10 @@
 //! One connection: its transport (`io`), who is on the other side (`peer`), its timeouts (`state`), its interim
-//! answers (`interim`) and the task that drives it (`drive`).
+//! answers (`interim`) and the task that drives it (`drive`, with `http2`).
 //!
 //! TLS and HTTP/3 have their place here: TLS is another variant of `io::Socket`, and HTTP/3 another protocol in `drive`.
 
 pub mod drive;
+pub mod http2;
 pub mod interim;
 pub mod io;
 pub mod peer;

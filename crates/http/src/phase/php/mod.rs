@@ -7,24 +7,27 @@ mod variables;
 
 pub(crate) use answer::is_hop_by_hop;
 
+use crate::conn::http2::InterimAnswers;
 use crate::exchange::Exchange;
 use crate::phase::access_log::target;
 use crate::phase::route::Script;
+use crate::received::Received;
 use crate::refusal::Refusal;
 use crate::service::Response;
 use crate::shard::Shard;
 use crate::upstream::Upstream;
 use howdah_observe::Front;
-use howdah_pool::{Call, FaultKind};
+use howdah_pool::{Call, FaultKind, TakesInterim};
 use http::{Method, Version};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
+use std::sync::Arc;
 
 /// Runs a script for a request.
 pub(crate) async fn run<U: Upstream>(
     shard: &Shard<U>,
     exchange: &mut Exchange,
     script: &Script,
-    body: Incoming,
+    body: Received,
 ) -> Result<Response, Refusal> {
     let site = &*shard.site;
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
@@ -42,8 +45,7 @@ pub(crate) async fn run<U: Upstream>(
         label: label(parts),
         id: exchange.id,
         received: exchange.started,
-        // HTTP/1.0 knows no interim answers; for HTTP/2 see `conn::interim`.
-        interim: (parts.version == Version::HTTP_11).then(|| exchange.conn.clone() as _),
+        interim: interim_answers(exchange),
     };
     exchange.front = Front::Php;
     match shard.upstream.call(script.pool, call).await {
@@ -57,6 +59,15 @@ pub(crate) async fn run<U: Upstream>(
             log_fault(&fault, exchange);
             Err(Refusal::from(&fault))
         }
+    }
+}
+
+/// Who sends the call's interim answers: the connection in HTTP/1.1, the request's stream in HTTP/2. HTTP/1.0 knows none.
+fn interim_answers(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
+    match exchange.parts.version {
+        Version::HTTP_11 => Some(exchange.conn.clone()),
+        Version::HTTP_2 => exchange.parts.extensions.get::<InterimAnswers>().map(|own| Arc::new(own.clone()) as _),
+        _ => None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reads a request's body to its end before PHP is asked, so that a slow client never holds a worker: in memory up to a
 //! budget, then in an unnamed temporary file. Trailers are read and dropped.
 
+use crate::received::{ReceiveError, Received};
 use crate::refusal::Refusal;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use howdah_pool::{RequestBody, RequestId};
 use http::StatusCode;
-use hyper::body::{Body, Frame, Incoming};
+use http_body::{Body, Frame};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::OwnedFd;
@@ -42,7 +43,7 @@ pub(super) enum SpoolError {
     TooLarge,
     TooSlow,
     /// The client broke off, or broke the coding's rules.
-    Broken(hyper::Error),
+    Broken(ReceiveError),
     Storage(io::Error),
 }
 
@@ -64,7 +65,7 @@ impl SpoolError {
 }
 
 /// Reads the whole body.
-pub(super) async fn read(budget: &Budget<'_>, body: Incoming) -> Result<RequestBody, SpoolError> {
+pub(super) async fn read(budget: &Budget<'_>, body: Received) -> Result<RequestBody, SpoolError> {
     let announced = body.size_hint().exact();
     let mut body = pin!(body);
     let mut store = Store::Nothing;
@@ -157,7 +158,7 @@ impl Patience {
         Self { pause, timer: None }
     }
 
-    async fn next(&mut self, mut body: Pin<&mut Incoming>) -> Result<Option<Frame<Bytes>>, SpoolError> {
+    async fn next(&mut self, mut body: Pin<&mut Received>) -> Result<Option<Frame<Bytes>>, SpoolError> {
         let mut deadline = None;
         std::future::poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {

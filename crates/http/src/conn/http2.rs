@@ -1,0 +1,221 @@
+//! A connection that speaks HTTP/2, driven with `h2` itself: hyper, which does it with the same library, offers no interim
+//! answers (103 Early Hints) to a server. One task for the connection and one for each request, as in hyper.
+
+use super::Conn;
+use super::io::ConnIo;
+use crate::body::Body;
+use crate::received::Received;
+use crate::shard::Shard;
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use h2::server::{Builder, Connection, Handshake, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+/// How much a client may send before it is read, for one request and for all of a connection.
+const WINDOW: u32 = 1 << 20;
+
+/// How much of one answer waits for a slow client here. The rest stays where it comes from.
+const SEND_BUFFER: usize = 400 << 10;
+
+/// Requests of one connection at once.
+const STREAMS: u32 = 256;
+
+/// A connection being driven.
+pub(super) struct Driven<U: Upstream> {
+    stage: Stage,
+    shard: Arc<Shard<U>>,
+    conn: Arc<Conn>,
+    /// The connection is to end with the requests that are there.
+    finishing: bool,
+}
+
+enum Stage {
+    Handshake(Handshake<ConnIo, Bytes>),
+    Serving(Connection<ConnIo, Bytes>),
+}
+
+impl<U: Upstream> Driven<U> {
+    /// Begins with the client's preface, which is still to be read.
+    pub(super) fn new(shard: Arc<Shard<U>>, conn: Arc<Conn>, io: ConnIo, head_buffer: usize) -> Self {
+        let mut builder = Builder::new();
+        builder
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(u32::try_from(head_buffer).unwrap_or(u32::MAX))
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buffer_size(SEND_BUFFER);
+        Self { stage: Stage::Handshake(builder.handshake(io)), shard, conn, finishing: false }
+    }
+
+    /// No further requests; the connection ends when the present ones are answered.
+    pub(super) fn finish(&mut self) {
+        self.finishing = true;
+        if let Stage::Serving(connection) = &mut self.stage {
+            connection.graceful_shutdown();
+        }
+    }
+
+    /// Ready when the connection has ended.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            match &mut self.stage {
+                Stage::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx))?;
+                    if self.finishing {
+                        connection.graceful_shutdown();
+                    }
+                    self.stage = Stage::Serving(connection);
+                }
+                Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
+                    Some(accepted) => {
+                        let (request, respond) = accepted?;
+                        tokio::spawn(answer(self.shard.clone(), self.conn.clone(), request, respond));
+                    }
+                    None => return connection.poll_closed(cx),
+                },
+            }
+        }
+    }
+}
+
+/// The way back to the client of one request.
+type Respond = Mutex<SendResponse<Bytes>>;
+
+fn lock(respond: &Respond) -> MutexGuard<'_, SendResponse<Bytes>> {
+    respond.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends interim answers of one request; does nothing once that is answered. Found in the request's extensions.
+#[derive(Clone)]
+pub struct InterimAnswers(Weak<Respond>);
+
+impl std::fmt::Debug for InterimAnswers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InterimAnswers")
+    }
+}
+
+impl howdah_pool::TakesInterim for InterimAnswers {
+    fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
+        let (Some(respond), Some(status)) = (self.0.upgrade(), super::interim::sendable(status)) else { return };
+        let mut answer = Response::new(());
+        *answer.status_mut() = status;
+        for (name, value) in super::interim::fields(headers) {
+            answer.headers_mut().append(name, value);
+        }
+        if let Err(error) = lock(&respond).send_informational(answer) {
+            tracing::debug!(target: "howdah::conn", %error, "an interim answer was not sent");
+        }
+    }
+}
+
+/// One request: has it answered and sends the answer. Ends early when the client takes the request back.
+async fn answer<U: Upstream>(
+    shard: Arc<Shard<U>>,
+    conn: Arc<Conn>,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+) {
+    let respond = Arc::new(Mutex::new(respond));
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(InterimAnswers(Arc::downgrade(&respond)));
+    let body = Received::Http2(body, announced(&parts.headers));
+    let answered = {
+        let mut service = pin!(crate::service::handle(shard, conn, Request::from_parts(parts, body)));
+        std::future::poll_fn(|cx| match service.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Some(response)),
+            Poll::Pending => lock(&respond).poll_reset(cx).map(|_| None),
+        })
+        .await
+    };
+    let Some(Ok(response)) = answered else { return };
+    let (mut head, body) = response.into_parts();
+    complete(&mut head.headers, head.status, &body);
+    let ended = body.is_end_stream();
+    let sent = lock(&respond).send_response(Response::from_parts(head, ()), ended);
+    let result = match sent {
+        Ok(_) if ended => Ok(()),
+        Ok(stream) => send(stream, body).await,
+        Err(error) => {
+            lock(&respond).send_reset(Reason::INTERNAL_ERROR);
+            Err(error)
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(target: "howdah::conn", %error, "an answer was cut off");
+    }
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What every answer has in this protocol, and may not have.
+fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
+    const OF_THE_CONNECTION: [HeaderName; 4] =
+        [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
+    for name in &OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+    if !headers.contains_key(header::DATE)
+        && let Ok(now) = HeaderValue::from_str(&httpdate::fmt_http_date(SystemTime::now()))
+    {
+        headers.insert(header::DATE, now);
+    }
+    if !body.is_end_stream()
+        && !headers.contains_key(header::CONTENT_LENGTH)
+        && status != StatusCode::NO_CONTENT
+        && let Some(length) = body.size_hint().exact()
+    {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+/// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
+/// nothing does not hold a share of the connection's window.
+async fn send(mut stream: SendStream<Bytes>, body: Body) -> Result<(), h2::Error> {
+    let mut body = pin!(body);
+    loop {
+        let part = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
+            Poll::Ready(reason) => Poll::Ready(Err(h2::Error::from(reason))),
+            Poll::Pending => body.as_mut().poll_frame(cx).map(Ok),
+        })
+        .await?;
+        let data = match part {
+            None => return stream.send_data(Bytes::new(), true),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => data,
+                Err(_) => continue,
+            },
+            Some(Err(error)) => {
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+                return Ok(());
+            }
+        };
+        let last = body.is_end_stream();
+        if !data.is_empty() {
+            stream.reserve_capacity(1);
+            while stream.capacity() == 0 {
+                let room = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
+                    Poll::Ready(reason) => Poll::Ready(Err(h2::Error::from(reason))),
+                    Poll::Pending => stream.poll_capacity(cx).map(Option::transpose),
+                });
+                if room.await?.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+        stream.send_data(data, last)?;
+        if last {
+            return Ok(());
+        }
+    }
+}
