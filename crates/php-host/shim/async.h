@@ -71,6 +71,8 @@ void async_fd_closing(int fd);
 
 struct async_request {
     uint64_t number;
+    /* Until it begins. */
+    const WireCall *call;
     coroutine *main;
     /* Coroutines of this request that have not ended, the main one included. */
     unsigned coroutines;
@@ -99,11 +101,10 @@ void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cac
 
 void async_image_startup(void);
 size_t async_image_size(void);
-/* Puts the globals of `request` in place (NULL: those of the script between requests). Cheap when they are. */
+/* Puts the globals of `request` in place (NULL: those of the script between requests). Cheap when they are. A request
+ * that begins gets what it inherits from the script's boot. */
 void async_request_load(async_request *request);
-/* Fills a new request's image with what it inherits from the script's boot. */
-void async_image_inherit(async_request *request);
-/* Destroys what the globals in place hold, at the end of their request; then puts nobody's in place instead. */
+/* Destroys what the globals in place hold, at the end of their request; then tells that nothing of them is left. */
 void async_image_destroy(void);
 void async_image_drop(void);
 

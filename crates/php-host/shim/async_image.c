@@ -28,6 +28,8 @@ static size_t total;
 
 /* Whose globals are in place: NULL means nobody's, the script's own between requests. */
 static async_request *loaded;
+/* The request whose globals are in place has ended: nothing of them is to be kept. */
+static bool worthless;
 static unsigned char *nobody;
 
 /* Globals of extensions whose symbols are not exported; NULL without the extension. */
@@ -36,7 +38,10 @@ static zval *filter_arrays;
 #define FILTER_ARRAYS 5
 
 static void add(void *at, size_t size) {
-    if (count < MAX_PLACES) {
+    if (count > 0 && (char *)places[count - 1].at + places[count - 1].size == (char *)at) {
+        places[count - 1].size += size;
+        total += size;
+    } else if (count < MAX_PLACES) {
         places[count++] = (place){at, size};
         total += size;
     }
@@ -156,25 +161,36 @@ static void load(const unsigned char *image) {
     }
 }
 
-static unsigned char *image_of(async_request *request) {
-    return request != NULL ? request->image : nobody;
-}
+static void inherit(void);
 
 void async_request_load(async_request *request) {
-    if (request == loaded) {
+    if (request == loaded && !worthless) {
         return;
     }
-    if (loaded != NULL) {
-        loaded->ini_changes = async_ini_take();
+    if (!worthless) {
+        if (loaded != NULL) {
+            loaded->ini_changes = async_ini_take();
+        }
+        save(loaded != NULL ? loaded->image : nobody);
     }
-    save(image_of(loaded));
+    worthless = false;
     loaded = request;
-    load(image_of(request));
     howdah_rs_select_call(request != NULL ? request->number : 0);
-    if (request != NULL && request->ini_changes != NULL) {
-        async_ini_change *changes = request->ini_changes;
-        request->ini_changes = NULL;
-        async_ini_apply(changes);
+    if (request == NULL) {
+        load(nobody);
+    } else if (request->call != NULL) {
+        /* It begins. */
+        load(nobody);
+        inherit();
+        shim_call_set(request->call);
+        request->call = NULL;
+    } else {
+        load(request->image);
+        if (request->ini_changes != NULL) {
+            async_ini_change *changes = request->ini_changes;
+            request->ini_changes = NULL;
+            async_ini_apply(changes);
+        }
     }
 }
 
@@ -192,7 +208,10 @@ static void copy_stack(zend_stack *stack, bool of_zvals) {
 
 /* The global scope of a request: the script's variables as they are between requests, each request with its own
  * copies of scalars and arrays; objects are the same for all. */
-static void inherit_symbols(HashTable *boot) {
+static void inherit_symbols(void) {
+    /* The table is moved by value; the script's own goes on to lie in nobody's image. */
+    HashTable boot_table = EG(symbol_table);
+    HashTable *boot = &boot_table;
     zend_hash_init(&EG(symbol_table), 16, NULL, ZVAL_PTR_DTOR, 0);
     zend_hash_real_init_mixed(&EG(symbol_table));
     zend_string *name;
@@ -212,12 +231,9 @@ static void inherit_symbols(HashTable *boot) {
     }
 }
 
-/* Called with nobody's globals in place, whose values are copied with a reference where they are counted. */
-void async_image_inherit(async_request *request) {
-    async_request_load(NULL);
-    save(nobody);
-    HashTable boot = EG(symbol_table);
-    inherit_symbols(&boot);
+/* Makes what is nobody's the request's own: with nobody's globals in place, takes references and copies. */
+static void inherit(void) {
+    inherit_symbols();
     Z_TRY_ADDREF(EG(user_error_handler));
     Z_TRY_ADDREF(EG(user_exception_handler));
     copy_stack(&EG(user_error_handlers_error_reporting), false);
@@ -250,8 +266,6 @@ void async_image_inherit(async_request *request) {
     if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
         date_globals_at->timezone = estrdup(date_globals_at->timezone);
     }
-    save(request->image);
-    load(nobody);
 }
 
 static void destroy_session(void) {
@@ -303,7 +317,6 @@ void async_image_destroy(void) {
 }
 
 void async_image_drop(void) {
-    loaded = NULL;
-    load(nobody);
-    howdah_rs_select_call(0);
+    worthless = true;
+    shim.call = NULL;
 }

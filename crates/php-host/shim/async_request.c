@@ -141,15 +141,9 @@ bool async_request_start(const WireCall *call, uint64_t number) {
         return false;
     }
     request->number = number;
-    async_image_inherit(request);
-    async_request_load(request);
-    howdah_rs_select_call(number);
-    shim_call_set(call);
+    request->call = call;
     request->main = coroutine_start(request_body, request);
     if (request->main == NULL) {
-        /* No memory for a stack: the answer is PHP's for a script that could not run. */
-        async_image_destroy();
-        async_image_drop();
         free(request);
         return false;
     }
