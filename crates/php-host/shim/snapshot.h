@@ -46,12 +46,12 @@ typedef enum snapshot_return {
 typedef struct snapshot_numbers {
     snapshot_way way;
     uint64_t restores;
-    uint64_t scans;      /* searches for written pages */
-    uint64_t layouts;    /* restores that had to put mappings back */
-    size_t bytes;        /* private writable memory in the snapshot */
-    size_t stored;       /* of that, bytes that are not zero */
-    size_t written;      /* bytes copied back by the last restore */
-    uint64_t last_ns;    /* that the last restore took */
+    uint64_t scans;   /* searches for written pages */
+    uint64_t layouts; /* restores that had to put mappings back */
+    size_t bytes;     /* private writable memory in the snapshot */
+    size_t stored;    /* of that, bytes that are not zero */
+    size_t written;   /* bytes copied back by the last restore */
+    uint64_t last_ns; /* that the last restore took */
 } snapshot_numbers;
 
 /* --- snapshot.c --- */
