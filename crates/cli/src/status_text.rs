@@ -63,7 +63,13 @@ pub(crate) fn render(status: &Value) -> String {
                 duration(worker["age_s"].as_u64().unwrap_or(0)),
             );
             if let Some(way) = worker["snapshot_pages"].as_str() {
-                let _ = write!(out, "  restores by {way}, {} searches", text(&worker["snapshot_searches"]));
+                let _ = write!(
+                    out,
+                    "  restores by {way}, {} searches, last {} pages in {:.1} us",
+                    text(&worker["snapshot_searches"]),
+                    text(&worker["snapshot_restored_pages"]),
+                    worker["snapshot_restore_us"].as_f64().unwrap_or(0.0),
+                );
             }
             if let Some(label) = worker["label"].as_str() {
                 let _ = write!(out, "  {} ms  {label}", text(&worker["running_ms"]));

@@ -317,6 +317,8 @@ void async_loop_run(bool (*finished)(void)) {
         }
         coroutine_trim();
         if (coroutine_any_ready()) {
+            /* Answers are not to wait until there is nothing to do. */
+            howdah_rs_publish();
             poll_events(0);
         } else if (!finished()) {
             sleep_until_something();

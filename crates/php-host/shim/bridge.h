@@ -39,9 +39,14 @@ bool howdah_rs_flush(void);
  * cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both. */
 void howdah_rs_end_response(bool done_follows);
 
-/* Adds to what howdah_rs_done() reports next: how snapshot mode finds written pages (snapshot_way in snapshot.h) and
- * how often it has searched. */
-void howdah_rs_snapshot_numbers(unsigned way, uint32_t searches);
+/* What howdah_rs_done() reports beside, in snapshot mode. */
+typedef struct snapshot_report {
+    uint32_t way;            /* how written pages are found: snapshot_way in snapshot.h */
+    uint32_t searches;       /* how often that was needed, since the snapshot */
+    uint32_t restored_pages; /* by the last restore */
+    uint32_t restore_ns;     /* and the time it took */
+} snapshot_report;
+void howdah_rs_snapshot_numbers(snapshot_report numbers);
 
 /* The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
  * frame from howdah_rs_next_call() is invalid afterwards. */

@@ -17,6 +17,9 @@
 #include <string.h>
 #include <syslog.h>
 
+/* Rounds of warm-up calls before the snapshot: the first call builds the application's services, a second one takes the
+ * ways of code that comes to an application that has run before, and what the third does is what others will do. */
+#define HANDLER_ROUNDS 3
 /* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
 #define WARM_ROUNDS 2
 
@@ -49,9 +52,9 @@ static void make_current(const WireCall *call) {
 
 /* Calls through a worker script's handler before the snapshot, so that what they load and build is in it. */
 static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    for (size_t i = 0; i < shim.boot->n_warmup; i++) {
+    for (size_t i = 0; i < HANDLER_ROUNDS * shim.boot->n_warmup; i++) {
         warming = true;
-        make_current(shim.boot->warmup[i]);
+        make_current(shim.boot->warmup[i % shim.boot->n_warmup]);
         shim_loop_open();
         bool stays = shim_loop_run(function, cache);
         if (!stays) {
@@ -211,6 +214,16 @@ static bool wait_for_call(void) {
     return true;
 }
 
+static void report_numbers(void) {
+    const snapshot_numbers *numbers = snapshot_stats();
+    howdah_rs_snapshot_numbers((snapshot_report){
+        .way = numbers->way,
+        .searches = (uint32_t)numbers->scans,
+        .restored_pages = (uint32_t)(numbers->written / SNAPSHOT_PAGE),
+        .restore_ns = numbers->last_ns < UINT32_MAX ? (uint32_t)numbers->last_ns : UINT32_MAX,
+    });
+}
+
 /* Ends the request and goes back to the snapshot. */
 static void finish_request(bool after_bailout) {
     shim_snapshot_end_request(after_bailout);
@@ -221,8 +234,7 @@ static void finish_request(bool after_bailout) {
         }
     } else {
         retire = shim_used_up();
-        const snapshot_numbers *numbers = snapshot_stats();
-        howdah_rs_snapshot_numbers(numbers->way, (uint32_t)numbers->scans);
+        report_numbers();
         shim_call_finish(retire);
     }
     if (after_bailout && snapshot_boot_sockets() > 0) {

@@ -21,6 +21,8 @@
 #define ENGINE_STACK (256 * 1024)
 /* What the C library's heap owns beyond its use at the snapshot, so that requests need not extend it. */
 #define HEAP_RESERVE (2 * 1024 * 1024)
+/* What the C library may note down at either end of a free block. */
+#define HEAP_NOTES 128
 /* How a child says that the worker shall end. */
 #define CHILD_STOP 75
 
@@ -114,6 +116,16 @@ bool snapshot_spare(const void *start, size_t length) {
     return true;
 }
 
+void snapshot_loose(const void *start, size_t length) {
+    snapshot_state *s = snapshot_state_;
+    /* Whole pages only. */
+    char *from = (char *)(((uintptr_t)start + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1));
+    char *to = (char *)(((uintptr_t)start + length) & ~(SNAPSHOT_PAGE - 1));
+    if (s != NULL && s->n_loose < SNAPSHOT_MAX_LOOSE && from < to) {
+        s->loose[s->n_loose++] = (snapshot_area){from, to};
+    }
+}
+
 bool snapshot_covers(const void *address) {
     const snapshot_state *s = snapshot_state_;
     if (s == NULL || !s->taken) {
@@ -193,10 +205,12 @@ static void restore(void) {
     if (!snapshot_process_restore(s)) {
         die(s);
     }
-    syscall(SYS_brk, s->program_break);
     /* Without a fault no new page was written. Without one the layout may still have changed, but then its size has:
      * a mapping that takes the place of another faults when it is used. */
     bool resized = s->size_now != s->size_pages;
+    if (resized || sbrk(0) != s->program_break) {
+        syscall(SYS_brk, s->program_break);
+    }
     bool search = resized || snapshot_pages_faults() != s->faults;
     if (search) {
         s->numbers.layouts += resized;
@@ -212,7 +226,7 @@ static void restore(void) {
         s->faults = snapshot_pages_faults();
     }
     s->numbers.restores++;
-    s->numbers.restore_ns += nanoseconds() - began;
+    s->numbers.last_ns = nanoseconds() - began;
     setcontext(&s->context);
     _exit(EXIT_FAILURE);
 }
@@ -256,8 +270,13 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void) {
     if (s == NULL) {
         return SNAPSHOT_FAILED;
     }
-    /* Grows the heap once; what is freed here stays the heap's own. */
-    free(malloc(HEAP_RESERVE));
+    /* Grows the heap once; what is freed here stays the heap's own, and free memory has no content but at its ends. */
+    void *reserve = malloc(HEAP_RESERVE);
+    uintptr_t at = (uintptr_t)reserve;
+    free(reserve);
+    if (at != 0) {
+        snapshot_loose((void *)(at + HEAP_NOTES), HEAP_RESERVE - 2 * HEAP_NOTES);
+    }
     if (s->numbers.way == SNAPSHOT_WAY_FORK) {
         if (!snapshot_process_store(s)) {
             return SNAPSHOT_FAILED;

@@ -24,6 +24,7 @@
 
 #define SNAPSHOT_PAGE 4096ul
 #define SNAPSHOT_MAX_SPARED 8
+#define SNAPSHOT_MAX_LOOSE 8
 #define SNAPSHOT_MAX_KEPT 256
 #define SNAPSHOT_REASON 256
 
@@ -45,12 +46,12 @@ typedef enum snapshot_return {
 typedef struct snapshot_numbers {
     snapshot_way way;
     uint64_t restores;
-    uint64_t scans;      /* searches for written pages */
-    uint64_t layouts;    /* restores that had to put mappings back */
-    size_t bytes;        /* private writable memory in the snapshot */
-    size_t stored;       /* of that, bytes that are not zero */
-    size_t written;      /* bytes copied back by the last restore */
-    uint64_t restore_ns; /* all restores together */
+    uint64_t scans;   /* searches for written pages */
+    uint64_t layouts; /* restores that had to put mappings back */
+    size_t bytes;     /* private writable memory in the snapshot */
+    size_t stored;    /* of that, bytes that are not zero */
+    size_t written;   /* bytes copied back by the last restore */
+    uint64_t last_ns; /* that the last restore took */
 } snapshot_numbers;
 
 /* --- snapshot.c --- */
@@ -60,6 +61,8 @@ typedef struct snapshot_numbers {
 bool snapshot_prepare(void);
 /* Leaves a part of memory out of the snapshot: it keeps what requests write to it. Before snapshot_take(). */
 bool snapshot_spare(const void *start, size_t length);
+/* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
+void snapshot_loose(const void *start, size_t length);
 /* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. */
 snapshot_return snapshot_take(void);
 /* Brings the process back to the snapshot: snapshot_take() returns once more. Returns only when that is impossible
@@ -146,6 +149,8 @@ typedef struct snapshot_state {
     snapshot_range *ranges;
     size_t n_spared;
     snapshot_area spared[SNAPSHOT_MAX_SPARED];
+    size_t n_loose;
+    snapshot_area loose[SNAPSHOT_MAX_LOOSE]; /* whole pages */
     size_t n_layout;
     snapshot_area *layout; /* everything mapped at the snapshot */
     int memfd;
@@ -201,6 +206,8 @@ long snapshot_maps_size(const snapshot_state *s);
 /* --- snapshot_pages.c --- */
 snapshot_way snapshot_pages_choose(snapshot_state *s);
 bool snapshot_pages_prepare(snapshot_state *s);
+/* The first loose area that overlaps [start, end), or NULL. */
+const snapshot_area *snapshot_pages_loose(const snapshot_state *s, const char *start, const char *end);
 /* Learns which pages are written. */
 bool snapshot_pages_find(snapshot_state *s);
 void snapshot_pages_copy_back(snapshot_state *s);

@@ -9,12 +9,17 @@
 #include <zend_virtual_cwd.h>
 
 #define CHUNK (2ul * 1024 * 1024) /* ZEND_MM_CHUNK_SIZE, private to zend_alloc.c */
-#define CHUNK_HEADER 4096         /* sizeof(zend_mm_chunk), its first page */
+#define BLOCK 4096ul              /* ZEND_MM_PAGE_SIZE; the first block of a chunk is sizeof(zend_mm_chunk) */
 #define RESERVE_CHUNKS 24         /* more is mapped for the request and unmapped after it */
 
+static zend_mm_heap *heap;
 static char *reserve;
 static uint32_t reserve_used; /* a bit for each chunk; back to its old value with every restore */
 static bool reserve_open;     /* since the snapshot */
+
+/* The chunk that was mapped last, NULL when it has gone again. Watched while the application's heap is filled up. */
+static const char *newest;
+static void *volatile kept_for_good;
 
 _Static_assert(RESERVE_CHUNKS < 32, "reserve_used has a bit for each chunk");
 
@@ -65,11 +70,13 @@ static void *chunk_alloc(zend_mm_storage *storage, size_t size, size_t alignment
         for (size_t first = 0; first + count <= RESERVE_CHUNKS; first++) {
             if ((reserve_used & bits(first, count)) == 0) {
                 reserve_used |= bits(first, count);
-                return memset(reserve + first * CHUNK, 0, CHUNK_HEADER);
+                return memset(reserve + first * CHUNK, 0, BLOCK);
             }
         }
     }
-    return map_aligned(size, alignment);
+    char *memory = map_aligned(size, alignment);
+    newest = memory;
+    return memory;
 }
 
 static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
@@ -77,6 +84,9 @@ static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
     if (in_reserve(chunk)) {
         reserve_used &= ~bits(index_of(chunk), chunks(size));
     } else if (!snapshot_covers(chunk)) {
+        if (chunk == newest) {
+            newest = NULL;
+        }
         munmap(chunk, size);
     }
     /* Else the next restore wants it. */
@@ -118,7 +128,7 @@ void shim_snapshot_heap_install(void) {
     if (reserve == NULL) {
         return;
     }
-    zend_mm_heap *heap = zend_mm_startup_ex(&handlers, NULL, 0);
+    heap = zend_mm_startup_ex(&handlers, NULL, 0);
     if (heap != NULL) {
         /* PHP's startup has left this one block in the old heap for the first request to free. */
         virtual_cwd_deactivate();
@@ -128,8 +138,51 @@ void shim_snapshot_heap_install(void) {
     }
 }
 
-void shim_snapshot_heap_spare(void) {
-    if (reserve != NULL) {
-        reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
+static bool in_newest(const void *address) {
+    return newest != NULL && (const char *)address >= newest && (const char *)address < newest + CHUNK;
+}
+
+/* Allocates until the block comes from a chunk that was mapped for it: nothing of that size is left elsewhere. */
+static void *exhaust(size_t size) {
+    void *block;
+    while (!in_newest(block = emalloc(size))) {
+        memset(block, 0, size);
     }
+    return block;
+}
+
+/* Takes everything that is free in the application's chunks, for good. What requests allocate lies in the reserve then,
+ * which needs no restoring, and not between the application's own data, where it would have to be put back page by
+ * page. What was free is cleared, so that it takes no room in the snapshot. */
+static void fill_up(void) {
+    /* Without 8: Zend's count of a run's free slots ends below the 512 of that size, so it never gives one back. */
+    static const size_t sizes[] = {BLOCK, 16,  24,  32,  40,  48,  56,  64,  80,   96,   112,  128,  160,  192,  224,
+                                   256,   320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    void *newest_blocks[SIZES];
+    newest = NULL;
+    zend_mm_gc(heap);
+    for (size_t i = 0; i < SIZES; i++) {
+        newest_blocks[i] = exhaust(sizes[i]);
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+        efree(newest_blocks[i]);
+    }
+    zend_mm_gc(heap);
+    if (newest != NULL) {
+        /* Zend has not given the chunk back but put it by. The compiler may not drop an allocation that is kept. */
+        kept_for_good = emalloc(CHUNK - BLOCK);
+    }
+}
+
+void shim_snapshot_heap_spare(void) {
+    if (heap == NULL) {
+        return;
+    }
+    zend_set_memory_limit((size_t)PG(memory_limit) + 4 * CHUNK);
+    fill_up();
+    zend_set_memory_limit((size_t)PG(memory_limit));
+    reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
+    /* Above its top PHP's stack holds what nobody reads again. */
+    snapshot_loose(EG(vm_stack_top), (char *)EG(vm_stack_end) - (char *)EG(vm_stack_top));
 }

@@ -194,7 +194,7 @@ bool snapshot_maps_store(snapshot_state *s) {
     for (size_t i = 0; i < s->n_ranges; i++) {
         const snapshot_range *range = &s->ranges[i];
         for (const char *page = range->start; page < range->end; page += SNAPSHOT_PAGE) {
-            if (!is_zero(page)) {
+            if (!is_zero(page) && snapshot_pages_loose(s, page, page + SNAPSHOT_PAGE) == NULL) {
                 memcpy(s->copy + range->offset + (page - range->start), page, SNAPSHOT_PAGE);
                 s->numbers.stored += SNAPSHOT_PAGE;
             }

@@ -15,6 +15,16 @@ use std::time::Duration;
 /// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
 const SHORT_CALL: Duration = Duration::from_micros(200);
 
+/// What snapshot mode adds to the end of a call; `snapshot_report` in bridge.h.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct SnapshotNumbers {
+    way: u32,
+    searches: u32,
+    restored_pages: u32,
+    restore_ns: u32,
+}
+
 /// The worker's side of its calls.
 struct Host {
     lane: WorkerEnd,
@@ -25,8 +35,8 @@ struct Host {
     /// A head under construction; complete before another call is selected.
     head: Vec<u8>,
     interim: bool,
-    /// Snapshot mode's numbers for the end of the call: bits of the flags, searches.
-    snapshot: (u32, u32),
+    /// Snapshot mode's numbers for the end of the call.
+    snapshot: SnapshotNumbers,
 }
 
 /// The one host of a worker process; `None` in the zygote.
@@ -46,7 +56,7 @@ pub(crate) fn install(lane: WorkerEnd) {
         others: CallMap::default(),
         head: Vec::with_capacity(1024),
         interim: false,
-        snapshot: (0, 0),
+        snapshot: SnapshotNumbers::default(),
     };
     // SAFETY: one thread, and no reference to the cell is alive.
     unsafe { *HOST.0.get() = Some(host) };
@@ -210,8 +220,10 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     host.lane.done(WireDone {
         php_ns: current.began.elapsed().as_nanos() as u64,
         peak_memory,
-        flags: host.snapshot.0 | if retire { DONE_RETIRE } else { 0 },
-        searches: host.snapshot.1,
+        flags: host.snapshot.way << DONE_WAY_SHIFT | if retire { DONE_RETIRE } else { 0 },
+        searches: host.snapshot.searches,
+        restored_pages: host.snapshot.restored_pages,
+        restore_ns: host.snapshot.restore_ns,
     });
     if host.several() {
         host.current = None;
@@ -219,9 +231,9 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_snapshot_numbers(way: c_uint, searches: u32) {
+extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     if let Some(host) = host() {
-        host.snapshot = (way << DONE_WAY_SHIFT, searches);
+        host.snapshot = numbers;
     }
 }
 

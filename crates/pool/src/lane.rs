@@ -114,12 +114,16 @@ impl KillReason {
 }
 
 /// How a worker in snapshot mode finds the pages that a request has written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SnapshotWork {
     /// A position in `wire::SNAPSHOT_WAYS`.
     pub(crate) way: u32,
     /// Searches since the worker's start; without one, a restore copies the pages it knows.
     pub(crate) searches: u32,
+    /// Pages that the last restore put back.
+    pub(crate) restored_pages: u32,
+    /// Nanoseconds it took.
+    pub(crate) restore_ns: u32,
 }
 
 #[derive(Debug)]

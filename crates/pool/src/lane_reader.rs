@@ -248,7 +248,7 @@ impl LaneReader {
 
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let Done { php_ns, peak_memory, flags, searches } = parse_done(payload).ok_or("a malformed end of call")?;
+        let Done { php_ns, peak_memory, flags, snapshot } = parse_done(payload).ok_or("a malformed end of call")?;
         let micros = current.received.elapsed().as_micros() as u64;
         let php_us = php_ns / 1000;
         current.sink.update_stats(|stats| {
@@ -263,7 +263,7 @@ impl LaneReader {
             current.sink.wake();
         }
         let way = flags >> DONE_WAY_SHIFT & 0xff;
-        let snapshot = (way != 0).then_some(SnapshotWork { way, searches });
+        let snapshot = (way != 0).then_some(SnapshotWork { way, ..snapshot });
         self.pool.call_done(self.index, current.number, php_us, flags & DONE_RETIRE != 0, snapshot);
         Ok(())
     }
@@ -371,13 +371,14 @@ struct Done {
     php_ns: u64,
     peak_memory: u64,
     flags: u32,
-    searches: u32,
+    snapshot: SnapshotWork,
 }
 
 fn parse_done(payload: &[u8]) -> Option<Done> {
     let word = |at: usize| Some(u64::from_ne_bytes(payload.get(at..at + 8)?.try_into().ok()?));
     let half = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    Some(Done { php_ns: word(0)?, peak_memory: word(8)?, flags: half(16)?, searches: half(20)? })
+    let snapshot = SnapshotWork { way: 0, searches: half(20)?, restored_pages: half(24)?, restore_ns: half(28)? };
+    Some(Done { php_ns: word(0)?, peak_memory: word(8)?, flags: half(16)?, snapshot })
 }
 
 /// How long a worker has to answer the request for its PHP stack.
@@ -416,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_short_end_of_call_is_refused() {
-        assert!(parse_done(&[0; 19]).is_none());
-        assert_eq!(parse_done(&[0; 24]), Some(Done::default()));
+        assert!(parse_done(&[0; 31]).is_none());
+        assert_eq!(parse_done(&[0; 32]), Some(Done::default()));
     }
 }

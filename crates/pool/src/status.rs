@@ -82,6 +82,10 @@ pub struct WorkerStatus {
     pub snapshot_pages: Option<&'static str>,
     /// In snapshot mode, how often it had to search for them; the other restores knew.
     pub snapshot_searches: Option<u32>,
+    /// In snapshot mode, how many pages its last restore put back.
+    pub snapshot_restored_pages: Option<u32>,
+    /// In snapshot mode, how long that took, in microseconds.
+    pub snapshot_restore_us: Option<f64>,
 }
 
 impl Pool {
@@ -128,6 +132,8 @@ impl Pool {
                         .snapshot
                         .map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
                     snapshot_searches: lane.snapshot.map(|s| s.searches),
+                    snapshot_restored_pages: lane.snapshot.map(|s| s.restored_pages),
+                    snapshot_restore_us: lane.snapshot.map(|s| f64::from(s.restore_ns) / 1000.0),
                 }
             })
             .collect();

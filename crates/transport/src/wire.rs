@@ -6,7 +6,7 @@
 //! wrote; the server checks every number that comes from the worker.
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -145,6 +145,10 @@ pub struct WireDone {
     pub flags: u32,
     /// Snapshot mode: how often the worker has searched for written pages.
     pub searches: u32,
+    /// Snapshot mode: how many pages the worker's last restore put back.
+    pub restored_pages: u32,
+    /// Snapshot mode: nanoseconds that restore took.
+    pub restore_ns: u32,
 }
 
 /// On `Done`, bits 8 to 15 of the flags: how the worker's snapshot finds written pages; 0 without a snapshot.

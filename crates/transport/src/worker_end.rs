@@ -412,8 +412,8 @@ pub fn body_kind(flags: u32) -> (bool, bool) {
 }
 
 fn bytes_of_done(done: &WireDone) -> &[u8] {
-    // SAFETY: `WireDone` is `repr(C)`, integers only, 24 bytes without padding; the slice borrows `done`.
+    // SAFETY: `WireDone` is `repr(C)`, integers only, 32 bytes without padding; the slice borrows `done`.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(done).cast(), size_of::<WireDone>()) }
 }
 
-const _: () = assert!(size_of::<WireDone>() == 24);
+const _: () = assert!(size_of::<WireDone>() == 32);
