@@ -7,6 +7,7 @@
 #include "async.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,8 @@
 /* Coroutines run before descriptors and calls are looked at again. */
 #define TURN 64
 #define EVENTS 128
+/* Coroutines at once whose memory is worth giving back. */
+#define CROWD 512
 /* Longest time for which nobody is told that all coroutines wait for each other. */
 #define DEADLOCK_AFTER UINT64_C(1000000000)
 /* epoll's name for the server's descriptor; no real one is that high. */
@@ -291,7 +294,20 @@ static bool stuck(void) {
     return true;
 }
 
+/* After a crowd the memory it needed goes back to the kernel; after a few it stays for the next. */
+static void give_memory_back(void) {
+    static uint32_t most;
+    if (coroutine_count() > most) {
+        most = coroutine_count();
+    } else if (most > CROWD && coroutine_count() < most / 8) {
+        most = coroutine_count();
+        zend_mm_gc(zend_mm_get_heap());
+        malloc_trim(0);
+    }
+}
+
 static void sleep_until_something(void) {
+    give_memory_back();
     if (!howdah_rs_prepare_wait()) {
         return;
     }
