@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod async_pool;
+mod async_library;
 mod compression;
 mod crash;
 mod early_hints;

@@ -47,7 +47,7 @@ final class Driver implements RevoltDriver
         $this->shares = new \WeakMap();
         $this->fibers = new \WeakMap();
         $this->common = new Share();
-        $this->timers = new Timers($this->fire(...));
+        $this->timers = new Timers($this->arrange(...));
     }
 
     public function run(): void
@@ -329,12 +329,6 @@ final class Driver implements RevoltDriver
         }
     }
 
-    /** Its time has come. */
-    private function fire(Callback $callback): void
-    {
-        $this->arrange($callback);
-    }
-
     /** Has the callback called in a coroutine of its own, unless it is disabled before that begins. */
     private function arrange(Callback $callback): void
     {
@@ -355,14 +349,14 @@ final class Driver implements RevoltDriver
     {
         $share = $callback->share;
         // What it registers belongs to the same request.
-        Coroutine::current()->data['revolt call'] = $share;
+        $coroutine = Coroutine::current();
+        $coroutine->data['revolt call'] = $share;
+        $repeat = null;
         $closure = $callback->closure;
         $share->enter();
         try {
             if ($callback->type === CallbackType::Repeat) {
-                ++$callback->version;
-                $callback->expiration = Timers::now() + $callback->interval;
-                $this->timers->add($callback);
+                $coroutine->data['revolt repeat'] = $repeat = $this->repetition($callback);
             } elseif ($callback->type === CallbackType::Defer || $callback->type === CallbackType::Delay) {
                 // It is not in the heap any more.
                 $callback->due = true;
@@ -379,12 +373,37 @@ final class Driver implements RevoltDriver
         } catch (\Throwable $error) {
             $this->failed($share, $closure, $error);
         } finally {
+            $repeat === null || $repeat();
             $share->leave();
         }
     }
 
+    /**
+     * What arranges the next call of a repeated callback: at the end of this call or at its first suspension. In between,
+     * where it may wait in a blocking function, another call would surprise code that knows such functions as blocking.
+     */
+    private function repetition(Callback $callback): \Closure
+    {
+        // It is not in the heap now.
+        $callback->due = true;
+        $version = $callback->version;
+        $expiration = Timers::now() + $callback->interval;
+
+        return function () use ($callback, $version, $expiration): void {
+            if ($callback->version === $version && $callback->enabled) {
+                ++$callback->version;
+                $callback->due = false;
+                $callback->expiration = $expiration;
+                $this->timers->add($callback);
+            }
+        };
+    }
+
     private function failed(Share $share, \Closure $closure, \Throwable $error): void
     {
+        if ($error instanceof CancelledException && Coroutine::current()->isCancelled()) {
+            return;
+        }
         if ($this->errorHandler === null) {
             $share->fail($error instanceof UncaughtThrowable ? $error : UncaughtThrowable::throwingCallback($closure, $error));
 
