@@ -24,6 +24,7 @@ mod sessions;
 mod slow_clients;
 mod snapshot_connections;
 mod snapshot_difference;
+mod snapshot_extensions;
 mod snapshot_mode;
 mod snapshot_servers;
 mod snapshot_state;
