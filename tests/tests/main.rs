@@ -3,8 +3,8 @@
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod async_pool;
 mod async_library;
+mod async_pool;
 mod compression;
 mod crash;
 mod early_hints;
