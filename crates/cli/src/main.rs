@@ -23,6 +23,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const WRONG_SETTINGS: u8 = 2;
 
 fn main() -> ExitCode {
+    // The allocator asks for huge pages, of which a server with a few connections uses a fifth. `howdah-php` takes them back
+    // for PHP. An error (a kernel without them) changes nothing.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let command = match command() {
         Ok(command) => command,
         Err(code) => return code,
