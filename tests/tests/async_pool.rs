@@ -17,6 +17,7 @@ while (frankenphp_handle_request(function () {
         case 'hold': hold('here'); echo 'held'; break;
         case 'spin': mark('spinning'); while (!is_file(dirname(__DIR__) . '/marks/go')) { clearstatcache(); } echo 'spun'; break;
         case 'wait': mark('waiting'); while (true) { usleep(1000); } break;
+        case 'print': mark('printing'); while (!connection_aborted()) { echo 'x'; flush(); usleep(1000); } break;
         case 'kill': if (mark('kills') <= (int) $_GET['times']) { mark('dead'); posix_kill(posix_getpid(), 9); usleep(1000000); } echo 'alive'; break;
         case 'upload': $body = file_get_contents('php://input'); usleep(20000); echo strlen($body), ' ', md5($body); break;
         case 'stream': mark('streaming'); $part = str_repeat('x', 1 << 20); for ($i = 0; $i < 48; $i++) { echo $part; flush(); } mark('streamed'); break;
@@ -175,7 +176,7 @@ fn a_request_that_kills_every_worker_is_given_up_and_those_beside_it_are_not() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_its_request() {
+fn a_script_that_prints_learns_that_its_client_has_left() {
     site(
         1,
         20,
@@ -183,8 +184,8 @@ fn a_client_that_leaves_ends_its_request() {
         |site| {
             let before = pid(site);
             let mut leaving = site.conn();
-            leaving.send(Request::get("/?do=wait").bytes());
-            site.wait_for_mark("waiting", 1);
+            leaving.send(Request::get("/?do=print").bytes());
+            site.wait_for_mark("printing", 1);
             assert_eq!(running(site), 1);
             drop(leaving);
             assert!(eventually(Duration::from_secs(10), || running(site) == 0));
