@@ -146,3 +146,20 @@ fn answers_do_not_wait_until_a_busy_worker_has_nothing_to_do() {
         |site| (0..3).for_each(|_| passes(site, "/?case=busy")),
     );
 }
+
+#[test]
+fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
+    let code = "return function ($is) { $again = function () use (&$again) {
+            try { Howdah\\delay(0.001); } catch (Howdah\\CancelledException) {}
+            Howdah\\detach($again); mark('turn'); };
+        Howdah\\detach($again); $is('started', true, true); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("chain.php", &format!("<?php {code}"))]),
+        // The end of the scenario stops the server, and judges how.
+        |site| {
+            passes(site, "/?case=chain");
+            site.wait_for_mark("turn", 3);
+        },
+    );
+}

@@ -39,6 +39,7 @@ final class Driver implements RevoltDriver
     private array $signals = [];
     /** What the application had chosen for pcntl_async_signals(). */
     private bool $asyncSignals = false;
+    private ?Coroutine $looker = null;
     private ?\Closure $errorHandler = null;
     private int $numbers = 0;
 
@@ -456,9 +457,9 @@ final class Driver implements RevoltDriver
 
     private function listen(Callback $callback): void
     {
-        if ($this->signals === []) {
+        if ($this->looker === null || $this->looker->isDone()) {
             $this->asyncSignals = pcntl_async_signals(true);
-            Coroutine::start($this->lookForSignals(...), true);
+            $this->looker = Coroutine::start($this->lookForSignals(...), true);
         }
         if (!isset($this->signals[$callback->signal])) {
             $handler = function (int $signal): void {
@@ -477,6 +478,7 @@ final class Driver implements RevoltDriver
         while ($this->signals !== []) {
             Coroutine::park(self::SIGNAL_PERIOD);
         }
+        $this->looker = null;
         pcntl_async_signals($this->asyncSignals);
     }
 }
