@@ -30,7 +30,8 @@ build: setup-build ## Build howdah and howdah-php (release), side by side
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
 test: setup-test build unit-test ## Build and run all tests
-	HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
+	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
+	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
 
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic

@@ -66,9 +66,64 @@ namespace Howdah {
      */
     function log(string $message, int $level = 6, array $context = []): void {}
 
-    /** @return string "classic" or "worker" */
+    /** @return string "classic", "worker", "snapshot" or "async" */
     function mode(): string {}
 
     /** @return string the request's id as in the logs, 16 hexadecimal digits; "" outside of a request */
     function request_id(): string {}
+
+    /**
+     * What the library of async mode (async.stub.php) is made of. Applications use that; this is for drivers of other
+     * event loops. Switches happen in park(), join() and in calls of PHP that would block, nowhere else.
+     */
+    final class Coroutine
+    {
+        /** @var array<string, mixed> what belongs to the coroutine; it goes when the coroutine ends */
+        public array $data = [];
+
+        /** Starts a coroutine of the current request, or of none. It runs when the current one waits or ends. */
+        public static function start(callable $function, bool $detached = false): self {}
+
+        public static function current(): ?self {}
+
+        /** The own coroutine of the current request; null in those that belong to none. */
+        public static function main(): ?self {}
+
+        /**
+         * Waits for wake().
+         *
+         * @return bool false when the time is over
+         *
+         * @throws CancelledException if the coroutine is cancelled, or was before
+         */
+        public static function park(?float $seconds = null): bool {}
+
+        /** While on, cancellation is held back. Counts. */
+        public static function shield(bool $on): void {}
+
+        public static function afterResponse(callable $function): void {}
+
+        /** Coroutines of this process. */
+        public static function count(): int {}
+
+        /** Ends the coroutine's park(), the next one if it is in none. */
+        public function wake(): void {}
+
+        /** Waits for the coroutine's end; false when the time is over. */
+        public function join(?float $seconds = null): bool {}
+
+        public function cancel(string $why = ''): void {}
+
+        /** Calls the function when the coroutine ends, after exit() as well. */
+        public function atEnd(callable $function): void {}
+
+        public function isDone(): bool {}
+
+        public function isCancelled(): bool {}
+
+        public function id(): int {}
+
+        /** @return array<array<string, mixed>> where it waits */
+        public function backtrace(): array {}
+    }
 }

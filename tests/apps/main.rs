@@ -12,4 +12,5 @@ mod dokuwiki;
 mod files;
 mod normal;
 mod pair;
+mod symfony;
 mod wordpress;

@@ -59,6 +59,32 @@ script_scenario!(
 );
 
 script_scenario!(
+    a_slow_script_among_many_fast_ones_does_not_keep_those_that_were_put_behind_it,
+    |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("fast.php", "echo 'fast';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut conns: Vec<_> = (0..6).map(|_| site.conn()).collect();
+        for _ in 0..3 {
+            // So many that the server takes calls for short ones and puts one behind the other.
+            for _ in 0..100 {
+                assert_eq!(conns[0].exchange(&Request::get("/fast.php")).expect(200).text(), "fast");
+            }
+            let mut slow = site.conn();
+            slow.send(Request::get("/hold.php").bytes());
+            for conn in &mut conns {
+                conn.send(Request::get("/fast.php").bytes());
+            }
+            let held = gate.wait();
+            for conn in &mut conns {
+                assert_eq!(conn.response("GET").expect(200).text(), "fast");
+            }
+            held.release();
+            assert_eq!(slow.response("GET").expect(200).text(), "held");
+        }
+    },
+);
+
+script_scenario!(
     a_slow_script_does_not_hold_up_fast_ones,
     |s| s.workers(2).php("hold.php", "require 'gate.php'; gate('g'); echo 'held';").php("fast.php", "echo 'fast';"),
     |site| {

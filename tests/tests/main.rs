@@ -3,6 +3,8 @@
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod async_library;
+mod async_pool;
 mod compression;
 mod crash;
 mod early_hints;
@@ -22,6 +24,7 @@ mod sessions;
 mod slow_clients;
 mod snapshot_connections;
 mod snapshot_difference;
+mod snapshot_extensions;
 mod snapshot_mode;
 mod snapshot_servers;
 mod snapshot_state;

@@ -116,11 +116,11 @@ fn leaking(setup: Setup) -> Setup {
 }
 
 /// The truth: what a fresh process answers in classic mode.
-fn expected(targets: &[String]) -> BTreeMap<String, String> {
+fn expected(targets: &[String], setup: impl FnOnce(Setup) -> Setup) -> BTreeMap<String, String> {
     let mut answers = BTreeMap::new();
     run(
         Kind::Classic,
-        |s| leaking(s).setting("max_requests", "1"),
+        |s| setup(leaking(s)).setting("max_requests", "1"),
         |site| {
             // Fills OPcache: the first script of all is compiled, and not yet shared.
             let _ = site.get(&targets[0]);
@@ -187,14 +187,24 @@ fn ask_at_random(
     });
 }
 
-fn equal_to_classic_mode(path: &str, snapshot: impl FnOnce(Setup) -> Setup) {
-    let requests = std::env::var("HOWDAH_DIFFERENCE_REQUESTS").ok().map_or(2000, |n| n.parse().unwrap());
+/// How many requests at random the proof takes.
+fn requests() -> usize {
+    std::env::var("HOWDAH_DIFFERENCE_REQUESTS").ok().map_or(2000, |n| n.parse().unwrap())
+}
+
+/// Compares an application of `www/leaks` in both modes; `both` sets up either, `(key, file)` is how it boots.
+pub(crate) fn equal_to_classic_mode(path: &str, boot: (&str, &str), requests: usize, both: impl Fn(Setup) -> Setup) {
     let mut order = Order::new();
     let targets = targets(path, &mut order, 120);
-    let truth = expected(&targets);
+    let truth = expected(&targets, &both);
     run(
         Kind::Classic,
-        |s| snapshot(leaking(s).workers(3)).setting("mode", "\"snapshot\""),
+        |s| {
+            let (key, file) = boot;
+            both(leaking(s).workers(3))
+                .setting("mode", "\"snapshot\"")
+                .setting(key, &format!("\"../root/leaks/{file}.php\""))
+        },
         |site| {
             let mut wrong = Vec::new();
             for target in &targets {
@@ -206,7 +216,8 @@ fn equal_to_classic_mode(path: &str, snapshot: impl FnOnce(Setup) -> Setup) {
             let shown = wrong.iter().take(4).cloned().collect::<Vec<_>>().join("\n\n");
             assert!(wrong.is_empty(), "{} answers differ, such as:\n{shown}", wrong.len());
             let quick: Vec<&String> = targets.iter().filter(|t| !t.ends_with("time%20limit")).collect();
-            ask_at_random(site, &quick, &truth, requests / 5, &mut order);
+            // Until each worker has met each request, more or less.
+            ask_at_random(site, &quick, &truth, (requests / 5).max(600), &mut order);
             let before = sizes(site);
             ask_at_random(site, &quick, &truth, requests, &mut order);
             let after = sizes(site);
@@ -223,12 +234,12 @@ fn equal_to_classic_mode(path: &str, snapshot: impl FnOnce(Setup) -> Setup) {
 
 #[test]
 fn a_boot_file_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/request.php", |s| s.setting("boot", "\"../root/leaks/application.php\""));
+    equal_to_classic_mode("/leaks/request.php", ("boot", "application"), requests(), |s| s);
 }
 
 #[test]
 fn a_worker_script_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/worker.php", |s| s.setting("script", "\"../root/leaks/worker.php\""));
+    equal_to_classic_mode("/leaks/worker.php", ("script", "worker"), requests(), |s| s);
 }
 
 /// Memory that one request had used came back to the next one with the old header of PHP's heap in it: with its memory

@@ -2,7 +2,7 @@
 //! did; what must differ between requests differs.
 
 use howdah_tests::process::eventually;
-use howdah_tests::site::free_port;
+use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
@@ -329,6 +329,33 @@ fn a_connection_opened_at_boot_serves_a_thousand_requests() {
                 assert_eq!(conn.exchange(&Request::get("/")).expect(200).text(), format!(":{}", first + i));
             }
             assert_eq!(worker_pid(site), pid);
+        },
+    );
+}
+
+/// The snapshot is made anew, from the changed code: by hand, and where files are watched.
+#[test]
+fn a_reload_and_a_watched_change_take_a_new_snapshot() {
+    let boot_file = |version: &str| format!("<?php\nfunction version() {{ return '{version}'; }}\n");
+    run(
+        Kind::Classic,
+        |s| {
+            snapshot(s)
+                .setting("boot", "\"../root/boot.php\"")
+                .setting("watch", r#"["../root/watched/*.php"]"#)
+                .file("boot.php", boot_file("one"))
+                .file("watched/any.php", "<?php\n")
+                .php("index.php", "echo version();")
+        },
+        |site| {
+            assert_eq!(site.get_ok("/"), "one");
+            replace_file(&site.file("boot.php"), boot_file("two"));
+            assert_eq!(site.get_ok("/"), "one", "the snapshot has the code it was taken from");
+            assert!(site.howdah().command(&["reload"]).status.success());
+            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "two"), "{}", site.log());
+            replace_file(&site.file("boot.php"), boot_file("three"));
+            replace_file(&site.file("watched/any.php"), "<?php // changed\n");
+            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "three"), "{}", site.log());
         },
     );
 }

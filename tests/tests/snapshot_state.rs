@@ -169,17 +169,19 @@ fn a_script_that_ends_badly_is_answered_and_undone() {
 fn no_random_value_comes_twice() {
     const COUNT: usize = 10_000;
     let code = "$unseeded = [new Random\\Engine\\Mt19937(), new Random\\Engine\\PcgOneseq128XslRr64(), new Random\\Engine\\Xoshiro256StarStar()];
-        $chosen = new Random\\Engine\\Mt19937(42); mt_rand(); lcg_value(); random_bytes(4); openssl_random_pseudo_bytes(8);
-        $handle = function () use ($unseeded, $chosen) { $letters = range('a', 'z'); shuffle($letters);
+        $chosen = new Random\\Engine\\Mt19937(42); $randomizer = new Random\\Randomizer(); $letters = range('a', 'z'); mt_rand(); lcg_value(); random_bytes(4); openssl_random_pseudo_bytes(8);
+        $handle = function () use ($unseeded, $chosen, $randomizer) { $letters = range('a', 'z'); shuffle($letters);
             echo json_encode([mt_rand() . mt_rand(), rand() . rand(), random_int(0, PHP_INT_MAX), bin2hex(random_bytes(16)), implode($letters), uniqid('', true),
                 lcg_value() . lcg_value(), bin2hex(openssl_random_pseudo_bytes(16)), session_create_id(), password_hash('x', PASSWORD_BCRYPT, ['cost' => 4]),
-                ...array_map(fn ($e) => bin2hex($e->generate() . $e->generate()), $unseeded), bin2hex($chosen->generate())]); };";
+                ...array_map(fn ($e) => bin2hex($e->generate() . $e->generate()), $unseeded),
+                bin2hex($randomizer->getBytes(16)), bin2hex((new Random\\Engine\\Mt19937())->generate() . (new Random\\Engine\\Xoshiro256StarStar())->generate()),
+                str_shuffle('abcdefghijklmnopqrstuvwxyz'), implode(',', array_rand(range(1, 200), 40)), bin2hex($chosen->generate())]); };";
     run(
         Kind::Classic,
         |s| by_script(s, code).workers(2),
         |site| {
             // Two values where one has 31 bits only: among 10,000 of those some repeat by chance.
-            let mut seen: Vec<HashSet<String>> = vec![HashSet::new(); 13];
+            let mut seen: Vec<HashSet<String>> = vec![HashSet::new(); 17];
             let mut chosen = HashSet::new();
             let mut conn = site.conn();
             for n in 0..COUNT {
@@ -187,7 +189,7 @@ fn no_random_value_comes_twice() {
                 for (i, set) in seen.iter_mut().enumerate() {
                     assert!(set.insert(values[i].to_string()), "value {i} of request {n} came before: {}", values[i]);
                 }
-                chosen.insert(values[13].to_string());
+                chosen.insert(values[17].to_string());
             }
             assert_eq!(chosen.len(), 1, "a seed of the application's own is kept");
         },

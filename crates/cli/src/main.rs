@@ -15,7 +15,8 @@ use howdah_config::{ListenAddr, Loaded};
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
-/// faults it in again each time (see docs/internals/performance.md).
+/// faults it in again each time (see docs/internals/performance.md). Without huge pages (feature `no_thp`), of which a server
+/// with a few connections uses a fifth; `howdah-php` switches them on again for PHP.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -242,6 +242,9 @@ PHP_METHOD(Howdah_Coroutine, start) {
     if (request != NULL) {
         request->coroutines++;
     }
+    if (async_ending()) {
+        coroutine_cancel(self, NULL);
+    }
     RETURN_OBJ(coroutine_object_of(self));
 }
 

@@ -14,6 +14,7 @@
 bool async_serving;
 static bool draining;
 static bool stopping;
+static bool ending;
 /* What the process used when it began to serve. */
 static size_t booted_memory;
 
@@ -21,6 +22,10 @@ static void (*original_interrupt)(zend_execute_data *execute_data);
 
 void async_drain(void) {
     draining = true;
+}
+
+bool async_ending(void) {
+    return ending;
 }
 
 bool async_draining(void) {
@@ -103,8 +108,9 @@ void async_take_events(void) {
     }
 }
 
-/* Coroutines that belong to no request end with the worker. */
+/* Coroutines that belong to no request end with the worker, and so does what they start in their last moments. */
 static void end_detached(void) {
+    ending = true;
     for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
         coroutine_cancel(self, NULL);
     }

@@ -12,6 +12,7 @@ mod stack_signal;
 mod warmup;
 mod worker;
 mod zygote;
+mod zygote_memory;
 
 use std::process::ExitCode;
 
@@ -44,5 +45,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     }
+    // The server does without huge pages and that is inherited; whether PHP uses them is for php.ini to say.
+    let _ = rustix::thread::disable_transparent_huge_pages(false);
     zygote::run()
 }

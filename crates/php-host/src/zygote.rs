@@ -4,7 +4,7 @@
 //! server's end of the socket closes, for whatever reason, it kills its workers and ends; workers also carry a parent-death
 //! signal, so they end even if the zygote is killed.
 
-use crate::{php, worker};
+use crate::{php, worker, zygote_memory};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
@@ -48,6 +48,7 @@ pub(crate) fn run() -> ExitCode {
         let _ = tell(&socket, &FromZygote::BootFailed { error }, &[]);
         return ExitCode::FAILURE;
     }
+    zygote_memory::release_libraries();
     if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
         return ExitCode::SUCCESS;
     }

@@ -306,6 +306,11 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.sender.is_begun(f.slot))
     }
 
+    /// True if the lane's first call has turned out to be a long one.
+    pub(crate) fn runs_long(&self) -> bool {
+        self.in_flight.front().is_some_and(|call| call.since.elapsed() > crate::pace::LONG)
+    }
+
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
         call.answering || self.sender.is_begun(call.slot)

@@ -12,6 +12,7 @@ mod descriptor;
 pub mod fault;
 mod lane;
 mod lane_reader;
+mod pace;
 mod pool;
 mod reply_sink;
 mod scheduler;

@@ -5,6 +5,7 @@ use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Part, Phase, SnapshotWork};
 use crate::lane_reader::Current;
+use crate::pace;
 use crate::reply_sink::{self, Budget, Receiver};
 use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
@@ -54,7 +55,8 @@ impl Pool {
         let scheduler = Scheduler::new(config.queue, config.several());
         let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
         let name = Arc::from(config.name.as_str());
-        Arc::new(Self {
+        let watch = scheduler.watch.clone();
+        let pool = Arc::new(Self {
             config,
             name,
             scheduler: Mutex::new(scheduler),
@@ -64,7 +66,9 @@ impl Pool {
             counters: Counters::default(),
             metrics,
             about: Mutex::default(),
-        })
+        });
+        pool.shards.runtime(0).spawn(pace::watch(Arc::downgrade(&pool), watch));
+        pool
     }
 
     /// The pool's name.
@@ -179,6 +183,7 @@ impl Pool {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.metrics.php_time_us.add(php_us);
         let mut scheduler = self.lock();
+        scheduler.pace.note(php_us);
         let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if lane.in_flight.remove(number).is_some() {
             lane.calls += 1;
@@ -274,5 +279,12 @@ impl Pool {
         }
         tracing::error!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "{fault}");
         job.sink.fail(fault);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The watch finds the pool gone, and ends.
+        self.lock().watch.notify_one();
     }
 }

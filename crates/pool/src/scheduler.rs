@@ -1,8 +1,10 @@
 //! Which worker gets which call: the waiting queue, idle lanes, second calls and taking back.
 //!
-//! Order of choice for a new call: an idle lane at home on the caller's thread, any idle lane, the second place of the
-//! lane whose call has run longest, the queue. When a lane becomes free: the queue's first call, else a call that waits
-//! behind another lane's running one (taken back), else it is idle. So no call waits while a worker is idle.
+//! Order of choice for a new call: while calls are short, behind others on a lane at home on the caller's thread (`pace`
+//! says how many); an idle lane at home, any idle lane, the second place of the lane whose call has run longest, the queue.
+//! When a lane becomes free: the queue's first call, else a call that waits behind another lane's running one (taken back),
+//! else it is idle. So no call waits while a worker is idle, unless it was expected to wait for a moment only; `spread`
+//! puts that right where it was wrong.
 //!
 //! Where workers run several calls at once, a new one goes to the lane that has fewest; calls that a busy worker does not
 //! even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
@@ -11,9 +13,12 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase};
+use crate::pace::Pace;
 use howdah_transport::SendError;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(50);
@@ -27,6 +32,11 @@ pub(crate) struct Scheduler {
     pub(crate) lanes: Vec<Option<Lane>>,
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
+    pub(crate) pace: Pace,
+    /// A call waits behind others although a worker is, or was, idle: `spread` is called until none does.
+    crowded: bool,
+    /// Who is told that `spread` is to be called.
+    pub(crate) watch: Arc<Notify>,
     pub(crate) stopping: bool,
     /// Workers run several calls at once.
     several: bool,
@@ -44,6 +54,7 @@ impl Scheduler {
         if self.stopping {
             return Err(Fault::new(FaultKind::Stopping));
         }
+        let Some(job) = self.place_behind(job, shard) else { return Ok(()) };
         if let Some(job) = self.place(job, shard) {
             if let Some(reason) = &self.down {
                 return Err(Fault::with(FaultKind::PoolDown, reason.as_str()));
@@ -79,6 +90,55 @@ impl Scheduler {
         Some(job)
     }
 
+    /// How many calls a lane may hold while other workers are idle.
+    fn crowd(&self) -> usize {
+        if self.several { 1 } else { self.pace.crowd() }
+    }
+
+    /// Gives a call that will not wait for long to a worker that is running already; returns it if there is none.
+    fn place_behind(&mut self, job: Box<Job>, shard: usize) -> Option<Box<Job>> {
+        let crowd = self.crowd();
+        let has_place = |lane: &Lane| {
+            lane.home == shard && lane.phase == Phase::Serving && (1..crowd).contains(&lane.in_flight.len())
+        };
+        let index = if crowd > 1 && !self.idle.is_empty() {
+            self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
+        } else {
+            None
+        };
+        let Some(index) = index else { return Some(job) };
+        self.set_crowded();
+        self.send(index, job)
+    }
+
+    fn set_crowded(&mut self) {
+        if !std::mem::replace(&mut self.crowded, true) {
+            self.watch.notify_one();
+        }
+    }
+
+    /// Gives calls that wait behind a long one to others. True while calls wait that may have to be moved later.
+    pub(crate) fn spread(&mut self) -> bool {
+        let mut moved = Vec::new();
+        for lane in self.lanes.iter_mut().flatten() {
+            let may_wait = if self.idle.is_empty() { lane.depth } else { 1 };
+            if lane.in_flight.len() > may_wait && lane.runs_long() {
+                while lane.in_flight.len() > 1
+                    && let Some(job) = lane.take_back_last()
+                {
+                    moved.push((job, lane.home));
+                }
+            }
+        }
+        moved.sort_by_key(|(job, _)| job.entered);
+        let left: Vec<_> = moved.into_iter().filter_map(|(job, home)| self.place(job, home)).collect();
+        for job in left.into_iter().rev() {
+            self.queue.push_front(job);
+        }
+        self.crowded = self.lanes.iter().flatten().any(|lane| lane.in_flight.len() > 1);
+        self.crowded
+    }
+
     fn pick_idle(&mut self, shard: usize) -> Option<usize> {
         let lanes = &self.lanes;
         let at_home = |&index: &usize| lanes[index].as_ref().is_some_and(|l| l.home == shard);
@@ -96,12 +156,24 @@ impl Scheduler {
     }
 
     fn pick_second(&self, shard: usize) -> Option<usize> {
+        let crowds = self.crowd() > 1;
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref()?;
-            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < lane.depth;
-            has_place.then(|| (lane.home != shard, lane.in_flight.front().map(|f| f.since), index))
+            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < self.depth(lane);
+            // Among short calls a long one says that its lane will be free late, not soon.
+            let long = crowds && lane.runs_long();
+            let since = lane.in_flight.front().map(|f| f.since);
+            has_place.then_some((lane.home != shard, long, lane.in_flight.len(), since, index))
         });
-        candidates.min().map(|(_, _, index)| index)
+        candidates.min().map(|(.., index)| index)
+    }
+
+    /// Calls that a lane may hold when no worker is idle.
+    fn depth(&self, lane: &Lane) -> usize {
+        match self.crowd() {
+            crowd if crowd > lane.depth && !lane.runs_long() => crowd,
+            _ => lane.depth,
+        }
     }
 
     /// Sends a call to a lane; returns it if the lane could not take it.
@@ -131,7 +203,7 @@ impl Scheduler {
     pub(crate) fn refill(&mut self, index: usize) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
-            if lane.phase != Phase::Serving || lane.in_flight.len() >= lane.depth {
+            if lane.phase != Phase::Serving || lane.in_flight.len() >= self.depth(lane) {
                 return;
             }
             if self.several && !lane.takes_calls() {
@@ -166,11 +238,22 @@ impl Scheduler {
         }
     }
 
-    /// Takes the call that has waited longest behind a running one.
+    /// Takes the call that has waited longest behind a running one. Behind a short one it may stay.
     fn steal(&mut self) -> Option<Box<Job>> {
-        let waiting = self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call());
-        let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since))?;
-        oldest.take_back_last()
+        let crowds = self.crowd() > 1;
+        let mut stays = false;
+        let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
+            let waits = lane.holds_waiting_call();
+            let may_stay = waits && crowds && !lane.runs_long();
+            stays |= may_stay;
+            waits && !may_stay
+        });
+        let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since));
+        let job = oldest.and_then(Lane::take_back_last);
+        if stays {
+            self.set_crowded();
+        }
+        job
     }
 
     /// Adds a lane whose worker is starting.
@@ -257,7 +340,7 @@ impl Scheduler {
         self.queue.retain(|job| !is_over(job));
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call()) {
             let waits_too_long = |lane: &Lane| lane.in_flight.back().is_some_and(|c| c.job.entered.elapsed() > limit);
-            if waits_too_long(lane)
+            while waits_too_long(lane)
                 && let Some(job) = lane.take_back_last()
             {
                 is_over(&job);
@@ -292,3 +375,7 @@ impl Scheduler {
             .max_by_key(|&(_, d)| d)
     }
 }
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

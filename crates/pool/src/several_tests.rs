@@ -329,7 +329,9 @@ async fn a_body_for_a_worker_that_has_just_died_goes_to_another() {
     let body = || RequestBody::Memory(Bytes::from(vec![b'x'; 100_000]));
     let answers = [stage.submit(call(false, body())).await, stage.submit(call(false, body())).await];
     assert!(dead.take().is_empty());
-    for (answer, number) in answers.into_iter().zip(alive.take()) {
+    let taken = alive.take();
+    assert_eq!(taken.len(), 2);
+    for (answer, number) in answers.into_iter().zip(taken) {
         alive.answer(number);
         assert_eq!(finish(answer).await.unwrap(), number.to_string());
     }

@@ -28,6 +28,9 @@ final class CoroutineSuspension implements Suspension
             throw new \Error('Must not call suspend() from another fiber');
         }
         $this->pending = true;
+        if (isset($this->coroutine->data['revolt repeat'])) {
+            ($this->coroutine->data['revolt repeat'])();
+        }
         $this->counts && $this->share->leave();
         if ($this->coroutine === Coroutine::main()) {
             $this->share->suspended = $this;

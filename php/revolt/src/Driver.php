@@ -39,6 +39,7 @@ final class Driver implements RevoltDriver
     private array $signals = [];
     /** What the application had chosen for pcntl_async_signals(). */
     private bool $asyncSignals = false;
+    private ?Coroutine $looker = null;
     private ?\Closure $errorHandler = null;
     private int $numbers = 0;
 
@@ -47,7 +48,7 @@ final class Driver implements RevoltDriver
         $this->shares = new \WeakMap();
         $this->fibers = new \WeakMap();
         $this->common = new Share();
-        $this->timers = new Timers($this->fire(...));
+        $this->timers = new Timers($this->arrange(...));
     }
 
     public function run(): void
@@ -329,12 +330,6 @@ final class Driver implements RevoltDriver
         }
     }
 
-    /** Its time has come. */
-    private function fire(Callback $callback): void
-    {
-        $this->arrange($callback);
-    }
-
     /** Has the callback called in a coroutine of its own, unless it is disabled before that begins. */
     private function arrange(Callback $callback): void
     {
@@ -355,14 +350,14 @@ final class Driver implements RevoltDriver
     {
         $share = $callback->share;
         // What it registers belongs to the same request.
-        Coroutine::current()->data['revolt call'] = $share;
+        $coroutine = Coroutine::current();
+        $coroutine->data['revolt call'] = $share;
+        $repeat = null;
         $closure = $callback->closure;
         $share->enter();
         try {
             if ($callback->type === CallbackType::Repeat) {
-                ++$callback->version;
-                $callback->expiration = Timers::now() + $callback->interval;
-                $this->timers->add($callback);
+                $coroutine->data['revolt repeat'] = $repeat = $this->repetition($callback);
             } elseif ($callback->type === CallbackType::Defer || $callback->type === CallbackType::Delay) {
                 // It is not in the heap any more.
                 $callback->due = true;
@@ -379,12 +374,37 @@ final class Driver implements RevoltDriver
         } catch (\Throwable $error) {
             $this->failed($share, $closure, $error);
         } finally {
+            $repeat === null || $repeat();
             $share->leave();
         }
     }
 
+    /**
+     * What arranges the next call of a repeated callback: at the end of this call or at its first suspension. In between,
+     * where it may wait in a blocking function, another call would surprise code that knows such functions as blocking.
+     */
+    private function repetition(Callback $callback): \Closure
+    {
+        // It is not in the heap now.
+        $callback->due = true;
+        $version = $callback->version;
+        $expiration = Timers::now() + $callback->interval;
+
+        return function () use ($callback, $version, $expiration): void {
+            if ($callback->version === $version && $callback->enabled) {
+                ++$callback->version;
+                $callback->due = false;
+                $callback->expiration = $expiration;
+                $this->timers->add($callback);
+            }
+        };
+    }
+
     private function failed(Share $share, \Closure $closure, \Throwable $error): void
     {
+        if ($error instanceof CancelledException && Coroutine::current()->isCancelled()) {
+            return;
+        }
         if ($this->errorHandler === null) {
             $share->fail($error instanceof UncaughtThrowable ? $error : UncaughtThrowable::throwingCallback($closure, $error));
 
@@ -437,9 +457,9 @@ final class Driver implements RevoltDriver
 
     private function listen(Callback $callback): void
     {
-        if ($this->signals === []) {
+        if ($this->looker === null || $this->looker->isDone()) {
             $this->asyncSignals = pcntl_async_signals(true);
-            Coroutine::start($this->lookForSignals(...), true);
+            $this->looker = Coroutine::start($this->lookForSignals(...), true);
         }
         if (!isset($this->signals[$callback->signal])) {
             $handler = function (int $signal): void {
@@ -458,6 +478,7 @@ final class Driver implements RevoltDriver
         while ($this->signals !== []) {
             Coroutine::park(self::SIGNAL_PERIOD);
         }
+        $this->looker = null;
         pcntl_async_signals($this->asyncSignals);
     }
 }

@@ -56,7 +56,8 @@ final class Timers
     private function keep(): void
     {
         try {
-            while ($this->valid > 0) {
+            // The worker cancels this coroutine when it ends.
+            while ($this->valid > 0 && !Coroutine::current()->isCancelled()) {
                 [$expiration, , $callback, $version] = $this->heap->top();
                 $holds = $version === $callback->version;
                 $left = $expiration - self::now();

@@ -214,7 +214,7 @@ function report_handlers(): array
     return [
         'handlers' => [$error !== null, $exception !== null],
         'signals' => function_exists('pcntl_alarm')
-            ? [pcntl_signal_get_handler(SIGUSR1), pcntl_signal_get_handler(SIGALRM), pcntl_async_signals(), $mask, pcntl_alarm(0)] : [],
+            ? [pcntl_signal_get_handler(SIGUSR1), pcntl_signal_get_handler(SIGALRM), pcntl_async_signals(), $mask, pcntl_alarm(0) > 0] : [],
         'kernel' => $signals[0],
         'buffers' => ob_list_handlers(),
         'client' => [connection_status(), ignore_user_abort()],

@@ -1,0 +1,18 @@
+<?php
+/**
+ * A Symfony application with its plain front controller in snapshot mode: howdah serve public --mode snapshot --boot symfony-boot.php
+ *
+ * Put this file into the project's directory, beside `vendor`. It loads the classes of the framework, the container and the services
+ * that a request needs, and throws the kernel away: public/index.php makes its own in each request, as it always does.
+ */
+
+use Symfony\Component\HttpFoundation\Request;
+
+require_once __DIR__ . '/vendor/autoload.php';
+
+(static function (): void {
+    $kernel = new App\Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
+    // Any answer will do, 404 too: what is wanted are the classes that it takes.
+    $kernel->terminate($request = Request::create('/'), $kernel->handle($request));
+    $kernel->shutdown();
+})();

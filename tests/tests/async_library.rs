@@ -1,0 +1,165 @@
+//! Async mode's library for PHP (`crates/php-host/library`) and the package `howdah/swoole-compat`, as requests use them.
+//! The cases are PHP files in `async_library/`.
+
+use howdah_tests::servers::Server;
+use howdah_tests::{Kind, Setup, Site, run};
+
+/// An async worker that runs cases; `files` are those of the scenario.
+fn setup(setup: Setup, files: &[(&str, &str)]) -> Setup {
+    let setup = setup
+        .workers(1)
+        .setting("mode", "\"async\"")
+        .setting("concurrency", "50")
+        .setting("script", "\"../root/case.php\"")
+        .file("case.php", include_str!("async_library/case.php"));
+    files.iter().fold(setup, |setup, (name, text)| setup.file(name, text))
+}
+
+/// Asks for a case and judges its answer.
+fn passes(site: &Site, target: &str) {
+    let answer = site.get(target).expect(200).json();
+    assert_eq!(answer["wrong"].to_string(), "[]", "{answer}");
+    assert!(answer["checks"].as_u64().unwrap() > 0, "{answer}");
+}
+
+#[test]
+fn tasks_end_with_their_result_their_error_or_by_cancellation() {
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("tasks.php", include_str!("async_library/tasks.php"))]),
+        // A second time in the same worker: nothing is left behind.
+        |site| (0..2).for_each(|_| passes(site, "/?case=tasks")),
+    );
+}
+
+#[test]
+fn coroutines_share_by_channels_locks_scopes_contexts_and_timers() {
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("sharing.php", include_str!("async_library/sharing.php"))]),
+        |site| (0..2).for_each(|_| passes(site, "/?case=sharing")),
+    );
+}
+
+#[test]
+fn pools_keep_their_limit_and_get_everything_back() {
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("pool.php", include_str!("async_library/pool.php"))]),
+        |site| (0..2).for_each(|_| passes(site, "/?case=pool")),
+    );
+}
+
+#[test]
+fn pooled_mysql_connections_are_as_good_as_new() {
+    let server = Server::mariadb();
+    run(
+        Kind::Classic,
+        |s| {
+            setup(s, &[("pool_mysql.php", include_str!("async_library/pool_mysql.php"))])
+                .expect_log("with an open transaction, which was rolled back; begun at")
+        },
+        |site| passes(site, &format!("/?case=pool_mysql&port={}", server.port)),
+    );
+}
+
+#[test]
+fn pooled_postgres_connections_are_as_good_as_new() {
+    let server = Server::postgres();
+    run(
+        Kind::Classic,
+        |s| {
+            setup(s, &[("pool_postgres.php", include_str!("async_library/pool_postgres.php"))])
+                .expect_log("with an open transaction, which was rolled back")
+        },
+        |site| passes(site, &format!("/?case=pool_postgres&port={}", server.port)),
+    );
+}
+
+#[test]
+fn pooled_redis_connections_are_as_good_as_new() {
+    let server = Server::redis(false);
+    run(
+        Kind::Classic,
+        |s| {
+            setup(s, &[("pool_redis.php", include_str!("async_library/pool_redis.php"))])
+                .expect_log("within multi() or pipeline()")
+        },
+        |site| passes(site, &format!("/?case=pool_redis&port={}", server.port)),
+    );
+}
+
+#[test]
+fn swooles_names_work_without_swoole() {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/swoole-compat");
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("swoole.php", include_str!("async_library/swoole.php"))]),
+        |site| passes(site, &format!("/?case=swoole&package={package}")),
+    );
+}
+
+#[test]
+fn what_a_request_leaves_behind_ends_with_it() {
+    let code = "return function ($is) {
+        static $pool; $pool ??= new Howdah\\Pool(fn () => new stdClass, max: 1);
+        Howdah\\defer(fn () => mark('deferred'));
+        Howdah\\go(function () { Howdah\\delay(0.01); echo ' '; });
+        // Never returned by hand: the next request would wait for it.
+        $is('connection', $pool->mine(1.0) === $pool->mine(), true);
+        Howdah\\after_response(fn () => mark('after')); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("leave.php", &format!("<?php {code}"))]),
+        |site| {
+            for times in 1..=3 {
+                passes(site, "/?case=leave");
+                site.wait_for_mark("deferred", times);
+                site.wait_for_mark("after", times);
+            }
+        },
+    );
+}
+
+#[test]
+fn errors_that_nobody_awaits_are_logged() {
+    let code = "return function ($is) { Howdah\\go(fn () => throw new Exception('lost in a task'));
+        Howdah\\Timer::after(1, fn () => throw new Exception('lost in a timer')); Howdah\\delay(0.01); $is('', 1, 1); };";
+    run(
+        Kind::Classic,
+        |s| {
+            setup(s, &[("lost.php", &format!("<?php {code}"))])
+                .expect_log("in a task that nobody awaits: Exception: lost in a task")
+                .expect_log("in a timer: Exception: lost in a timer")
+        },
+        |site| passes(site, "/?case=lost"),
+    );
+}
+
+#[test]
+fn answers_do_not_wait_until_a_busy_worker_has_nothing_to_do() {
+    let code = "return function ($is) { static $busy; $busy ??= Howdah\\detach(function () { while (true) { Howdah\\suspend(); } });
+        $is('busy', $busy->isDone(), false); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("busy.php", &format!("<?php {code}"))]),
+        |site| (0..3).for_each(|_| passes(site, "/?case=busy")),
+    );
+}
+
+#[test]
+fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
+    let code = "return function ($is) { $again = function () use (&$again) {
+            try { Howdah\\delay(0.001); } catch (Howdah\\CancelledException) {}
+            Howdah\\detach($again); mark('turn'); };
+        Howdah\\detach($again); $is('started', true, true); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("chain.php", &format!("<?php {code}"))]),
+        // The end of the scenario stops the server, and judges how.
+        |site| {
+            passes(site, "/?case=chain");
+            site.wait_for_mark("turn", 3);
+        },
+    );
+}

@@ -1,0 +1,21 @@
+<?php
+/* Pooled connections of phpredis. */
+use Howdah\Pool;
+
+return static function (callable $is, callable $error): void {
+    $pool = Pool::redis('127.0.0.1', (int) $_GET['port'], database: 2, settings: [Redis::OPT_PREFIX => 'p:']);
+    $pool->use(static function (Redis $redis): void {
+        $redis->set('a', '1');
+        $redis->select(3);
+        $redis->setOption(Redis::OPT_PREFIX, 'other:');
+        $redis->watch('a');
+        $redis->multi();
+        $redis->set('b', '2');
+    });
+    $is('reset', $pool->use(static fn (Redis $r) => [$r->getDbNum(), $r->getOption(Redis::OPT_PREFIX), $r->getMode(), $r->get('a'), $r->get('b')]), [2, 'p:', 0, '1', false]);
+    $is('one connection', $pool->stats()['opened'], 1);
+    $pool->use(static fn (Redis $r) => $r->close());
+    $is('closed ones are not kept', $pool->use(static fn (Redis $r) => $r->get('a')), '1');
+    $unreachable = Pool::redis('127.0.0.1', 1);
+    $is('unreachable', [$error(static fn () => $unreachable->get()), count($unreachable)], ['RedisException', 0]);
+};
