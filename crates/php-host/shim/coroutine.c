@@ -28,7 +28,8 @@ struct coroutine_stack {
 coroutine *coroutine_current;
 unsigned coroutine_pinned;
 
-/* The frame below every coroutine's own, so that calls and exceptions find a caller. */
+/* The frame below every coroutine's own, so that calls and exceptions find a caller. PHP's warnings name the active
+ * function: outside of scripts it is the one that worker mode has there. */
 static zend_internal_function root_function = {.type = ZEND_INTERNAL_FUNCTION};
 
 static coroutine_stack *idle_stacks;
@@ -89,6 +90,9 @@ static void root_frame(void) {
 }
 
 static void vm_stack_begin(void) {
+    if (root_function.function_name == NULL) {
+        root_function.function_name = zend_string_init(ZEND_STRL("frankenphp_handle_request"), 1);
+    }
     zend_vm_stack page = zend_vm_stack_new_page(VM_PAGE, NULL);
     EG(vm_stack) = page;
     EG(vm_stack_top) = page->top + ZEND_CALL_FRAME_SLOT;
