@@ -13,6 +13,8 @@ pub enum Kind {
     Worker,
     /// Howdah in snapshot mode: the scenario's scripts as they are, behind a boot file.
     Snapshot,
+    /// Howdah in async mode: the scripts of worker mode, up to a hundred requests at once in each process.
+    Async,
     /// nginx and PHP-FPM as Debian configures them: what scripts are used to, so the measure of the expectations.
     Reference,
 }
@@ -64,6 +66,7 @@ impl Kind {
             Self::Classic | Self::Reference => &[],
             Self::Worker => &[("mode", "\"worker\""), ("script", "\"worker.php\"")],
             Self::Snapshot => &[("mode", "\"snapshot\""), ("boot", "\"boot.php\"")],
+            Self::Async => &[("mode", "\"async\""), ("script", "\"worker.php\"")],
         }
     }
 
@@ -71,7 +74,7 @@ impl Kind {
     pub(crate) fn files(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Classic | Self::Reference => &[],
-            Self::Worker => &[("../run/worker.php", WORKER)],
+            Self::Worker | Self::Async => &[("../run/worker.php", WORKER)],
             Self::Snapshot => &[("../run/boot.php", BOOT)],
         }
     }
@@ -79,7 +82,7 @@ impl Kind {
     /// A scenario's script as this mode runs it; its first line is the second one of the file in each.
     pub(crate) fn script(self, code: &str) -> String {
         match self {
-            Self::Worker => format!("<?php return function () {{\n{code}\n}};\n"),
+            Self::Worker | Self::Async => format!("<?php return function () {{\n{code}\n}};\n"),
             _ => format!("<?php\n{code}\n"),
         }
     }
@@ -108,6 +111,12 @@ macro_rules! scenario_in {
             $crate::run($crate::Kind::Snapshot, $setup, $body);
         }
     };
+    (yes async_mode, $setup:expr, $body:expr) => {
+        #[test]
+        fn async_mode() {
+            $crate::run($crate::Kind::Async, $setup, $body);
+        }
+    };
     (yes reference, $setup:expr, $body:expr) => {
         #[test]
         fn reference() {
@@ -122,28 +131,31 @@ macro_rules! scenario_in {
 #[macro_export]
 macro_rules! scenario {
     ($name:ident, howdah_only = $why:literal, $setup:expr, $body:expr $(,)?) => {
-        $crate::script_scenario!(@ yes no no no, $name, $setup, $body);
+        $crate::script_scenario!(@ yes no no no no, $name, $setup, $body);
     };
     ($name:ident, $setup:expr, $body:expr $(,)?) => {
-        $crate::script_scenario!(@ yes no no yes, $name, $setup, $body);
+        $crate::script_scenario!(@ yes no no no yes, $name, $setup, $body);
     };
 }
 
 /// Declares a scenario about what a script sees and sends: it runs in every mode and on the reference, from the same
-/// scripts. `howdah_only = "reason"`, `not_worker = "reason"` and `not_snapshot = "reason"`, in this order behind the
-/// name, leave one out.
+/// scripts. `howdah_only = "reason"`, `not_worker = "reason"`, `not_snapshot = "reason"` and `not_async = "reason"`
+/// behind the name leave one out.
 #[macro_export]
 macro_rules! script_scenario {
-    (@ $c:ident $w:ident $s:ident $r:ident, $name:ident, howdah_only = $why:literal, $($rest:tt)*) => {
-        $crate::script_scenario!(@ $c $w $s no, $name, $($rest)*);
+    (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, howdah_only = $why:literal, $($rest:tt)*) => {
+        $crate::script_scenario!(@ $c $w $s $a no, $name, $($rest)*);
     };
-    (@ $c:ident $w:ident $s:ident $r:ident, $name:ident, not_worker = $why:literal, $($rest:tt)*) => {
-        $crate::script_scenario!(@ $c no $s $r, $name, $($rest)*);
+    (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, not_worker = $why:literal, $($rest:tt)*) => {
+        $crate::script_scenario!(@ $c no $s $a $r, $name, $($rest)*);
     };
-    (@ $c:ident $w:ident $s:ident $r:ident, $name:ident, not_snapshot = $why:literal, $($rest:tt)*) => {
-        $crate::script_scenario!(@ $c $w no $r, $name, $($rest)*);
+    (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, not_snapshot = $why:literal, $($rest:tt)*) => {
+        $crate::script_scenario!(@ $c $w no $a $r, $name, $($rest)*);
     };
-    (@ $c:ident $w:ident $s:ident $r:ident, $name:ident, $setup:expr, $body:expr $(,)?) => {
+    (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, not_async = $why:literal, $($rest:tt)*) => {
+        $crate::script_scenario!(@ $c $w $s no $r, $name, $($rest)*);
+    };
+    (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, $setup:expr, $body:expr $(,)?) => {
         mod $name {
             #[allow(unused_imports)]
             use super::*;
@@ -151,10 +163,11 @@ macro_rules! script_scenario {
             $crate::scenario_in!($c classic, $setup, $body);
             $crate::scenario_in!($w worker, $setup, $body);
             $crate::scenario_in!($s snapshot, $setup, $body);
+            $crate::scenario_in!($a async_mode, $setup, $body);
             $crate::scenario_in!($r reference, $setup, $body);
         }
     };
     ($name:ident, $($rest:tt)*) => {
-        $crate::script_scenario!(@ yes yes yes yes, $name, $($rest)*);
+        $crate::script_scenario!(@ yes yes yes yes yes, $name, $($rest)*);
     };
 }

@@ -165,7 +165,7 @@ impl Site {
     /// True where one process keeps its state from request to request, and ends with a script that exits or fails.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
-        self.kind == Kind::Worker
+        matches!(self.kind, Kind::Worker | Kind::Async)
     }
 
     /// True for nginx and PHP-FPM.

@@ -3,8 +3,11 @@
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod async_isolation;
 mod async_library;
+mod async_lifecycle;
 mod async_pool;
+mod async_waits;
 mod compression;
 mod crash;
 mod early_hints;

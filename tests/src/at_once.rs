@@ -1,0 +1,97 @@
+//! Many requests in flight at once, each with a marker of its own, in one async worker: the shape of the async scenarios.
+//!
+//! Scripts carry their marker as `$_GET['m']` (`mark7end`) and meet in `meet('name')`, which returns only when all of
+//! them have arrived: a server that ran one after another would never get there. So what is asserted is the structure
+//! of the run and not its duration.
+
+use crate::{Kind, Request, Response, Setup, Site};
+use std::collections::BTreeSet;
+
+/// How many requests meet unless a scenario says otherwise.
+pub const CROWD: usize = 12;
+
+/// The scripts' side. The counters are statics, which all requests of a worker share.
+const MEETING: &str = r#"
+final class Meeting { public static array $arrived = []; public static int $crowd = @CROWD@; }
+// Returns when the whole crowd has come here; every turn of the loop is a wait in which others run.
+function meet(string $name): void {
+    Meeting::$arrived[$name] = (Meeting::$arrived[$name] ?? 0) + 1;
+    for ($turn = 0; Meeting::$arrived[$name] < Meeting::$crowd; $turn++) {
+        if ($turn > 20000) { throw new LogicException("only " . Meeting::$arrived[$name] . " came to $name"); }
+        usleep(1000);
+    }
+}
+// A short wait, not the same for all.
+function pause(): void { usleep(random_int(1, 3000)); }
+"#;
+
+/// A setup for one async worker in which `crowd` requests meet.
+#[must_use]
+pub fn crowd_of(setup: Setup, crowd: usize) -> Setup {
+    setup
+        .workers(1)
+        .setting("concurrency", &(crowd + 10).to_string())
+        .library("meeting.php", &MEETING.replace("@CROWD@", &crowd.to_string()))
+        .ini("display_errors", "1")
+        .ini("output_buffering", "0")
+        .ini("html_errors", "0")
+}
+
+/// A script that may call `meet()` and `pause()`; its marker is in `$m`.
+#[must_use]
+pub fn meeting(code: &str) -> String {
+    format!("require_once __DIR__ . '/meeting.php'; $m = $_GET['m']; {code}")
+}
+
+/// The marker of the request with this number.
+#[must_use]
+pub fn marker(number: usize) -> String {
+    format!("mark{number}end")
+}
+
+/// The numbers of all markers in a text.
+fn markers_in(text: &str) -> BTreeSet<usize> {
+    let pieces = text.split("mark").skip(1);
+    pieces.filter_map(|piece| piece.split_once("end")?.0.parse().ok()).collect()
+}
+
+/// Fails if the answer shows any marker but its own, in headers or body, or not even that.
+pub fn only_own(response: &Response, number: usize) {
+    let headers: Vec<String> = response.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let text = format!("{}\n\n{}", headers.join("\n"), response.text());
+    assert_eq!(markers_in(&text), BTreeSet::from([number]), "markers of request {number}: {} {text}", response.status);
+}
+
+/// Sends `count` requests before the first answer is read; returns the answers in the requests' order.
+#[must_use]
+pub fn at_once(site: &Site, count: usize, request: impl Fn(usize, &str) -> Request) -> Vec<Response> {
+    let mut open = Vec::new();
+    for number in 0..count {
+        let request = request(number, &marker(number)).close();
+        let mut conn = site.conn();
+        conn.send(request.bytes());
+        open.push((request, conn));
+    }
+    open.into_iter().map(|(request, mut conn)| conn.response(request.method())).collect()
+}
+
+/// One script, asked by the crowd at once; every answer has status 200, exactly this body with the own marker for `@`,
+/// and no foreign marker.
+pub fn everyone_sees(script: &str, expected: &str) {
+    everyone_sees_with(|setup| setup, script, expected);
+}
+
+/// The same with more setup.
+pub fn everyone_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
+    crate::run(
+        Kind::Async,
+        |s| setup(crowd_of(s, CROWD)).php("one.php", &meeting(script)),
+        |site| {
+            let answers = at_once(site, CROWD, |_, mark| Request::get(&format!("/one.php?m={mark}")));
+            for (number, answer) in answers.iter().enumerate() {
+                assert_eq!((answer.status, answer.text()), (200, expected.replace('@', &marker(number))));
+                only_own(answer, number);
+            }
+        },
+    );
+}
