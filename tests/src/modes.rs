@@ -140,14 +140,14 @@ macro_rules! scenario {
 
 /// Declares a scenario about what a script sees and sends: it runs in every mode and on the reference, from the same
 /// scripts. `howdah_only = "reason"`, `not_worker = "reason"`, `not_snapshot = "reason"` and `not_async = "reason"`
-/// behind the name leave one out.
+/// behind the name leave one out; what does not fit worker mode does not fit async mode, which runs the same scripts.
 #[macro_export]
 macro_rules! script_scenario {
     (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, howdah_only = $why:literal, $($rest:tt)*) => {
         $crate::script_scenario!(@ $c $w $s $a no, $name, $($rest)*);
     };
     (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, not_worker = $why:literal, $($rest:tt)*) => {
-        $crate::script_scenario!(@ $c no $s $a $r, $name, $($rest)*);
+        $crate::script_scenario!(@ $c no $s no $r, $name, $($rest)*);
     };
     (@ $c:ident $w:ident $s:ident $a:ident $r:ident, $name:ident, not_snapshot = $why:literal, $($rest:tt)*) => {
         $crate::script_scenario!(@ $c $w no $a $r, $name, $($rest)*);

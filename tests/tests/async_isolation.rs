@@ -141,10 +141,7 @@ fn error_and_exception_handlers() {
         meet('a'); trigger_error(\"first $m\", E_USER_WARNING); meet('b'); trigger_error(\"second $m\", E_USER_NOTICE);
         restore_error_handler(); set_error_handler(function ($no, $text) use ($m) { pause(); echo \"(new $m: $text)\"; return true; }); meet('c'); trigger_error('third'); meet('d');
         throw new Exception(\"thrown in $m\");";
-    everyone_sees(
-        script,
-        "{handled by @: first @}{handled by @: second @}(new @: third)<thrown in @ @>",
-    );
+    everyone_sees(script, "{handled by @: first @}{handled by @: second @}(new @: third)<thrown in @ @>");
 }
 
 #[test]
@@ -161,7 +158,8 @@ fn a_request_without_handlers_beside_those_with_handlers() {
             for (number, answer) in answers.iter().enumerate() {
                 only_own(answer, number);
                 let mark = marker(number);
-                let expected = if number % 2 == 1 { format!("[said in {mark}]{mark}") } else { format!("said in {mark}") };
+                let expected =
+                    if number % 2 == 1 { format!("[said in {mark}]{mark}") } else { format!("said in {mark}") };
                 assert_eq!(answer.text(), expected);
             }
         },
@@ -205,7 +203,12 @@ fn a_setting_does_not_outlive_its_request() {
         Kind::Async,
         |s| {
             crowd_of(s, CROWD)
-                .php("set.php", &meeting("ini_set('user_agent', $m); meet('a'); echo ini_get('user_agent'); setlocale(LC_ALL, 'C');"))
+                .php(
+                    "set.php",
+                    &meeting(
+                        "ini_set('user_agent', $m); meet('a'); echo ini_get('user_agent'); setlocale(LC_ALL, 'C');",
+                    ),
+                )
                 .php("get.php", "echo '(', ini_get('user_agent'), ')', count($GLOBALS['left'] ?? []);")
         },
         |site| {
@@ -233,7 +236,11 @@ fn random_tokens_and_ids_are_the_requests_own() {
 fn sessions(script: &str, sharers: usize, check: impl Fn(usize, &str)) {
     run(
         Kind::Async,
-        |s| crowd_of(s, CROWD).php("one.php", &meeting(script)).php("count.php", "session_start(); echo $_SESSION['n'] ?? 0;"),
+        |s| {
+            crowd_of(s, CROWD)
+                .php("one.php", &meeting(script))
+                .php("count.php", "session_start(); echo $_SESSION['n'] ?? 0;")
+        },
         |site| {
             let cookie = |number: usize| format!("PHPSESSID=sessionnumber{}", number / sharers);
             let answers = at_once(site, CROWD, |number, mark| {

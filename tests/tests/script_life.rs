@@ -18,7 +18,7 @@ script_scenario!(
     |s| {
         s.workers(1).php(
         "s.php",
-        "class D { function __destruct() { echo ' destruct'; } } global $d; $d = new D;
+        "if (!class_exists('D', false)) { class D { function __destruct() { echo ' destruct'; } } } global $d; $d = new D;
         register_shutdown_function(function () { echo ' shutdown ', connection_status(); register_shutdown_function(fn () => print(' nested')); });
         echo 'main'; exit;"
     )
@@ -92,6 +92,7 @@ script_scenario!(
 
 script_scenario!(
     the_memory_limit_ends_one_request_only,
+    not_async = "PHP counts the memory of the process: async_lifecycle.rs",
     |s| s
         .workers(1)
         .ini("display_errors", "0")
@@ -125,6 +126,7 @@ script_scenario!(
 
 script_scenario!(
     deep_recursion_does_not_stop_the_server,
+    not_async = "it ends at memory_limit for all requests of the process together: async_lifecycle.rs",
     |s| s
         .workers(1)
         .ini("display_errors", "0")

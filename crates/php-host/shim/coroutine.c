@@ -184,6 +184,8 @@ static coroutine_stack *take_stack(void) {
     if (stack == NULL) {
         return NULL;
     }
+    /* PHP reads the name of the function on whose behalf it reports an error; an empty one it takes for none. */
+    root_function.function_name = ZSTR_EMPTY_ALLOC();
     /* The meaning of the returned value changed with 8.3, the stack is there in case of success only. */
     zend_fiber_init_context(&stack->context, &root_function, stack_main, STACK_SIZE);
     if (stack->context.stack == NULL) {
