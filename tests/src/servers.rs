@@ -80,6 +80,8 @@ impl Server {
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .arg("--skip-name-resolve")
                 .args(user)
+                // Else those that start at the same time share the names of their temporary tables.
+                .arg(format!("--tmpdir={}", top.display()))
                 .arg(format!("--datadir={}", top.join("data").display())),
         );
         let (key, cert) = certificate(&top);
@@ -95,6 +97,7 @@ impl Server {
             .arg(format!("--ssl-key={}", key.display()))
             .arg(format!("--ssl-cert={}", cert.display()))
             .arg(format!("--datadir={}", top.join("data").display()))
+            .arg(format!("--tmpdir={}", top.display()))
             .arg(format!("--socket={}", top.join("db.sock").display()))
             .arg(format!("--pid-file={}", top.join("db.pid").display()));
         let server = spawn(&mut command, directory, port, |top| {
