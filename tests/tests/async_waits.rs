@@ -362,11 +362,11 @@ fn one_class_asked_for_by_all_at_once() {
 
 #[test]
 fn destructors_that_wait() {
-    let library = "class Ends { public $self; function __construct(public $m) {} function __destruct() { usleep(random_int(1, 2000)); echo \"~$this->m\"; } }";
+    let library = "class Ends { public $self; function __construct(public $m) {} function __destruct() { usleep(random_int(1, 2000)); echo \"~$this->m\"; for ($i = 0; $i < 100; $i++) { $GLOBALS[\"made in the end $i\"] = $this->m; } } }";
     everyone_sees_with(
         |s| s.library("ends.php", library),
-        "require_once __DIR__ . '/ends.php'; $a = new Ends($m); meet('a'); unset($a); meet('b'); for ($i = 0; $i < 3; $i++) { $c = new Ends($m); $c->self = $c; unset($c); } ob_start(); gc_collect_cycles(); ob_end_clean(); meet('c'); $at_end = new Ends($m); $GLOBALS['global_end'] = new Ends($m); echo '.';",
-        "~@.~@~@",
+        "require_once __DIR__ . '/ends.php'; $a = new Ends($m); meet('a'); unset($a); meet('b'); for ($i = 0; $i < 3; $i++) { $c = new Ends($m); $c->self = $c; unset($c); } ob_start(); gc_collect_cycles(); ob_end_clean(); meet('c'); $at_end = new Ends($m); $GLOBALS['global_end'] = new Ends($m); (function () use ($m) { global $referred; $referred = new Ends($m); })(); echo '.';",
+        "~@.~@~@~@",
     );
 }
 

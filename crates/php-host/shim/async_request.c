@@ -72,17 +72,18 @@ static void destroy_globals(void *unused) {
     async_image_destroy();
 }
 
-/* Objects that only a global variable holds end while there is somebody to print to, as at the end of a script. */
+static int end_global_object(zval *value) {
+    if (Z_TYPE_P(value) == IS_REFERENCE && Z_REFCOUNT_P(value) == 1) {
+        value = Z_REFVAL_P(value);
+    }
+    return Z_TYPE_P(value) == IS_OBJECT && Z_REFCOUNT_P(value) == 1 ? ZEND_HASH_APPLY_REMOVE : ZEND_HASH_APPLY_KEEP;
+}
+
+/* Objects that only a global variable holds end while there is somebody to print to, as at the end of a script; also
+ * behind the reference that `global $x` leaves. Their destructors may make further globals. */
 static void destroy_global_objects(void *unused) {
     (void)unused;
-    zend_string *name;
-    zval *value;
-    ZEND_HASH_REVERSE_FOREACH_STR_KEY_VAL(&EG(symbol_table), name, value) {
-        if (name != NULL && Z_TYPE_P(value) == IS_OBJECT && Z_REFCOUNT_P(value) == 1) {
-            zend_hash_del(&EG(symbol_table), name);
-        }
-    }
-    ZEND_HASH_FOREACH_END();
+    zend_hash_reverse_apply(&EG(symbol_table), end_global_object);
     async_exit_or_report();
 }
 
