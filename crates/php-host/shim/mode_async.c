@@ -32,16 +32,20 @@ bool async_draining(void) {
     return draining;
 }
 
-/* PHP counts the memory of the process, not of a request: each may use memory_limit, on top of what the application
- * itself needs. One that runs into the limit ends alone. */
+/* Requests of one worker that may use all of memory_limit at the same time. With more of them in flight PHP's guard
+ * against a script that runs away would come too late for the machine. */
+#define FULL_SHARES 8
+
+/* PHP counts the memory of the process, not of a request: the limit is that of some requests together, on top of what
+ * the application itself needs. The one that runs into it ends alone. */
 void async_set_memory_limit(void) {
     if (PG(memory_limit) <= 0) {
         zend_set_memory_limit((size_t)Z_L(-1) >> 1);
         return;
     }
-    size_t each = (size_t)PG(memory_limit);
+    size_t shares = MIN(shim.boot->concurrency, FULL_SHARES);
     size_t all;
-    if (__builtin_mul_overflow(each, shim.boot->concurrency, &all) ||
+    if (__builtin_mul_overflow((size_t)PG(memory_limit), shares, &all) ||
         __builtin_add_overflow(all, booted_memory, &all)) {
         all = (size_t)Z_L(-1) >> 1;
     }
