@@ -6,6 +6,11 @@ declare(strict_types=1);
 
 namespace Howdah\Revolt;
 
+use Revolt\EventLoop;
+
 if (\function_exists('Howdah\mode') && \Howdah\mode() === 'async') {
-    \Revolt\EventLoop::setDriver(new Driver());
+    if (!class_exists(EventLoop\FiberLocal::class, false)) {
+        require __DIR__ . '/FiberLocal.php';
+    }
+    EventLoop::setDriver(new Driver());
 }

@@ -163,3 +163,13 @@ fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
         },
     );
 }
+
+#[test]
+fn a_stream_may_be_read_while_another_coroutine_looks_at_it() {
+    let code = "return function ($is) { [$a, $b] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        $seen = Howdah\\go(function () use ($a) { $r = [$a]; $w = $e = null; return stream_select($r, $w, $e, 5); });
+        $read = Howdah\\go(fn () => fread($a, 10));
+        Howdah\\go(function () use ($b) { Howdah\\delay(0.01); fwrite($b, 'hello'); });
+        $is('read', $read->await(), 'hello'); fwrite($b, '!'); $is('seen', $seen->await(), 1); };";
+    run(Kind::Classic, |s| setup(s, &[("look.php", &format!("<?php {code}"))]), |site| passes(site, "/?case=look"));
+}

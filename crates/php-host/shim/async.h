@@ -55,6 +55,8 @@ typedef struct async_watch {
     int fd;
     short events; /* POLLIN, POLLOUT, POLLPRI */
     short revents;
+    /* By select(): whoever waits this way does not claim the descriptor for itself. */
+    bool only_looks;
     coroutine *owner;
     struct async_watch *next;
 } async_watch;

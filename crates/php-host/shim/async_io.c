@@ -114,7 +114,7 @@ int async_select(int count, fd_set *readable, fd_set *writable, fd_set *exceptio
             all |= sets[i] != NULL && FD_ISSET(fd, sets[i]) ? events[i] : 0;
         }
         if (all != 0) {
-            watches[used++] = (async_watch){.fd = fd, .events = all};
+            watches[used++] = (async_watch){.fd = fd, .events = all, .only_looks = true};
         }
     }
     for (int i = 0; i < 3; i++) {

@@ -221,7 +221,7 @@ bool async_fd_taken(int fd, short events) {
         return false;
     }
     for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
-        if ((watch->events & events) != 0 && watch->owner != coroutine_current) {
+        if ((watch->events & events) != 0 && watch->owner != coroutine_current && !watch->only_looks) {
             return true;
         }
     }

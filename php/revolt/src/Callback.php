@@ -14,7 +14,7 @@ final class Callback
     public bool $referenced = true;
     /** Whether its request's share of the loop counts it among what run() waits for. */
     public bool $counted = false;
-    /** Its call is arranged and has not begun. */
+    /** Its next call is not to be arranged yet: one is arranged, or runs and has not been suspended. */
     public bool $due = false;
     /** Counts when it was enabled and disabled: what was arranged before is void. */
     public int $version = 0;

@@ -11,6 +11,8 @@ use Revolt\EventLoop\Suspension;
 final class CoroutineSuspension implements Suspension
 {
     private bool $pending = false;
+    /** An uncaught error has ended its wait: who still knows it can neither resume nor suspend it. */
+    private bool $dead = false;
     private mixed $value = null;
     private ?\Throwable $error = null;
 
@@ -21,6 +23,9 @@ final class CoroutineSuspension implements Suspension
 
     public function suspend(): mixed
     {
+        if ($this->dead) {
+            throw new \Error('Suspension cannot be suspended after an uncaught exception is thrown from the event loop');
+        }
         if ($this->pending) {
             throw new \Error('Must call resume() or throw() before calling suspend() again');
         }
@@ -28,8 +33,9 @@ final class CoroutineSuspension implements Suspension
             throw new \Error('Must not call suspend() from another fiber');
         }
         $this->pending = true;
-        if (isset($this->coroutine->data['revolt repeat'])) {
-            ($this->coroutine->data['revolt repeat'])();
+        if (isset($this->coroutine->data['revolt again'])) {
+            ($this->coroutine->data['revolt again'])();
+            unset($this->coroutine->data['revolt again']);
         }
         $this->counts && $this->share->leave();
         if ($this->coroutine === Coroutine::main()) {
@@ -59,18 +65,31 @@ final class CoroutineSuspension implements Suspension
 
     public function resume(mixed $value = null): void
     {
-        $this->wake('resume');
-        $this->value = $value;
+        if ($this->wake('resume')) {
+            $this->value = $value;
+        }
     }
 
     public function throw(\Throwable $throwable): void
     {
-        $this->wake('throw');
-        $this->error = $throwable;
+        if ($this->wake('throw')) {
+            $this->error = $throwable;
+        }
     }
 
-    private function wake(string $method): void
+    /** Throws what nobody has caught. The coroutine gets another suspension when it asks for one. */
+    public function abandon(\Throwable $uncaught): void
     {
+        $this->throw($uncaught);
+        $this->dead = true;
+        unset($this->coroutine->data['revolt']);
+    }
+
+    private function wake(string $method): bool
+    {
+        if ($this->dead) {
+            return false;
+        }
         if (!$this->pending) {
             throw new \Error("Must call suspend() before calling $method()");
         }
@@ -80,5 +99,7 @@ final class CoroutineSuspension implements Suspension
         }
         $this->counts && $this->share->enter();
         $this->coroutine->wake();
+
+        return true;
     }
 }

@@ -210,6 +210,8 @@ final class Driver implements RevoltDriver
                     $callback->watcher = null;
                     $callback->selecting = false;
                     $watcher->cancel();
+                } elseif ($callback->due) {
+                    $callback->watcher?->wake();
                 }
                 break;
             case CallbackType::Signal:
@@ -337,9 +339,8 @@ final class Driver implements RevoltDriver
         $version = $callback->version;
         $inRequest = $callback->type === CallbackType::Defer && Coroutine::main() !== null;
         $call = function () use ($callback, $version): void {
-            $callback->watcher?->wake();
             if ($callback->version === $version) {
-                $callback->due = false;
+                $callback->due = $callback->watcher !== null;
                 $this->call($callback);
             }
         };
@@ -352,16 +353,29 @@ final class Driver implements RevoltDriver
         // What it registers belongs to the same request.
         $coroutine = Coroutine::current();
         $coroutine->data['revolt call'] = $share;
-        $repeat = null;
+        $again = null;
         $closure = $callback->closure;
         $share->enter();
         try {
             if ($callback->type === CallbackType::Repeat) {
-                $coroutine->data['revolt repeat'] = $repeat = $this->repetition($callback);
+                $again = $this->repetition($callback);
+            } elseif ($callback->watcher !== null) {
+                $version = $callback->version;
+                $again = static function () use ($callback, $version): void {
+                    if ($callback->version === $version) {
+                        $callback->due = false;
+                        $callback->watcher?->wake();
+                    }
+                };
             } elseif ($callback->type === CallbackType::Defer || $callback->type === CallbackType::Delay) {
                 // It is not in the heap any more.
                 $callback->due = true;
                 $this->cancel($callback->id);
+            }
+            if ($again !== null) {
+                // For the first suspension. In between, where the call may wait in a blocking function, another one would
+                // surprise code that knows such functions as blocking.
+                $coroutine->data['revolt again'] = $again;
             }
             $result = match ($callback->type) {
                 CallbackType::Readable, CallbackType::Writable => $closure($callback->id, $callback->stream),
@@ -374,15 +388,12 @@ final class Driver implements RevoltDriver
         } catch (\Throwable $error) {
             $this->failed($share, $closure, $error);
         } finally {
-            $repeat === null || $repeat();
+            $again === null || $again();
             $share->leave();
         }
     }
 
-    /**
-     * What arranges the next call of a repeated callback: at the end of this call or at its first suspension. In between,
-     * where it may wait in a blocking function, another call would surprise code that knows such functions as blocking.
-     */
+    /** What arranges the next call of a repeated callback, at the end of this call or at its first suspension. */
     private function repetition(Callback $callback): \Closure
     {
         // It is not in the heap now.
@@ -435,7 +446,7 @@ final class Driver implements RevoltDriver
                 $callback->selecting = false;
                 if ($ready > 0 && $callback->enabled) {
                     $this->arrange($callback);
-                    // Until the call has begun; this coroutine goes on when it waits for something or has ended.
+                    // Until the call has ended or is suspended.
                     while ($callback->due) {
                         Coroutine::park();
                     }

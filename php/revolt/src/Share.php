@@ -81,7 +81,7 @@ final class Share
             $this->failure = $failure;
             $this->runner->wake();
         } elseif ($this->suspended !== null) {
-            $this->suspended->throw($failure);
+            $this->suspended->abandon($failure);
         } else {
             throw $failure;
         }
