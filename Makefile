@@ -63,9 +63,10 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
-bench: setup-bench build ## Howdah beside nginx with PHP-FPM, Apache with mod_php and, where FRANKENPHP names one, FrankenPHP
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --goals lab/goals.toml
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --goals lab/goals-worker.toml
+bench: setup-bench build ## Howdah beside nginx with PHP-FPM and Apache; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --warmup $(or $(WARMUP),3) --goals lab/goals-worker.toml
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -26,6 +26,7 @@ const BENCH: Files = &[
     ("public/probe.php", include_str!("../apps/bench/probe.php")),
     ("public/worker.php", include_str!("../apps/bench/worker.php")),
     ("swoole.php", include_str!("../apps/bench/swoole.php")),
+    ("async.php", include_str!("../apps/bench/async.php")),
 ];
 
 const SHOP: Files = &[
@@ -35,6 +36,7 @@ const SHOP: Files = &[
     ("src/ProductController.php", include_str!("../apps/shop/src/ProductController.php")),
     ("public/index.php", include_str!("../apps/shop/public/index.php")),
     ("public/worker.php", include_str!("../apps/shop/public/worker.php")),
+    ("async.php", include_str!("../apps/shop/async.php")),
 ];
 
 const ORDERS: Files = &[
@@ -48,7 +50,11 @@ const ORDERS: Files = &[
     ("templates/order.html.twig", include_str!("../apps/symfony/templates/order.html.twig")),
     ("public/index.php", include_str!("../apps/symfony/public/index.php")),
     ("public/worker.php", include_str!("../apps/symfony/public/worker.php")),
+    ("async.php", include_str!("../apps/symfony/async.php")),
 ];
+
+/// What is loaded before the snapshot, in snapshot mode.
+const WORDPRESS_BOOT: &str = include_str!("../../examples/snapshot/wordpress-boot.php");
 
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
@@ -201,9 +207,10 @@ foreach (['AUTH_KEY', 'SECURE_AUTH_KEY', 'LOGGED_IN_KEY', 'NONCE_KEY', 'AUTH_SAL
     'NONCE_SALT'] as $name) {{
     define($name, 'only-for-measuring');
 }}
-// The port changes with every start.
-define('WP_HOME', 'http://' . $_SERVER['HTTP_HOST']);
-define('WP_SITEURL', 'http://' . $_SERVER['HTTP_HOST']);
+// The port changes with every start. What boots before there is a request is told by the environment.
+$host = getenv('LAB_ADDRESS') ?: $_SERVER['HTTP_HOST'];
+define('WP_HOME', 'http://' . $host);
+define('WP_SITEURL', 'http://' . $host);
 // Nothing but the answers to requests: no background jobs, no calls to other hosts.
 define('DISABLE_WP_CRON', true);
 define('WP_HTTP_BLOCK_EXTERNAL', true);
@@ -217,6 +224,7 @@ require_once ABSPATH . 'wp-settings.php';
             socket = mariadb.socket.display()
         ),
     )?;
+    fs::write(dir.join("boot.php"), WORDPRESS_BOOT)?;
     let script = dir.join("install.php");
     fs::write(&script, WORDPRESS_INSTALL)?;
     let output = php(&[&script.to_string_lossy(), &root.to_string_lossy()])?;

@@ -89,7 +89,7 @@ struct RunArgs {
     /// Seconds of each measured run
     #[arg(long, value_name = "SECONDS")]
     duration: Option<f64>,
-    /// Seconds of load before each measured run
+    /// Seconds of load before each measured run; below 1: none [default: 10, in suite smoke 0]
     #[arg(long, value_name = "SECONDS")]
     warmup: Option<f64>,
     /// PHP workers for every case
@@ -116,6 +116,9 @@ struct RunArgs {
     /// A path of that application; may be given several times
     #[arg(long = "path", value_name = "/PATH")]
     paths: Vec<String>,
+    /// Leave out a pair, as SYSTEM:CASE; `*` stands for all; may be given several times
+    #[arg(long, value_name = "SYSTEM:CASE", value_delimiter = ',')]
+    skip: Vec<String>,
     /// A system of your own, described in TOML; may be given several times
     #[arg(long = "system-file", value_name = "FILE")]
     system_files: Vec<PathBuf>,
@@ -194,6 +197,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         connections: args.connections,
         app: args.app.clone(),
         paths: args.paths.clone(),
+        skip: args.skip.clone(),
         system_files: args.system_files.clone(),
     })?;
     let goals = args.goals.as_deref().map(goals::read).transpose()?;
@@ -298,7 +302,8 @@ fn announce(plan: &Plan, out: &Path) {
             }
         }
     }
-    let runs = f64::from(plan.rounds + u32::from(plan.latency)) * plan.cases.len() as f64 * f64::from(present);
+    let pairs = plan.cases.len() as f64 * f64::from(present) - plan.skipped.len() as f64;
+    let runs = f64::from(plan.rounds + u32::from(plan.latency)) * pairs;
     let minutes = runs * (plan.seconds + plan.warmup + 0.7) / 60.0;
     eprintln!(
         "suite {}: {} cases on {present} systems, {} rounds of {} s, about {:.0} minutes; results go to {}\n",

@@ -4,10 +4,10 @@
 //! [[goal]]
 //! case = "hello"
 //! system = "howdah-classic"
-//! figure = "rate"              # rate, server_us, added_us or pss
+//! figure = "rate"              # rate, server_us, added_us, pss or mysql_open
 //! against = "nginx-fpm"        # absent: the limit is an absolute figure
 //! against_case = "hello"       # absent: the same case
-//! at_least = 2.7               # or at_most
+//! at_least = 2.7               # or at_most; or at_most_more: the difference from the other one, in the figure's unit
 //! ```
 
 use std::fs;
@@ -32,6 +32,8 @@ pub enum Figure {
     AddedUs,
     /// Memory, in MiB.
     Pss,
+    /// Connections to MySQL that were open at once.
+    MysqlOpen,
 }
 
 impl Figure {
@@ -41,6 +43,7 @@ impl Figure {
             Self::ServerUs => Some(measured.server_us.median),
             Self::AddedUs => view.loop_us.map(|alone| measured.server_us.median - alone),
             Self::Pss => Some(measured.pss_bytes() / f64::from(1u32 << 20)),
+            Self::MysqlOpen => measured.mysql_most_open(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Figure {
             Self::ServerUs => "server µs per request",
             Self::AddedUs => "server µs per request above the application's own loop",
             Self::Pss => "MiB of memory (PSS)",
+            Self::MysqlOpen => "connections to MySQL at once",
         }
     }
 }
@@ -72,6 +76,8 @@ pub struct Goal {
     pub at_least: Option<f64>,
     /// Largest ratio or value.
     pub at_most: Option<f64>,
+    /// Largest difference from the other system.
+    pub at_most_more: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,8 +106,12 @@ pub fn read(path: &Path) -> Result<Vec<Goal>> {
 
 fn parse(text: &str) -> Result<Vec<Goal>> {
     let goals = toml::from_str::<File>(text)?.goal;
-    if let Some(goal) = goals.iter().find(|goal| goal.at_least.is_some() == goal.at_most.is_some()) {
-        bail!("the goal of {} on {} needs either at_least or at_most", goal.system, goal.case);
+    let limits = |goal: &Goal| [goal.at_least, goal.at_most, goal.at_most_more].iter().flatten().count();
+    if let Some(goal) = goals.iter().find(|goal| limits(goal) != 1) {
+        bail!("the goal of {} on {} needs one of at_least, at_most and at_most_more", goal.system, goal.case);
+    }
+    if let Some(goal) = goals.iter().find(|goal| goal.at_most_more.is_some() && goal.against.is_none()) {
+        bail!("the goal of {} on {} has at_most_more, so it needs against", goal.system, goal.case);
     }
     Ok(goals)
 }
@@ -123,18 +133,20 @@ fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
         None => own,
         Some(other) => {
             let case = goal.against_case.as_ref().unwrap_or(&goal.case);
-            own.zip(value(case, other)).map(|(own, other)| own / other)
+            let both = own.zip(value(case, other));
+            both.map(|(own, other)| if goal.at_most_more.is_some() { own - other } else { own / other })
         }
     };
     let (word, limit) = match (goal.at_least, goal.at_most) {
         (Some(limit), _) => ("at least", limit),
-        (None, limit) => ("at most", limit.unwrap_or(f64::NAN)),
+        (None, limit) => ("at most", limit.or(goal.at_most_more).unwrap_or(f64::NAN)),
     };
     let met = reached.is_some_and(|reached| if word == "at least" { reached >= limit } else { reached <= limit });
     let beside = goal.against.as_ref().map_or_else(
         || format!("{word} {limit}"),
         |other| match &goal.against_case {
             Some(case) => format!("{word} {limit} × {other} on {case}"),
+            None if goal.at_most_more.is_some() => format!("{word} {limit} more than {other}"),
             None => format!("{word} {limit} × {other}"),
         },
     );
@@ -168,9 +180,14 @@ mod tests {
              [[goal]]\ncase='hello'\nsystem='fast'\nfigure='server_us'\nat_most=29\n\
              [[goal]]\ncase='hello'\nsystem='fast'\nfigure='pss'\nagainst='slow'\nat_most=1\n\
              [[goal]]\ncase='hello'\nsystem='fast'\nfigure='rate'\nagainst='gone'\nat_least=1\n\
-             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='added_us'\nat_most=9\n",
+             [[goal]]\ncase='hello'\nsystem='fast'\nfigure='added_us'\nat_most=9\n\
+             [[goal]]\ncase='hello'\nsystem='slow'\nfigure='server_us'\nagainst='fast'\nat_most_more=2\n",
         );
-        assert_eq!(verdicts.iter().map(|verdict| verdict.met).collect::<Vec<_>>(), [true, false, true, false, true]);
+        assert_eq!(
+            verdicts.iter().map(|verdict| verdict.met).collect::<Vec<_>>(),
+            [true, false, true, false, true, false]
+        );
+        assert!(verdicts[5].reached.is_some_and(|more| more > 2.0), "{verdicts:?}");
         assert_eq!(verdicts[4].reached, Some(9.0));
         assert_eq!(verdicts[3].reached, None);
         let text = lines(&verdicts);
@@ -183,5 +200,6 @@ mod tests {
         assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\n").is_err());
         assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\nat_least=1\nat_most=2\n").is_err());
         assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\natleast=1\n").is_err());
+        assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\nat_most_more=1\n").is_err());
     }
 }

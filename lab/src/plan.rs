@@ -1,5 +1,6 @@
 //! From what the user typed to what will be measured. Every mistake is found here, before anything starts.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -33,6 +34,8 @@ pub struct Request {
     pub app: Option<PathBuf>,
     /// `--path`.
     pub paths: Vec<String>,
+    /// `--skip`.
+    pub skip: Vec<String>,
     /// `--system-file`.
     pub system_files: Vec<PathBuf>,
 }
@@ -53,6 +56,8 @@ pub struct Plan {
     pub warmup: f64,
     /// Whether latency is measured at a constant rate.
     pub latency: bool,
+    /// Pairs of system and case that are left out.
+    pub skipped: BTreeSet<(String, String)>,
     /// The user's application.
     pub app: Option<PathBuf>,
 }
@@ -97,6 +102,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
         bail!("{}: workers and connections must be at least 1", case.id);
     }
     let systems = pick_systems(request, &suite)?;
+    let skipped = pick_skipped(&request.skip, &systems, &cases)?;
     let rounds = request.rounds.unwrap_or(suite.rounds);
     let seconds = request.seconds.unwrap_or(suite.seconds);
     if rounds == 0 || seconds < 1.0 {
@@ -110,8 +116,33 @@ pub fn plan(request: &Request) -> Result<Plan> {
         seconds,
         warmup: request.warmup.unwrap_or(suite.warmup),
         latency: suite.latency && !request.no_latency,
+        skipped,
         app: request.app.clone(),
     })
+}
+
+/// `SYSTEM:CASE`, where either may be `*`.
+fn pick_skipped(
+    typed: &[String],
+    systems: &[(Box<dyn System>, SystemStatus)],
+    cases: &[Case],
+) -> Result<BTreeSet<(String, String)>> {
+    let mut skipped = BTreeSet::new();
+    for pair in typed {
+        let Some((system, case)) = pair.split_once(':') else {
+            bail!("--skip {pair:?} must be SYSTEM:CASE, where either may be *");
+        };
+        let fits = |pattern: &str, id: &str| pattern == "*" || pattern == id;
+        let before = skipped.len();
+        for (a_system, _) in systems.iter().filter(|(a_system, _)| fits(system, &a_system.id())) {
+            let those = cases.iter().filter(|a_case| fits(case, &a_case.id));
+            skipped.extend(those.map(|a_case| (a_system.id(), a_case.id.clone())));
+        }
+        if skipped.len() == before {
+            bail!("--skip {pair:?} leaves out nothing (more) of what would be measured");
+        }
+    }
+    Ok(skipped)
 }
 
 fn pick_suite(request: &Request) -> Result<suites::Suite> {
@@ -228,6 +259,22 @@ mod tests {
         assert!(plan(&request).is_err());
         let request = Request { cases: vec!["hello".into()], workers: Some(0), ..Request::default() };
         assert!(error(&request).contains("at least 1"));
+    }
+
+    #[test]
+    fn pairs_are_left_out_by_name_or_star() {
+        let systems =
+            || systems::builtin().into_iter().map(|system| (system, systems::missing("x", "y"))).collect::<Vec<_>>();
+        let cases: Vec<Case> = catalogue::all().into_iter().filter(|case| case.id.starts_with("hello")).collect();
+        let picked = |pairs: &[&str]| {
+            let typed: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+            pick_skipped(&typed, &systems(), &cases)
+        };
+        assert_eq!(picked(&["swoole:hello"]).unwrap(), [("swoole".to_owned(), "hello".to_owned())].into());
+        assert_eq!(picked(&["*:hello"]).unwrap().len(), systems().len());
+        assert_eq!(picked(&["swoole:*"]).unwrap().len(), cases.len());
+        assert!(picked(&["swoole"]).unwrap_err().to_string().contains("SYSTEM:CASE"));
+        assert!(picked(&["swoole:helo"]).unwrap_err().to_string().contains("nothing"));
     }
 
     #[test]

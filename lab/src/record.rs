@@ -441,4 +441,7 @@ pub struct MysqlWork {
     pub questions: u64,
     /// Bytes that it sent.
     pub bytes_sent: u64,
+    /// Largest number of connections that were open at once.
+    #[serde(default)]
+    pub most_open: u64,
 }

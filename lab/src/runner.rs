@@ -183,7 +183,11 @@ impl Runner<'_> {
             }
             self.interrupt.check()?;
             let started = clock::now();
-            let outcome = if let Some(reason) = system.refuses(case) {
+            let left_out = plan.skipped.contains(&(id.clone(), case.id.clone()));
+            let outcome = if left_out {
+                given_up.insert(id.clone());
+                Outcome::Skipped { reason: "left out of this run (--skip)".into() }
+            } else if let Some(reason) = system.refuses(case) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
             } else if let Some(message) = hopeless(results, &id) {

@@ -136,6 +136,7 @@ fn plan_of(systems: Vec<MockSystem>, rounds: u32, latency: bool) -> Plan {
         rounds,
         seconds: 3.0,
         warmup: 0.0,
+        skipped: Default::default(),
         latency,
         app: None,
     }
@@ -253,6 +254,9 @@ fn an_application_without_the_right_script_is_skipped() {
         front_controller: true,
         worker_script: worker,
         swoole_script: None,
+        async_script: None,
+        boot_file: None,
+        path: "/".into(),
         workers: 1,
         connections: 1,
         address: free_address().unwrap(),

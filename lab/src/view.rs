@@ -91,6 +91,15 @@ impl Measured<'_> {
         self.per_request(|work| work.questions)
     }
 
+    /// Connections to MySQL open at once: the most of all runs.
+    pub fn mysql_most_open(&self) -> Option<f64> {
+        self.samples
+            .iter()
+            .filter_map(|sample| sample.mysql.as_ref())
+            .map(|work| work.most_open as f64)
+            .reduce(f64::max)
+    }
+
     fn per_request(&self, count: impl Fn(&crate::record::MysqlWork) -> u64) -> Option<f64> {
         let values: Vec<f64> = self
             .samples

@@ -1,5 +1,5 @@
 <?php
-// The same cases on Swoole's HTTP server: coroutine hooks for everything, and a pool of connections per worker.
+// The same cases on Swoole's HTTP server: coroutine hooks for everything, and Swoole's own pools of connections per worker.
 $env = require __DIR__ . '/environment.php';
 $workers = (int) getenv('LAB_WORKERS');
 $server = new Swoole\Http\Server(getenv('LAB_HOST'), (int) getenv('LAB_PORT'), SWOOLE_PROCESS);
@@ -8,6 +8,8 @@ $server->set([
     'hook_flags' => SWOOLE_HOOK_ALL,
     'enable_coroutine' => true,
     'http_compression' => getenv('LAB_COMPRESSION') === '1',
+    // By default it compresses from 20 bytes on, which costs more than it saves.
+    'compression_min_length' => 1024,
     'enable_static_handler' => true,
     'document_root' => getenv('LAB_ROOT'),
     'log_file' => getenv('LAB_LOG'),
@@ -15,42 +17,33 @@ $server->set([
     'backlog' => 1024,
 ]);
 
-/** A pool that opens connections when they are first needed, up to a limit, and then lets coroutines wait. */
-final class Pool
-{
-    private Swoole\Coroutine\Channel $idle;
-    private int $open = 0;
-
-    public function __construct(private int $limit, private Closure $connect)
-    {
-        $this->idle = new Swoole\Coroutine\Channel($limit);
-    }
-
-    public function with(callable $use): mixed
-    {
-        $connection = null;
-        if ($this->idle->isEmpty() && $this->open < $this->limit) {
-            $this->open++;
-            $connection = ($this->connect)();
-        }
-        $connection ??= $this->idle->pop();
-        try {
-            return $use($connection);
-        } finally {
-            $this->idle->push($connection);
-        }
-    }
-}
-
 $cases = [];
 $server->on('workerStart', function () use (&$cases, $env, $workers): void {
     $share = max(1, intdiv(100, $workers));
-    $mysql = new Pool($share, static fn () => new mysqli('localhost', 'lab', 'lab', 'lab', 0, $env['mysql']));
-    $redis = new Pool($share, static function () use ($env): Redis {
-        $redis = new Redis();
-        $redis->connect($env['redis']);
-        return $redis;
-    });
+    $mysqlPool = new Swoole\Database\PDOPool(
+        (new Swoole\Database\PDOConfig())
+            ->withUnixSocket($env['mysql'])
+            ->withDbName('lab')
+            ->withCharset('utf8mb4')
+            ->withUsername('lab')
+            ->withPassword('lab'),
+        $share,
+    );
+    // Port 0: the host is the path of a socket.
+    $redisPool = new Swoole\Database\RedisPool(
+        (new Swoole\Database\RedisConfig())->withHost($env['redis'])->withPort(0),
+        $share,
+    );
+    $with = static function (Swoole\ConnectionPool $pool, callable $use): mixed {
+        $connection = $pool->get();
+        try {
+            return $use($connection);
+        } finally {
+            $pool->put($connection);
+        }
+    };
+    $mysql = static fn (callable $use): mixed => $with($mysqlPool, $use);
+    $redis = static fn (callable $use): mixed => $with($redisPool, $use);
     $lines = static function (callable $line): string {
         $text = '';
         for ($i = 0; $i < 50; $i++) {
@@ -77,23 +70,24 @@ $server->on('workerStart', function () use (&$cases, $env, $workers): void {
             return ['text/html', 'slept'];
         },
         '/mysql-key.php' => static function () use ($mysql): array {
-            $row = $mysql->with(static fn (mysqli $db) => $db->query('SELECT id, name FROM item WHERE id = 4711')->fetch_assoc());
+            $row = $mysql(static fn ($db) =>
+                $db->query('SELECT id, name FROM item WHERE id = 4711')->fetch(PDO::FETCH_ASSOC));
             return ['application/json', json_encode(['id' => (int) $row['id'], 'name' => $row['name']])];
         },
         '/mysql-rows.php' => static function () use ($mysql): array {
-            $rows = $mysql->with(static fn (mysqli $db) =>
-                $db->query('SELECT id, name, price, stock FROM small_item ORDER BY id')->fetch_all(MYSQLI_ASSOC));
+            $rows = $mysql(static fn ($db) =>
+                $db->query('SELECT id, name, price, stock FROM small_item ORDER BY id')->fetchAll(PDO::FETCH_ASSOC));
             return ['application/json', json_encode($rows)];
         },
         '/complex.php' => static function () use ($mysql, $redis): array {
-            $rows = $mysql->with(static function (mysqli $db): array {
+            $rows = $mysql(static function ($db): array {
                 $rows = [];
                 foreach ([1, 2, 3] as $id) {
-                    $rows[] = $db->query("SELECT id, name, price, stock FROM item WHERE id = $id")->fetch_assoc();
+                    $rows[] = $db->query("SELECT id, name, price, stock FROM item WHERE id = $id")->fetch(PDO::FETCH_ASSOC);
                 }
                 return $rows;
             });
-            $cached = $redis->with(static function (Redis $redis) use ($rows): array {
+            $cached = $redis(static function (Redis $redis) use ($rows): array {
                 $redis->set('lab:rows', serialize($rows));
                 return unserialize($redis->get('lab:rows'));
             });

@@ -105,7 +105,12 @@ fn coroutine_cases() -> Vec<Case> {
         Case::script("usleep", "wait 20 ms", "usleep(20000): the script waits and computes nothing", html("slept"))
             .load(100, 15);
     usleep.wait_ms = 20.0;
-    vec![
+    let at_1000 = |case: &Case| Case {
+        id: format!("{}-c1000", case.id),
+        title: format!("{}, 1000 connections", case.title),
+        ..case.clone().load(1000, 15)
+    };
+    let mut cases = vec![
         Case::script(
             "fibonacci",
             "Fibonacci(100)",
@@ -138,7 +143,11 @@ fn coroutine_cases() -> Vec<Case> {
         .load(100, 15)
         .needs(&[Need::MariaDb, Need::Redis]),
         usleep,
-    ]
+    ];
+    let waiting = ["mysql-key", "complex", "usleep"];
+    let many: Vec<Case> = cases.iter().filter(|case| waiting.contains(&case.id.as_str())).map(at_1000).collect();
+    cases.extend(many);
+    cases
 }
 
 fn apps() -> Vec<Case> {

@@ -40,7 +40,7 @@ pub const ALL: &[Suite] = &[
         systems: &[],
         rounds: 4,
         seconds: 5.0,
-        warmup: 2.0,
+        warmup: 10.0,
         latency: true,
     },
     Suite {
@@ -50,7 +50,7 @@ pub const ALL: &[Suite] = &[
         systems: &[],
         rounds: 4,
         seconds: 5.0,
-        warmup: 2.0,
+        warmup: 10.0,
         latency: true,
     },
     Suite {
@@ -60,7 +60,7 @@ pub const ALL: &[Suite] = &[
         systems: &["nginx-fpm", "swoole", "nginx-swoole", "howdah-classic", "howdah-worker", "howdah-async"],
         rounds: 4,
         seconds: 5.0,
-        warmup: 2.0,
+        warmup: 10.0,
         latency: true,
     },
     Suite {
@@ -70,7 +70,7 @@ pub const ALL: &[Suite] = &[
         systems: &[],
         rounds: 4,
         seconds: 10.0,
-        warmup: 3.0,
+        warmup: 10.0,
         latency: true,
     },
     Suite {
@@ -80,7 +80,17 @@ pub const ALL: &[Suite] = &[
         systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker"],
         rounds: 4,
         seconds: 3.0,
-        warmup: 1.0,
+        warmup: 10.0,
+        latency: false,
+    },
+    Suite {
+        name: "async",
+        about: "many requests at once in one process, beside one at a time: waiting, MySQL and Redis, at 100 and 1000 connections",
+        cases: &["hello", "usleep", "mysql-key", "complex", "usleep-c1000", "mysql-key-c1000", "complex-c1000"],
+        systems: &["nginx-fpm", "apache", "swoole", "howdah-worker", "howdah-async"],
+        rounds: 4,
+        seconds: 3.0,
+        warmup: 10.0,
         latency: false,
     },
     Suite {
@@ -90,7 +100,7 @@ pub const ALL: &[Suite] = &[
         systems: &[],
         rounds: 4,
         seconds: 5.0,
-        warmup: 2.0,
+        warmup: 10.0,
         latency: true,
     },
 ];
@@ -103,7 +113,7 @@ pub const CUSTOM: Suite = Suite {
     systems: &[],
     rounds: 4,
     seconds: 4.0,
-    warmup: 1.0,
+    warmup: 10.0,
     latency: true,
 };
 

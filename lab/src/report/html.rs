@@ -298,7 +298,7 @@ fn details(page: &mut String, view: &CaseView<'_>) {
         "<details><summary>All figures</summary><div class=\"card scroll\"><table><thead><tr><th>system</th><th>req/s</th><th>spread</th>\
          <th>received/s</th><th>mean</th><th>p50</th><th>p75</th><th>p90</th><th>p95</th><th>p99</th><th>max</th><th>errors</th>\
          <th>system's share of the machine</th><th>machine busy</th><th>PSS</th><th>processes</th><th>switches / request</th>\
-         <th>answer on the wire</th><th>MySQL conn. / queries</th></tr></thead><tbody>",
+         <th>answer on the wire</th><th>MySQL conn. / queries, open at once</th></tr></thead><tbody>",
     );
     for cell in &view.cells {
         let _ = write!(page, "<tr><td>{}</td>", escape(&cell.system.title));
@@ -343,8 +343,8 @@ fn details(page: &mut String, view: &CaseView<'_>) {
 
 fn figures(m: &Measured<'_>) -> String {
     let at = |percentile| time(m.median(|sample| sample.latency.at(percentile).unwrap_or(f64::NAN)));
-    let mysql = match (m.connections_per_request(), m.queries_per_request()) {
-        (Some(connections), Some(queries)) => format!("{connections:.2} / {queries:.2}"),
+    let mysql = match (m.connections_per_request(), m.queries_per_request(), m.mysql_most_open()) {
+        (Some(connections), Some(queries), Some(open)) => format!("{connections:.2} / {queries:.2}, {open}"),
         _ => "–".into(),
     };
     let cells = [

@@ -73,7 +73,7 @@ fn case(page: &mut String, view: &CaseView<'_>) {
         record.title, record.about, record.connections, record.workers, record.accept_encoding
     );
     let mysql = view.measured().any(|(_, m)| m.queries_per_request().is_some());
-    let extra = if mysql { " MySQL conn. / queries |" } else { "" };
+    let extra = if mysql { " MySQL conn. / queries per request, open at once |" } else { "" };
     let _ = writeln!(
         page,
         "| system | req/s | spread | server µs | front / PHP µs | machine busy | p50 | p99 | p50 at {} | p99 | max | PSS | switches | answer |{extra}",
@@ -154,8 +154,8 @@ fn measured(m: &Measured<'_>) -> String {
 }
 
 fn mysql_cell(m: &Measured<'_>) -> String {
-    match (m.connections_per_request(), m.queries_per_request()) {
-        (Some(connections), Some(queries)) => format!(" {connections:.2} / {queries:.2} |"),
+    match (m.connections_per_request(), m.queries_per_request(), m.mysql_most_open()) {
+        (Some(connections), Some(queries), Some(open)) => format!(" {connections:.2} / {queries:.2}, {open} |"),
         _ => " – |".into(),
     }
 }

@@ -13,13 +13,13 @@ use crate::record::MysqlWork;
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Asks the server behind `socket`.
+    /// Asks the server behind `socket`, and lets it count anew how many connections are open at once.
     pub fn read(socket: &Path) -> Result<Self> {
         let output = Command::new("mariadb")
             .arg("--no-defaults")
             .arg(format!("--socket={}", socket.display()))
             .args(["--user=root", "--batch", "--skip-column-names", "--execute"])
-            .arg("SHOW GLOBAL STATUS WHERE Variable_name IN ('Connections', 'Questions', 'Bytes_sent')")
+            .arg("SHOW GLOBAL STATUS WHERE Variable_name IN ('Connections', 'Questions', 'Bytes_sent', 'Max_used_connections'); FLUSH STATUS")
             .output()
             .context("cannot run the mariadb client")?;
         if !output.status.success() {
@@ -48,6 +48,8 @@ impl Counters {
             connections: difference("connections").saturating_sub(reading.connections),
             questions: difference("questions").saturating_sub(reading.questions),
             bytes_sent: difference("bytes_sent").saturating_sub(reading.bytes_sent),
+            // The connection that reads is one of them.
+            most_open: self.get("max_used_connections").saturating_sub(1),
         }
     }
 }
@@ -59,9 +61,10 @@ mod tests {
     #[test]
     fn work_is_the_difference_without_the_cost_of_reading() {
         let before = Counters::parse("Connections\t10\nQuestions\t100\nBytes_sent\t1000\n");
-        let after = Counters::parse("Connections\t31\nQuestions\t163\nBytes_sent\t9000\n");
-        let reading = MysqlWork { connections: 1, questions: 3, bytes_sent: 500 };
+        let after = Counters::parse("Connections\t31\nQuestions\t163\nBytes_sent\t9000\nMax_used_connections\t12\n");
+        let reading = MysqlWork { connections: 1, questions: 3, bytes_sent: 500, most_open: 0 };
         let work = after.since(&before, &reading);
         assert_eq!((work.connections, work.questions, work.bytes_sent), (20, 60, 7500));
+        assert_eq!(work.most_open, 11);
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::{Running, Site, System, drop_to, found, missing, newest_php, program, version_line};
+use crate::cases::Case;
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -12,6 +13,9 @@ use crate::record::{Role, SystemStatus};
 pub struct Apache;
 
 const MODULES: &str = "/usr/lib/apache2/modules";
+
+/// More processes than that are no set-up that anybody would choose.
+const MOST_PROCESSES: u32 = 256;
 
 fn php_module() -> Option<(String, PathBuf)> {
     newest_php(MODULES, "libphp", ".so")
@@ -47,6 +51,12 @@ impl System for Apache {
             "Apache: mod_deflate with Debian's list of types and zlib's default level".into(),
             "mod_php: Debian's php.ini and extensions, OPcache on, JIT off".into(),
         ]
+    }
+
+    fn refuses(&self, case: &Case) -> Option<String> {
+        (case.connections > MOST_PROCESSES).then(|| {
+            format!("prefork needs a process for each kept-alive connection; the lab starts at most {MOST_PROCESSES}")
+        })
     }
 
     fn role(&self, _process: &str) -> Role {

@@ -1,7 +1,6 @@
 //! Howdah, once in each of its modes.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -64,21 +63,14 @@ fn php_host() -> Option<PathBuf> {
     if beside.is_file() { Some(beside) } else { program("howdah-php") }
 }
 
-/// Whether this build's `serve --help` lists the mode.
-fn has_mode(binary: &PathBuf, mode: Mode) -> bool {
-    mode == Mode::Classic
-        || Command::new(binary)
-            .args(["serve", "--help"])
-            .output()
-            .is_ok_and(|output| lists_mode(&String::from_utf8_lossy(&output.stdout), mode))
+/// One process per core: each serves many requests at once.
+fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
 }
 
-fn lists_mode(help: &str, mode: Mode) -> bool {
-    // Only the text that belongs to --mode: other options may use the same words.
-    help.split("--mode").skip(1).any(|rest| {
-        let option = rest.split("\n      --").next().unwrap_or(rest).split("\n  -").next().unwrap_or(rest);
-        option.split(|c: char| !c.is_alphanumeric()).any(|word| word == mode.word())
-    })
+/// Requests that one async worker takes at once: all of them, should every connection meet the same worker.
+fn concurrency(site: &Site) -> u32 {
+    site.connections.max(100)
 }
 
 impl System for Howdah {
@@ -94,30 +86,47 @@ impl System for Howdah {
         let (Some(binary), Some(_)) = (server(), php_host()) else {
             return missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries");
         };
-        if !has_mode(&binary, self.mode) {
-            return missing(
-                format!("mode {} in {}", self.mode.word(), binary.display()),
-                "use a build of Howdah that has this mode",
-            );
-        }
         found([("Howdah", version_line(&binary, &["--version"]))])
     }
 
     fn tuning(&self) -> Vec<String> {
-        let mut notes = vec![
-            "Howdah: its defaults, with as many workers as the case gives".into(),
-            "PHP: Debian's php.ini and extensions of the embed SAPI, OPcache on, JIT off".into(),
-        ];
-        if self.mode != Mode::Classic {
-            notes.push(
-                "the application is booted once per worker; see the mode's own documentation for what is kept".into(),
-            );
+        let workers = match self.mode {
+            Mode::Async => {
+                "Howdah: its defaults, with one worker process per core, because each serves many requests at once; up to as \
+                 many at once as there are connections, at least 100. The number of workers of a case does not apply to it"
+            }
+            _ => "Howdah: its defaults, with as many workers as the case gives",
+        };
+        let mut notes =
+            vec![workers.into(), "PHP: Debian's php.ini and extensions of the embed SAPI, OPcache on, JIT off".into()];
+        match self.mode {
+            Mode::Classic => {}
+            Mode::Worker => notes.push(
+                "worker mode: the script boots once per worker and keeps its connections to MariaDB and Redis".into(),
+            ),
+            Mode::Snapshot => notes.extend([
+                "snapshot mode: each worker is warmed up with the page that is measured, so what that page loads and the \
+                 connections it opens are in the snapshot"
+                    .into(),
+                "snapshot mode, WordPress: no worker script; the boot file of examples/snapshot loads it up to plugins_loaded"
+                    .into(),
+            ]),
+            Mode::Async => notes.push(
+                "async mode: a pool of 100 connections to MariaDB (PDO) and one to Redis, divided among the workers; \
+                 Symfony: a pool of kernels, because a kernel holds the state of one request"
+                    .into(),
+            ),
         }
         notes
     }
 
     fn script(&self) -> Script {
-        if self.mode == Mode::Classic { Script::Any } else { Script::Worker }
+        match self.mode {
+            Mode::Classic => Script::Any,
+            Mode::Worker => Script::Worker,
+            Mode::Snapshot => Script::WorkerOrBoot,
+            Mode::Async => Script::Async,
+        }
     }
 
     fn role(&self, process: &str) -> Role {
@@ -128,13 +137,14 @@ impl System for Howdah {
     fn start(&self, site: &Site) -> Result<Running> {
         let binary = server().context("howdah is not there")?;
         let php = php_host().context("howdah-php is not there")?;
+        let workers = if self.mode == Mode::Async { cores() } else { site.workers };
         let mut arguments = vec![
             "serve".to_owned(),
             site.root.display().to_string(),
             "--listen".into(),
             site.address.to_string(),
             "--workers".into(),
-            site.workers.to_string(),
+            workers.to_string(),
             "--admin".into(),
             format!("unix:{}", site.dir.join("admin.sock").display()),
             "--php".into(),
@@ -142,15 +152,44 @@ impl System for Howdah {
             "--mode".into(),
             self.mode.word().into(),
         ];
-        if self.mode != Mode::Classic
-            && let Some(script) = &site.worker_script
-        {
-            arguments.extend(["--script".to_owned(), script.display().to_string()]);
-        }
         let mut running = Running::default();
+        self.boot(site, &mut running, &mut arguments)?;
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        running.spawn(&site.launch("howdah", binary, &words))?;
+        let mut launch = site.launch("howdah", binary, &words);
+        launch.environment = vec![("LAB_WORKERS".into(), workers.to_string())];
+        if self.mode == Mode::Snapshot {
+            launch.environment.extend([
+                ("ABSPATH_DIR".into(), site.root.display().to_string()),
+                ("LAB_ADDRESS".into(), site.address.to_string()),
+            ]);
+        }
+        running.spawn(&launch)?;
         Ok(running)
+    }
+}
+
+impl Howdah {
+    /// What the mode boots, as arguments.
+    fn boot(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
+        let (option, script) = match self.mode {
+            Mode::Classic => return Ok(()),
+            Mode::Worker => ("--script", &site.worker_script),
+            Mode::Snapshot if site.worker_script.is_none() => ("--boot", &site.boot_file),
+            Mode::Snapshot => {
+                let warmup = format!("warmup = [{:?}]\n", site.path);
+                let config = site.write("howdah.toml", &warmup)?;
+                running.keep(&config)?;
+                arguments.extend(["--config".to_owned(), config.display().to_string()]);
+                ("--script", &site.worker_script)
+            }
+            Mode::Async => {
+                arguments.extend(["--concurrency".to_owned(), concurrency(site).to_string()]);
+                ("--script", &site.async_script)
+            }
+        };
+        let script = script.as_ref().with_context(|| format!("nothing to boot in mode {}", self.mode.word()))?;
+        arguments.extend([option.to_owned(), script.display().to_string()]);
+        Ok(())
     }
 }
 
@@ -158,11 +197,50 @@ impl System for Howdah {
 mod tests {
     use super::*;
 
+    fn site(dir: &std::path::Path, worker: bool, boot: bool) -> Site {
+        let file = |there: bool, name: &str| there.then(|| dir.join(name));
+        Site {
+            app: crate::cases::App::WordPress,
+            root: dir.to_owned(),
+            front_controller: true,
+            worker_script: file(worker, "worker.php"),
+            swoole_script: None,
+            async_script: file(worker, "async.php"),
+            boot_file: file(boot, "boot.php"),
+            path: "/a?b=c".into(),
+            workers: 4,
+            connections: 1000,
+            address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
+            dir: dir.to_owned(),
+        }
+    }
+
+    fn arguments(mode: Mode, site: &Site) -> String {
+        let mut arguments = Vec::new();
+        Howdah { mode }.boot(site, &mut Running::default(), &mut arguments).unwrap();
+        arguments.join(" ").replace(&site.dir.display().to_string(), "DIR")
+    }
+
     #[test]
-    fn only_the_modes_that_help_lists_are_offered() {
-        let help = "      --mode <MODE>\n          How scripts run\n\n          Possible values:\n          - classic: x\n          - worker:  y\n\n      --snapshot-dir <DIR>\n          async writes";
-        assert!(lists_mode(help, Mode::Worker));
-        assert!(!lists_mode(help, Mode::Snapshot));
-        assert!(!lists_mode(help, Mode::Async));
+    fn each_mode_boots_what_it_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let both = site(dir.path(), true, true);
+        assert_eq!(arguments(Mode::Classic, &both), "");
+        assert_eq!(arguments(Mode::Worker, &both), "--script DIR/worker.php");
+        assert_eq!(arguments(Mode::Snapshot, &both), "--config DIR/howdah.toml --script DIR/worker.php");
+        assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "warmup = [\"/a?b=c\"]\n");
+        assert_eq!(arguments(Mode::Async, &both), "--concurrency 1000 --script DIR/async.php");
+        assert_eq!(arguments(Mode::Snapshot, &site(dir.path(), false, true)), "--boot DIR/boot.php");
+    }
+
+    #[test]
+    fn an_application_that_cannot_boot_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = site(dir.path(), false, false);
+        for mode in [Mode::Worker, Mode::Snapshot, Mode::Async] {
+            assert!(Howdah { mode }.script().lacks(&none).is_some_and(|lack| lack.contains(".php")));
+        }
+        assert_eq!(Howdah { mode: Mode::Classic }.script().lacks(&none), None);
+        assert_eq!(Howdah { mode: Mode::Snapshot }.script().lacks(&site(dir.path(), false, true)), None);
     }
 }

@@ -46,6 +46,12 @@ pub struct Site {
     pub worker_script: Option<PathBuf>,
     /// Script of a Swoole server, where the application has one.
     pub swoole_script: Option<PathBuf>,
+    /// Script that boots once and then answers many requests at once in Howdah's async mode, where there is one.
+    pub async_script: Option<PathBuf>,
+    /// File that boots the application for snapshots of Howdah, where the application has no worker script.
+    pub boot_file: Option<PathBuf>,
+    /// The path that will be asked for.
+    pub path: String,
     /// PHP workers.
     pub workers: u32,
     /// Connections that will come at the same time.
@@ -148,6 +154,10 @@ pub enum Script {
     Worker,
     /// A Swoole server.
     Swoole,
+    /// A script that boots once and then answers many requests at once.
+    Async,
+    /// A script that boots once, or a file that only boots.
+    WorkerOrBoot,
 }
 
 impl Script {
@@ -160,6 +170,12 @@ impl Script {
             Self::Swoole if site.swoole_script.is_none() => {
                 Some("the application has no server script for Swoole (swoole.php beside its document root)")
             }
+            Self::Async if site.async_script.is_none() => {
+                Some("the application has no script for many requests at once (async.php beside its document root)")
+            }
+            Self::WorkerOrBoot if site.worker_script.is_none() && site.boot_file.is_none() => Some(
+                "the application has neither a script that boots once (worker.php in its document root) nor a boot file (boot.php beside it)",
+            ),
             _ => None,
         }
     }

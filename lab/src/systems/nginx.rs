@@ -14,6 +14,7 @@ pub fn tuning() -> Vec<String> {
         "nginx: one worker per core, sendfile and tcp_nopush on, as Debian ships it".into(),
         "nginx: gzip on at its default level 1, as Debian ships it, with gzip_types for text formats".into(),
         "nginx: keepalive_requests raised, so that no system pays for reconnecting while another does not".into(),
+        "nginx: worker_connections for all clients at once".into(),
         "nginx: access log off, as in every other system here".into(),
     ]
 }
@@ -33,7 +34,7 @@ pid {dir}/nginx.pid;
 error_log {dir}/nginx-error.log;
 daemon off;
 events {{
-    worker_connections 1024;
+    worker_connections {connections};
 }}
 http {{
     include /etc/nginx/mime.types;
@@ -57,6 +58,8 @@ http {{
 {server}    }}
 }}
 ",
+        // One to the client and one to what is behind, should one worker get them all.
+        connections = (3 * site.connections).max(1024),
         address = site.address,
         root = site.root.display(),
     )

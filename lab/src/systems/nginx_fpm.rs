@@ -46,6 +46,7 @@ impl System for NginxFpm {
             "no FastCGI keep-alive: with it, each connection that nginx keeps idle occupies a child, and the pool starves \
              as soon as nginx's workers keep more connections than there are children"
                 .into(),
+            "PHP-FPM: listen.backlog holds all connections, so that none is refused".into(),
             "PHP-FPM on a Unix socket, Debian's php.ini and extensions, OPcache on, JIT off".into(),
         ]);
         notes
@@ -66,10 +67,11 @@ impl System for NginxFpm {
             "php-fpm.conf",
             &format!(
                 "[global]\nerror_log = {dir}/php-fpm-error.log\ndaemonize = no\n\n[lab]\n{account}listen = {socket}\n\
-                 pm = static\npm.max_children = {workers}\ncatch_workers_output = yes\n",
+                 listen.backlog = {backlog}\npm = static\npm.max_children = {workers}\ncatch_workers_output = yes\n",
                 dir = site.dir.display(),
                 socket = socket.display(),
                 workers = site.workers,
+                backlog = (2 * site.connections).max(511),
             ),
         )?;
         running.keep(&config)?;

@@ -60,14 +60,16 @@ impl System for Swoole {
             "Swoole: one worker process per core, because each serves many requests at once in coroutines; the number of \
              workers of a case does not apply to it"
                 .into(),
-            "Swoole: coroutine hooks for everything, a pool of 100 MariaDB connections divided among its workers, OPcache on for the CLI".into(),
+            "Swoole: coroutine hooks for everything, its PDOPool of 100 MariaDB connections and its RedisPool of 100 divided among its \
+             workers, OPcache on for the CLI"
+                .into(),
         ];
         if self.behind_nginx {
             notes.extend(nginx::tuning());
             notes.push("nginx: kept-alive connections to Swoole; nginx serves files and compresses".into());
         } else {
             notes.push(
-                "Swoole: http_compression on (it compresses whatever type the answer has), static handler on".into(),
+                "Swoole: http_compression on (it compresses whatever type the answer has) from 1024 bytes on, static handler on".into(),
             );
         }
         notes

@@ -1,0 +1,20 @@
+<?php
+// The same application for Howdah's async mode. A kernel remembers the request it works on, so each request has one to
+// itself, out of a pool; with it goes the kernel's connection to MariaDB.
+require_once __DIR__ . '/bootstrap.php';
+
+use Symfony\Component\HttpFoundation\Request;
+
+$kernels = new Howdah\Pool(static function (): Shop\Kernel {
+    $kernel = new Shop\Kernel('prod', false);
+    $kernel->boot();
+    return $kernel;
+}, max: max(1, intdiv(100, (int) getenv('LAB_WORKERS'))));
+frankenphp_handle_request(static function () use ($kernels): void {
+    $kernels->use(static function (Shop\Kernel $kernel): void {
+        $request = Request::createFromGlobals();
+        $response = $kernel->handle($request);
+        $response->send();
+        $kernel->terminate($request, $response);
+    });
+});
