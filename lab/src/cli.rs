@@ -116,7 +116,7 @@ struct RunArgs {
     /// A path of that application; may be given several times
     #[arg(long = "path", value_name = "/PATH")]
     paths: Vec<String>,
-    /// Leave out a pair, as SYSTEM:CASE; `*` stands for all; may be given several times
+    /// Leave out a pair, as SYSTEM:CASE; `*` stands for any part of a name; may be given several times
     #[arg(long, value_name = "SYSTEM:CASE", value_delimiter = ',')]
     skip: Vec<String>,
     /// A system of your own, described in TOML; may be given several times

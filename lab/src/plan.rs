@@ -121,7 +121,15 @@ pub fn plan(request: &Request) -> Result<Plan> {
     })
 }
 
-/// `SYSTEM:CASE`, where either may be `*`.
+/// Whether a name is the pattern, or begins and ends as it does around its `*`.
+fn fits(pattern: &str, id: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((head, tail)) => id.len() >= head.len() + tail.len() && id.starts_with(head) && id.ends_with(tail),
+        None => pattern == id,
+    }
+}
+
+/// `SYSTEM:CASE`, where each may have one `*`.
 fn pick_skipped(
     typed: &[String],
     systems: &[(Box<dyn System>, SystemStatus)],
@@ -130,9 +138,8 @@ fn pick_skipped(
     let mut skipped = BTreeSet::new();
     for pair in typed {
         let Some((system, case)) = pair.split_once(':') else {
-            bail!("--skip {pair:?} must be SYSTEM:CASE, where either may be *");
+            bail!("--skip {pair:?} must be SYSTEM:CASE, each with at most one *");
         };
-        let fits = |pattern: &str, id: &str| pattern == "*" || pattern == id;
         let before = skipped.len();
         for (a_system, _) in systems.iter().filter(|(a_system, _)| fits(system, &a_system.id())) {
             let those = cases.iter().filter(|a_case| fits(case, &a_case.id));
@@ -273,6 +280,7 @@ mod tests {
         assert_eq!(picked(&["swoole:hello"]).unwrap(), [("swoole".to_owned(), "hello".to_owned())].into());
         assert_eq!(picked(&["*:hello"]).unwrap().len(), systems().len());
         assert_eq!(picked(&["swoole:*"]).unwrap().len(), cases.len());
+        assert_eq!(picked(&["swoole:*-c100", "*swoole:hello-c100"]).unwrap().len(), 2);
         assert!(picked(&["swoole"]).unwrap_err().to_string().contains("SYSTEM:CASE"));
         assert!(picked(&["swoole:helo"]).unwrap_err().to_string().contains("nothing"));
     }
