@@ -62,10 +62,10 @@ pub fn children(parent: u32) -> Vec<u32> {
     all().iter().filter(|p| p.parent == parent && p.state != 'Z').map(|p| p.identity.pid).collect()
 }
 
-/// Descendants that nobody has reaped.
+/// Descendants that nobody has reaped. Not the root itself, which is its starter's to reap.
 #[must_use]
 pub fn zombies(root: u32) -> Vec<u32> {
-    let members: BTreeSet<u32> = tree(root).iter().map(|i| i.pid).collect();
+    let members: BTreeSet<u32> = tree(root).iter().map(|i| i.pid).filter(|pid| *pid != root).collect();
     all().iter().filter(|p| p.state == 'Z' && members.contains(&p.identity.pid)).map(|p| p.identity.pid).collect()
 }
 

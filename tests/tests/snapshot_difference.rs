@@ -4,11 +4,12 @@
 //!
 //! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
 
+use howdah_tests::process::{self, eventually};
 use howdah_tests::{Kind, Request, Response, Setup, Site, run};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Leaks that let the script go on, and ends of a script; the names of `www/leaks/leaks.php` on both sides of `ENDS`.
 struct Names {
@@ -229,6 +230,12 @@ pub(crate) fn equal_to_classic_mode(path: &str, boot: (&str, &str), requests: us
                 }
             }
             ask_at_random(site, &quick, &truth, requests, &mut order);
+            // A process that a request forked and that outlived it is reaped with a later request of the same worker.
+            let reaped = eventually(Duration::from_secs(10), || {
+                ask_at_random(site, &quick[..1], &truth, CONNECTIONS, &mut order);
+                process::zombies(site.howdah().pid()).is_empty()
+            });
+            assert!(reaped, "processes that requests left are not reaped");
             let after = sizes(site);
             eprintln!("own memory in KiB, descriptors, mappings by worker: {before:?}, then {after:?}");
             assert!(before.keys().eq(after.keys()), "workers were replaced");
