@@ -292,6 +292,8 @@ fn smoke() {
         "1",
         "--duration",
         "1",
+        "--warmup",
+        "0",
         "--out",
         &bench.out(),
     ]);
