@@ -94,6 +94,16 @@ pub const ALL: &[Suite] = &[
         latency: false,
     },
     Suite {
+        name: "snapshot",
+        about: "a booted application whose memory is put back after each request, beside one that keeps its state",
+        cases: &["shop-api-c100", "symfony-api", "symfony-page"],
+        systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker", "howdah-snapshot"],
+        rounds: 4,
+        seconds: 3.0,
+        warmup: 1.0,
+        latency: false,
+    },
+    Suite {
         name: "all",
         about: "every case on every system",
         cases: &[],
