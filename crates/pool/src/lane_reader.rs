@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const MAX_HEAD: usize = 1024 * 1024;
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
-/// Frames read before other tasks of the thread get a turn.
+/// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within an answer.
 const BATCH: usize = 64;
 
 pub(crate) struct LaneReader {
@@ -119,7 +119,10 @@ impl LaneReader {
 
     async fn read_batch(&mut self) -> Batch {
         let mut end = Batch::More;
-        for _ in 0..BATCH {
+        let mut taken = 0;
+        // A front that is told of half an answer takes it for a stream: no length, and compressed however short it is.
+        while taken < BATCH || (taken < 2 * BATCH && self.is_within_answer()) {
+            taken += 1;
             match self.frames.next_frame() {
                 Ok(Some(frame)) => {
                     // Given back before the worker can have a next call: else it would find its ring full of answers
@@ -184,6 +187,11 @@ impl LaneReader {
             None => self.pool.begin_call(self.index, number).ok_or("an answer to no call")?,
         });
         Ok(())
+    }
+
+    /// Whether the front would be told of an answer that has not ended.
+    fn is_within_answer(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.unseen && !current.ended)
     }
 
     /// Takes one frame. An error means that the worker broke the rules.

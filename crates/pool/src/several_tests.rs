@@ -251,6 +251,37 @@ async fn answers_that_alternate_reach_their_own_clients() {
     assert_eq!(stage.running(&worker), 0);
 }
 
+/// A batch of frames ended in the middle of an answer that was there as a whole; its front took it for a stream.
+#[tokio::test]
+async fn answers_that_come_together_are_whole_when_their_fronts_see_them() {
+    const CALLS: u64 = 90;
+    let mut stage = Stage::new(CALLS as usize);
+    let mut worker = stage.puppet().await;
+    let mut whole = Vec::new();
+    for _ in 0..CALLS {
+        let pool = stage.pool.clone();
+        whole.push(tokio::spawn(async move {
+            let reply = pool.call(call(true, RequestBody::Empty)).await;
+            reply.is_ok_and(|mut reply| reply.body.take_complete().is_some())
+        }));
+        tokio::task::yield_now().await;
+        worker.take();
+    }
+    // Four frames for each answer: with these two, the border of a batch lies between a body and its end.
+    worker.end.select(1);
+    worker.end.log(6, b"one");
+    worker.end.log(6, b"two");
+    for number in 1..=CALLS {
+        worker.begin_answer(number, b"short");
+        worker.end.end_response(false);
+        worker.end.done(WireDone::default());
+    }
+    worker.end.publish();
+    for (answer, number) in whole.into_iter().zip(1..) {
+        assert!(answer.await.unwrap(), "answer {number} came in pieces");
+    }
+}
+
 #[tokio::test]
 async fn the_worker_with_fewest_calls_gets_the_next_and_no_worker_gets_too_many() {
     let mut stage = Stage::new(3);
