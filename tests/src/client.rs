@@ -188,6 +188,12 @@ impl Conn {
         Some(Response { version, status, reason, headers, ..Response::default() })
     }
 
+    /// Reads the next head, whether interim or final.
+    #[must_use]
+    pub fn next_head(&mut self) -> Response {
+        self.one_head().unwrap_or_else(|| panic!("the server closed the connection instead of answering"))
+    }
+
     /// Reads heads up to the final one; its body follows with `read_some`. `None` if the server closed instead.
     pub fn try_head(&mut self, method: &str) -> Option<Response> {
         assert_eq!(self.framing, Framing::Ended, "the previous answer has not been read to its end");

@@ -40,6 +40,7 @@ pub(crate) async fn handle<U: Upstream>(
         compress::apply(&site.compress, &exchange.parts.method, &exchange.parts.headers, response);
     complete_head(&mut response, &exchange, refused && has_body);
     exchange.status = response.status().as_u16();
+    exchange.conn.state.on_answer();
     response.body_mut().carry(exchange);
     Ok(response)
 }

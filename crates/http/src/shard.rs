@@ -5,6 +5,7 @@ use crate::conn::drive::drive;
 use crate::conn::interim::Interim;
 use crate::conn::io::Socket;
 use crate::conn::peer::Peer;
+use crate::conn::request_line::Targets;
 use crate::conn::state::{ConnState, Timeouts, Verdict};
 use crate::listener::Accepted;
 use crate::phase::route::RouteCache;
@@ -125,6 +126,7 @@ impl<U: Upstream> Shard<U> {
             peer,
             state: ConnState::new(self.now()),
             interim: Interim::default(),
+            targets: Targets::default(),
         });
         let registration = self.register(&conn);
         let socket = match socket {

@@ -8,6 +8,9 @@ use crate::received::ReceiveError;
 use crate::shard::Shard;
 use crate::upstream::Upstream;
 use bytes::{Bytes, BytesMut};
+use http::Request;
+use http_body::Body as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -34,7 +37,7 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
     let result = match is_h2 {
         None => return,
         Some(true) => {
-            conn.state.set_multiplexed();
+            io.set_multiplexed();
             let mut driven = Driven::new(shard, conn.clone(), io, head_buffer);
             let mut finishing = false;
             supervise(&conn.state, |cx, verdict| {
@@ -48,7 +51,11 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
         }
         Some(false) => {
             let serving = conn.clone();
-            let service = service_fn(move |request| crate::service::handle(shard.clone(), serving.clone(), request));
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                serving.targets.on_request(&mut request);
+                serving.state.on_request(!request.body().is_end_stream());
+                crate::service::handle(shard.clone(), serving.clone(), request)
+            });
             let mut builder = http1::Builder::new();
             // Vectored writes, always: a body may hold tokens that no one may copy (see `sendfile`). The number of
             // headers stays at hyper's 100: any other number costs two allocations per request.

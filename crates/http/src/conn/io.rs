@@ -1,7 +1,9 @@
-//! A connection's transport: the socket with what the front adds to it (bytes read ahead, timeouts, zero-copy writes,
-//! a close that lets the client read the last answer).
+//! A connection's transport: the socket with what the front adds to it (bytes read ahead, targets that hyper would
+//! refuse, timeouts, clients that are half gone, zero-copy writes, a close that lets the client read the last answer).
 
 use super::Conn;
+use super::half_closed::HalfClosed;
+use super::request_line::{Pass, RequestLines};
 use super::state::Verdict;
 use bytes::{Buf, Bytes};
 use std::io::{self, IoSlice};
@@ -44,8 +46,13 @@ impl Socket {
 pub struct ConnIo {
     socket: Socket,
     conn: Arc<Conn>,
-    /// Bytes read while the protocol was found out; they come first.
+    /// Bytes read while the protocol was found out, or that replace what was read; they come first.
     ahead: Bytes,
+    lines: RequestLines,
+    /// The client has closed its side, as a request's body seemed not to be complete.
+    end_seen: bool,
+    /// The client sends nothing more, and still waits for an answer.
+    half_closed: Option<HalfClosed>,
     write_closed: bool,
 }
 
@@ -53,12 +60,49 @@ impl ConnIo {
     /// Wraps a socket.
     #[must_use]
     pub fn new(socket: Socket, conn: Arc<Conn>) -> Self {
-        Self { socket, conn, ahead: Bytes::new(), write_closed: false }
+        let lines = RequestLines::new();
+        Self { socket, conn, ahead: Bytes::new(), lines, end_seen: false, half_closed: None, write_closed: false }
     }
 
     /// Gives back bytes that were read too early.
     pub fn unread(&mut self, bytes: Bytes) {
-        self.ahead = bytes;
+        self.ahead = if self.ahead.is_empty() { bytes } else { [bytes, self.ahead.clone()].concat().into() };
+    }
+
+    /// The connection speaks HTTP/2, which has no request lines.
+    pub(super) fn set_multiplexed(&mut self) {
+        self.conn.state.set_multiplexed();
+        self.lines.stop();
+    }
+
+    fn take_ahead(&mut self, buf: &mut ReadBuf<'_>) {
+        let n = self.ahead.len().min(buf.remaining());
+        buf.put_slice(&self.ahead[..n]);
+        self.ahead.advance(n);
+        if self.ahead.is_empty() {
+            // Gives the memory back; an emptied slice would keep it for as long as the connection lives.
+            self.ahead = Bytes::new();
+        }
+    }
+
+    /// The client has closed its side. While it waits for an answer, hyper is not told: it would give the request up.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.conn.state.awaits_answer() {
+            // The body's last part may have gone to the request in this very turn, which takes it in the next one.
+            if self.conn.state.reads_body() && !self.end_seen {
+                self.end_seen = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return Poll::Ready(Ok(()));
+        }
+        if self.half_closed.is_none() {
+            self.half_closed = Some(HalfClosed::new(&self.socket, self.conn.clone())?);
+        }
+        match &mut self.half_closed {
+            Some(half_closed) => half_closed.poll_gone(cx).map(Ok),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     /// Acts on a verdict of the shard: the end of the stream, as far as hyper can see.
@@ -96,9 +140,12 @@ impl ConnIo {
 
     fn note_write(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if result.is_pending() {
-            self.conn.state.on_write_blocked()
+            self.conn.state.on_write_blocked();
         } else {
-            self.conn.state.on_written()
+            self.conn.state.on_written();
+            if let Some(half_closed) = &self.half_closed {
+                half_closed.on_written();
+            }
         }
         result
     }
@@ -107,25 +154,34 @@ impl ConnIo {
 impl AsyncRead for ConnIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.ahead.is_empty() {
-            let n = this.ahead.len().min(buf.remaining());
-            buf.put_slice(&this.ahead[..n]);
-            this.ahead.advance(n);
-            if this.ahead.is_empty() {
-                // Gives the memory back; an emptied slice would keep it for as long as the connection lives.
-                this.ahead = Bytes::new();
+        loop {
+            if !this.ahead.is_empty() {
+                this.take_ahead(buf);
+                return Poll::Ready(Ok(()));
             }
-            return Poll::Ready(Ok(()));
-        }
-        if this.is_over() {
-            return Poll::Ready(Ok(()));
-        }
-        let before = buf.filled().len();
-        let result = this.socket.poll_read(cx, buf);
-        if result.is_ready() && buf.filled().len() > before {
+            if this.is_over() {
+                return Poll::Ready(Ok(()));
+            }
+            if this.half_closed.is_some() {
+                return this.poll_end(cx);
+            }
+            let before = buf.filled().len();
+            ready!(this.socket.poll_read(cx, buf))?;
+            if buf.filled().len() == before {
+                match this.lines.give_up() {
+                    Some(held) => this.ahead = held.into(),
+                    None => return this.poll_end(cx),
+                }
+                continue;
+            }
             this.conn.state.on_read();
+            match this.lines.pass(&buf.filled()[before..], &this.conn.targets) {
+                Pass::AsIs => return Poll::Ready(Ok(())),
+                Pass::Held => {}
+                Pass::Instead(bytes) => this.ahead = bytes.into(),
+            }
+            buf.set_filled(before);
         }
-        result
     }
 }
 

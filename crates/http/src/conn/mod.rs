@@ -1,13 +1,16 @@
-//! One connection: its transport (`io`), who is on the other side (`peer`), its timeouts (`state`), its interim
-//! answers (`interim`) and the task that drives it (`drive`, with `http2`).
+//! One connection: its transport (`io`) with the request lines as clients spell them (`request_line`) and with clients
+//! that send nothing more (`half_closed`), who is on the other side (`peer`), its timeouts (`state`), its interim answers
+//! (`interim`) and the task that drives it (`drive`, with `http2`).
 //!
 //! TLS and HTTP/3 have their place here: TLS is another variant of `io::Socket`, and HTTP/3 another protocol in `drive`.
 
 pub mod drive;
+mod half_closed;
 pub mod http2;
 pub mod interim;
 pub mod io;
 pub mod peer;
+pub mod request_line;
 pub mod state;
 
 /// A connection, as its requests see it.
@@ -21,6 +24,8 @@ pub struct Conn {
     pub state: state::ConnState,
     /// Interim answers on their way out.
     pub interim: interim::Interim,
+    /// The client's spelling of targets.
+    pub targets: request_line::Targets,
 }
 
 impl howdah_pool::TakesInterim for Conn {

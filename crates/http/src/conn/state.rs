@@ -73,6 +73,16 @@ pub struct ConnState {
     fresh: AtomicBool,
     /// The request's body was not read to its end: closing has to let the client read the answer first.
     unread_body: AtomicBool,
+    /// HTTP/1: a request has been made out and has not begun yet.
+    asked: AtomicBool,
+    /// HTTP/1: the request's body has not come in completely.
+    reading_body: AtomicBool,
+    /// HTTP/1: a request waits for its answer's head, and interim answers may be sent before it.
+    takes_interim: AtomicBool,
+    /// HTTP/1: the answer has begun.
+    answering: AtomicBool,
+    /// The client has closed its side: whoever reads has to know when the last answer has been handed over.
+    half_closed: AtomicBool,
     /// Since when the connection idles, or reads a header.
     since: AtomicU64,
     /// Since when a write makes no progress; 0 if none waits.
@@ -100,6 +110,11 @@ impl ConnState {
             reading_head: AtomicBool::new(false),
             fresh: AtomicBool::new(true),
             unread_body: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            reading_body: AtomicBool::new(false),
+            takes_interim: AtomicBool::new(false),
+            answering: AtomicBool::new(false),
+            half_closed: AtomicBool::new(false),
             since: AtomicU64::new(now),
             write_blocked: AtomicU64::new(0),
             sending: AtomicU32::new(0),
@@ -155,13 +170,75 @@ impl ConnState {
         self.in_flight.fetch_add(1, Relaxed);
         self.reading_head.store(false, Relaxed);
         self.fresh.store(false, Relaxed);
+        self.asked.store(false, Relaxed);
+        self.answering.store(false, Relaxed);
     }
 
     /// A request has ended: its answer has been handed over, or given up.
     pub fn end(&self) {
         if self.in_flight.fetch_sub(1, Relaxed) == 1 {
             self.since.store(self.now.load(Relaxed), Relaxed);
+            if self.half_closed.load(Relaxed) {
+                self.wake();
+            }
         }
+    }
+
+    /// HTTP/1: a request has been made out; it begins with the next turn of the connection's task.
+    pub fn on_request(&self, has_body: bool) {
+        self.asked.store(true, Relaxed);
+        self.reading_body.store(has_body, Relaxed);
+    }
+
+    /// A request's body has come in completely.
+    pub fn on_body_read(&self) {
+        self.reading_body.store(false, Relaxed);
+    }
+
+    /// Whether a request's body has not been read to its end.
+    #[must_use]
+    pub fn reads_body(&self) -> bool {
+        self.reading_body.load(Relaxed)
+    }
+
+    /// A request begins to wait for PHP's answer, or does no longer; `true` where interim answers may come before it.
+    pub fn set_takes_interim(&self, takes: bool) {
+        self.takes_interim.store(takes, Relaxed);
+    }
+
+    /// Whether an interim answer may be sent now.
+    #[must_use]
+    pub fn takes_interim(&self) -> bool {
+        self.takes_interim.load(Relaxed)
+    }
+
+    /// A request's answer begins.
+    pub fn on_answer(&self) {
+        self.answering.store(true, Relaxed);
+    }
+
+    /// HTTP/1: whether the answer has begun.
+    #[must_use]
+    pub fn is_answering(&self) -> bool {
+        self.answering.load(Relaxed)
+    }
+
+    /// Whether a write waits for the client.
+    #[must_use]
+    pub fn is_write_blocked(&self) -> bool {
+        self.write_blocked.load(Relaxed) != 0
+    }
+
+    /// The client has closed its side.
+    pub fn set_half_closed(&self) {
+        self.half_closed.store(true, Relaxed);
+    }
+
+    /// HTTP/1: a request has come in completely and its answer has not been handed over.
+    #[must_use]
+    pub fn awaits_answer(&self) -> bool {
+        let asked = self.in_flight.load(Relaxed) > 0 || self.asked.load(Relaxed);
+        asked && !self.reading_body.load(Relaxed) && !self.is_multiplexed()
     }
 
     /// A request was answered without reading its body.

@@ -1,5 +1,6 @@
 //! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
 
+use crate::conn::request_line::target;
 use crate::exchange::Exchange;
 use howdah_observe::AccessEntry;
 use http::{Version, header};
@@ -18,7 +19,7 @@ pub(crate) fn record(exchange: &Exchange) {
         remote: exchange.remote,
         user: None,
         method: parts.method.as_str(),
-        target: target(parts).as_bytes(),
+        target: target(parts),
         proto: protocol(parts.version),
         status: exchange.status,
         bytes: exchange.bytes,
@@ -32,11 +33,6 @@ pub(crate) fn record(exchange: &Exchange) {
         total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         compression: exchange.coding,
     });
-}
-
-/// The request target in its usual form.
-pub(crate) fn target(parts: &http::request::Parts) -> &str {
-    parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str)
 }
 
 /// The protocol's name, as in `SERVER_PROTOCOL`.

@@ -4,6 +4,7 @@
 //! target it cannot hold (414). What the settings say is narrower and is checked here. The body's size is checked twice:
 //! by `Content-Length` here and while it is read (`php::spool`).
 
+use crate::conn::request_line::target;
 use crate::refusal::Refusal;
 use howdah_config::HttpSettings;
 use http::request::Parts;
@@ -43,7 +44,7 @@ impl Limits {
 
 /// Checks a request's head.
 pub(crate) fn check(limits: &Limits, parts: &Parts) -> Result<(), Refusal> {
-    if parts.uri.path_and_query().map_or(0, |target| target.as_str().len()) > limits.max_uri {
+    if target(parts).len() > limits.max_uri {
         return Err(Refusal::new(StatusCode::URI_TOO_LONG));
     }
     // Four bytes per line for the colon, the space and the line's end, as they came over the wire.

@@ -8,8 +8,8 @@ mod variables;
 pub(crate) use answer::is_hop_by_hop;
 
 use crate::conn::http2::InterimAnswers;
+use crate::conn::request_line::target;
 use crate::exchange::Exchange;
-use crate::phase::access_log::target;
 use crate::phase::route::Script;
 use crate::received::Received;
 use crate::refusal::Refusal;
@@ -34,7 +34,10 @@ pub(crate) async fn run<U: Upstream>(
     let body = if body.is_end_stream() {
         howdah_pool::RequestBody::Empty
     } else {
-        spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?
+        let body =
+            spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?;
+        exchange.conn.state.on_body_read();
+        body
     };
     let head = variables::encode(site, exchange, script, &body);
     let parts = &exchange.parts;
@@ -48,7 +51,10 @@ pub(crate) async fn run<U: Upstream>(
         interim: interim_answers(exchange),
     };
     exchange.front = Front::Php;
-    match shard.upstream.call(script.pool, call).await {
+    exchange.conn.state.set_takes_interim(exchange.parts.version == Version::HTTP_11);
+    let reply = shard.upstream.call(script.pool, call).await;
+    exchange.conn.state.set_takes_interim(false);
+    match reply {
         Ok(reply) => {
             std::future::poll_fn(|cx| exchange.conn.interim.poll_written(cx)).await;
             let (response, ran) = answer::respond(reply, &exchange.parts.method, exchange.id);
@@ -72,16 +78,17 @@ fn interim_answers(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
 }
 
 fn label(parts: &http::request::Parts) -> Box<str> {
-    let (method, target) = (parts.method.as_str(), target(parts));
+    let (method, target) = (parts.method.as_str(), String::from_utf8_lossy(target(parts)));
     let mut label = String::with_capacity(method.len() + 1 + target.len());
     label.push_str(method);
     label.push(' ');
-    label.push_str(target);
+    label.push_str(&target);
     label.into_boxed_str()
 }
 
 fn log_fault(fault: &howdah_pool::Fault, exchange: &Exchange) {
-    let (id, target) = (exchange.id, target(&exchange.parts));
+    let (id, target) = (exchange.id, String::from_utf8_lossy(target(&exchange.parts)));
+    let target = &*target;
     if fault.kind == FaultKind::ClientGone {
         tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
     } else {

@@ -6,9 +6,10 @@
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
 //! `HTTP_PROXY`, which libraries take for a setting).
 
+use crate::conn::request_line;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
-use crate::phase::access_log::{protocol, target};
+use crate::phase::access_log::protocol;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
@@ -39,7 +40,7 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
 /// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
 fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
     let parts = &exchange.parts;
-    let query = call.var(VarName::QUERY_STRING, parts.uri.query().unwrap_or_default().as_bytes());
+    let query = call.var(VarName::QUERY_STRING, request_line::query(parts));
     let method = call.var(VarName::REQUEST_METHOD, parts.method.as_str().as_bytes());
     let content_type = parts.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let content_type = call.var(VarName::CONTENT_TYPE, content_type);
@@ -49,7 +50,7 @@ fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Sc
     let length = if has_length { Decimal::new(body.len()) } else { Decimal::EMPTY };
     call.var(VarName::CONTENT_LENGTH, length.as_bytes());
     let name = call.var(VarName::SCRIPT_NAME, &script.name);
-    let uri = call.var(VarName::REQUEST_URI, target(parts).as_bytes());
+    let uri = call.var(VarName::REQUEST_URI, request_line::target(parts));
     call.uri(uri);
     call.var_at(VarName::DOCUMENT_URI, name);
     call.var(VarName::DOCUMENT_ROOT, root_bytes(&site.root));

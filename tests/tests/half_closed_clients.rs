@@ -1,0 +1,108 @@
+//! Clients that close their side after a request: one that only sends nothing more gets its answer, one that has left is
+//! noticed, and both look alike at first.
+
+use howdah_tests::process::eventually;
+use howdah_tests::{Conn, Request, scenario};
+use std::time::Duration;
+
+const SLOW: &str = "require 'gate.php'; mark('began'); gate($_GET['g']); echo 'answer';";
+
+scenario!(
+    a_client_that_sends_nothing_more_gets_its_answer,
+    howdah_only = "nginx takes such a client for one that has left",
+    |s| s.unix_listener().php("slow.php", SLOW).file("f.txt", "static"),
+    |site| {
+        for (name, target) in [("tcp", site.target().clone()), ("unix", site.unix())] {
+            for (version, request) in [
+                ("1", Request::get(&format!("/slow.php?g={name}1")).bytes()),
+                ("0", format!("GET /slow.php?g={name}0 HTTP/1.0\r\n\r\n").into_bytes()),
+                ("p", Request::form(&format!("/slow.php?g={name}p"), "a=b").bytes()),
+            ] {
+                let gate = site.gate(&format!("{name}{version}"));
+                let before = site.marks("began");
+                let mut conn = Conn::open(&target);
+                conn.send(request);
+                conn.half_close();
+                site.wait_for_mark("began", before + 1);
+                gate.release();
+                assert_eq!(conn.response("GET").expect(200).text(), "answer", "{name} {version}");
+                assert!(conn.closed_by_server());
+            }
+            let mut conn = Conn::open(&target);
+            conn.send(Request::get("/f.txt").bytes());
+            conn.half_close();
+            assert_eq!(conn.response("GET").expect(200).text(), "static");
+            assert!(conn.closed_by_server());
+        }
+    },
+);
+
+scenario!(
+    all_that_was_sent_ahead_before_half_closing_is_answered,
+    howdah_only = "nginx takes such a client for one that has left",
+    |s| s.php("n.php", "echo $_GET['n'];"),
+    |site| {
+        let mut conn = site.conn();
+        conn.send((0..5).flat_map(|n| Request::get(&format!("/n.php?n={n}")).bytes()).collect::<Vec<_>>());
+        conn.half_close();
+        for n in 0..5 {
+            assert_eq!(conn.response("GET").expect(200).text(), n.to_string());
+        }
+        assert!(conn.closed_by_server());
+    },
+);
+
+scenario!(
+    a_half_closed_client_that_waits_is_asked_once_whether_it_is_there,
+    howdah_only = "nginx takes such a client for one that has left",
+    |s| s.php("slow.php", SLOW),
+    |site| {
+        let gate = site.gate("g");
+        let mut conn = site.conn();
+        conn.send(Request::get("/slow.php?g=g").bytes());
+        conn.half_close();
+        assert_eq!(conn.next_head().status, 102);
+        gate.release();
+        let answer = conn.response("GET").expect(200);
+        assert_eq!((answer.text().as_str(), answer.interim.len()), ("answer", 0));
+    },
+);
+
+scenario!(
+    a_client_that_leaves_the_queue_is_noticed,
+    howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
+    |s| s.workers(1).unix_listener().php("slow.php", SLOW).php("late.php", "require 'gate.php'; mark('late');"),
+    |site| {
+        let gate = site.gate("g");
+        let mut first = site.conn();
+        first.send(Request::get("/slow.php?g=g").bytes());
+        site.wait_for_mark("began", 1);
+        let second = site.gate("h");
+        let mut blocked = site.conn();
+        blocked.send(Request::get("/slow.php?g=h").bytes());
+        let mut status = serde_json::Value::Null;
+        let mut holds = |calls: u64| {
+            eventually(Duration::from_secs(20), || {
+                let output = site.howdah().command(&["status", "--json"]);
+                status = serde_json::from_slice(&output.stdout).unwrap();
+                status["pools"][0]["queued"] == calls
+            })
+        };
+        let leaving: Vec<_> = [site.target().clone(), site.unix()]
+            .iter()
+            .map(|target| {
+                let mut conn = Conn::open(target);
+                conn.send(Request::get("/late.php").bytes());
+                conn
+            })
+            .collect();
+        assert!(holds(3));
+        drop(leaving);
+        assert!(holds(1));
+        gate.release();
+        second.release();
+        assert_eq!(first.response("GET").expect(200).text(), "answer");
+        assert_eq!(blocked.response("GET").expect(200).text(), "answer");
+        assert_eq!(site.marks("late"), 0);
+    },
+);
