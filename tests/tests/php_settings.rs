@@ -162,3 +162,48 @@ script_scenario!(
         });
     },
 );
+
+script_scenario!(
+    admin_settings_are_the_administrators,
+    howdah_only = "PHP-FPM has them in its pool's configuration",
+    |s| {
+        s
+        .setting("php.ini", "{ precision = 4, memory_limit = \"50M\" }")
+        .setting("php.admin_ini", "{ precision = 7, max_execution_time = 33, open_basedir = \"..:/tmp:/dev\", no_such_setting = 1 }")
+        .file(".user.ini", "precision = 5\nmax_execution_time = 5\n")
+        .allow_log("admin_ini: PHP has no setting")
+        .php(
+            "a.php",
+            "echo json_encode([ini_get('precision'), ini_set('precision', 9), ini_get('precision'), ini_get('max_execution_time'),
+                set_time_limit(1), ini_set('memory_limit', '51M'), ini_get('memory_limit'), (string) (1 / 3),
+                ini_get_all(null, true)['precision']['access'], @file_exists('/etc/passwd')]);
+            ini_restore('precision'); ini_restore('memory_limit');"
+        )
+    },
+    |site| {
+        for _ in 0..3 {
+            let seen = site.get("/a.php").expect(200).json();
+            let expected = serde_json::json!(["7", false, "7", "33", false, "50M", "51M", "0.3333333", 4, false]);
+            assert_eq!(seen, expected);
+        }
+        let _ = site.wait_for_log(&["admin_ini: PHP has no setting \"no_such_setting\""]);
+    },
+);
+
+script_scenario!(
+    each_pool_has_admin_settings_of_its_own,
+    howdah_only = "PHP-FPM has them in its pools' configuration",
+    not_worker = "the scenario's script is the default pool's",
+    not_snapshot = "the scenario's script is the default pool's",
+    |s| s
+        .setting("php.admin_ini", "{ precision = 7 }")
+        .setting("pool.own.workers", "1")
+        .setting("pool.own.admin_ini", "{ serialize_precision = 5 }")
+        .setting("route", r#"[{ match = "/own/*", pool = "own" }]"#)
+        .php("a.php", "echo json_encode([ini_set('precision', 3), ini_set('serialize_precision', 4) !== false]);")
+        .php("own/a.php", "echo json_encode([ini_set('precision', 3), ini_set('serialize_precision', 4) !== false]);"),
+    |site| {
+        assert_eq!(site.get_ok("/a.php"), "[false,true]");
+        assert_eq!(site.get_ok("/own/a.php"), "[false,false]");
+    },
+);

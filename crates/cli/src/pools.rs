@@ -73,6 +73,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         boot_script: path_text(pool.boot.as_deref()),
         ini_path: path_text(pool.php.config.as_deref()),
         ini: pairs(&pool.php.ini),
+        admin_ini: pairs(&pool.php.admin_ini),
         env: pairs(&pool.php.env),
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,

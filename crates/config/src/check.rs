@@ -95,9 +95,11 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     {
         source.object(&php("config"), format!("there is no file or directory {}", config.display()));
     }
-    for (key, value) in &pool.php.ini {
-        if key.is_empty() || key.contains(['\n', '\0', '=', '[', ']']) || value.contains(['\n', '\0']) {
-            source.object(&php("ini"), format!("{key:?} cannot be set: no line breaks, = or brackets"));
+    for (setting, values) in [("ini", &pool.php.ini), ("admin_ini", &pool.php.admin_ini)] {
+        for (key, value) in values {
+            if key.is_empty() || key.contains(['\n', '\0', '=', '[', ']']) || value.contains(['\n', '\0']) {
+                source.object(&php(setting), format!("{key:?} cannot be set: no line breaks, = or brackets"));
+            }
         }
     }
     for (key, value) in &pool.php.env {

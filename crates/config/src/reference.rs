@@ -41,7 +41,7 @@ pub fn settings_page() -> String {
     page.push_str(
         "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` makes another \
          pool; there they may all stand too, together with those of `[php]`, and what does not stand there is taken from \
-         the top level and from `[php]` (`ini` and `env` are joined).\n\n",
+         the top level and from `[php]` (`ini`, `admin_ini` and `env` are joined).\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
     page.push_str(

@@ -105,6 +105,10 @@ settings! {
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
+        /// The same, and neither scripts nor `.user.ini` files can change them.
+        ///
+        /// They also go before what `ini` says. Sections `[PATH=…]` and `[HOST=…]` of `php.ini`, the administrator's too, still count.
+        admin_ini: BTreeMap<String, String> = "{}" example(r#"{ open_basedir = "/srv/app:/tmp", memory_limit = "128M" }"#);
         /// Environment variables for PHP.
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
         /// Start PHP without the variables of the server's own environment.

@@ -104,6 +104,7 @@ typedef struct howdah_boot {
     const char *boot_script;       /* boot file of snapshot mode, or "" */
     const char *ini_path;          /* php.ini file or directory to use instead of PHP's built-in search, or "" */
     const char *ini_entries;       /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
+    const char *admin_ini_entries; /* the same, and scripts and .user.ini files cannot change these */
     const char *software;          /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
     unsigned long max_requests;    /* calls after which a worker retires; 0 = never */
     unsigned long max_memory;      /* bytes of memory with which a worker retires after a call; 0 = never */

@@ -100,10 +100,22 @@ static const char resident_ini[] = "opcache.file_update_protection=0\n"
 static const char concurrent_ini[] = "auto_globals_jit=0\n"
                                      "opcache.jit=disable\n";
 
-/* All entries as one text, or NULL without memory. What the operator sets counts. */
-static char *ini_text_from(const char *entries) {
+static char *append_entries(char *out, const char *entries) {
+    while (*entries != '\0') {
+        size_t length = strcspn(entries, "\n");
+        if (length > 0) {
+            out = append_entry(out, entries, length);
+        }
+        entries += length + (entries[length] == '\n');
+    }
+    return out;
+}
+
+/* All entries as one text, or NULL without memory. What the operator sets counts, what is set for good most. */
+static char *ini_text_from(const char *entries, const char *admin_entries) {
     /* Each byte at most doubles, each line gains at most four. */
-    char *text = malloc(sizeof resident_ini + sizeof concurrent_ini + strlen(entries) * 6 + 8);
+    size_t length = (strlen(entries) + strlen(admin_entries)) * 6;
+    char *text = malloc(sizeof resident_ini + sizeof concurrent_ini + length + 8);
     if (text == NULL) {
         return NULL;
     }
@@ -114,15 +126,24 @@ static char *ini_text_from(const char *entries) {
     if (shim.mode->concurrent) {
         out = mempcpy(out, concurrent_ini, sizeof concurrent_ini - 1);
     }
+    out = append_entries(append_entries(out, entries), admin_entries);
+    *out = '\0';
+    return text;
+}
+
+/* Takes the right to change these settings from scripts and .user.ini files. */
+static void lock_entries(const char *entries) {
     while (*entries != '\0') {
         size_t length = strcspn(entries, "\n");
-        if (length > 0) {
-            out = append_entry(out, entries, length);
+        size_t name_len = strcspn(entries, "=\n");
+        zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), entries, name_len);
+        if (entry != NULL) {
+            entry->modifiable = ZEND_INI_SYSTEM;
+        } else if (strncmp(entries, "extension=", 10) != 0 && strncmp(entries, "zend_extension=", 15) != 0) {
+            shim_log(LOG_WARNING, "admin_ini: PHP has no setting \"%.*s\"", (int)name_len, entries);
         }
         entries += length + (entries[length] == '\n');
     }
-    *out = '\0';
-    return text;
 }
 
 SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
@@ -140,7 +161,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
         shim_sapi_module.php_ini_path_override = ini_path;
     }
     if (boot->ini_entries != NULL) {
-        ini_text = ini_text_from(boot->ini_entries);
+        ini_text = ini_text_from(boot->ini_entries, boot->admin_ini_entries);
         shim_sapi_module.ini_entries = SHIM_INI_ENTRIES(ini_text);
     }
     if (shim_sapi_module.startup(&shim_sapi_module) == FAILURE) {
@@ -149,6 +170,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
         return 1;
     }
     started = true;
+    lock_entries(boot->admin_ini_entries);
     /* The shim enters the script's directory itself (script.c). */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     shim_server_array_hook();

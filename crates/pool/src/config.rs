@@ -20,6 +20,8 @@ pub struct PoolConfig {
     pub ini_path: String,
     /// ini values that php.ini cannot override, in order.
     pub ini: Vec<(String, String)>,
+    /// The same, and scripts and `.user.ini` files cannot change them; they come after `ini`.
+    pub admin_ini: Vec<(String, String)>,
     /// Variables added to the environment of PHP.
     pub env: Vec<(String, String)>,
     /// True: PHP sees only `env`, not the server's own environment.

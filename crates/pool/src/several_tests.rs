@@ -54,6 +54,7 @@ fn config(concurrency: usize) -> PoolConfig {
         boot_script: String::new(),
         ini_path: String::new(),
         ini: Vec::new(),
+        admin_ini: Vec::new(),
         env: Vec::new(),
         clear_env: false,
         min_workers: 1,

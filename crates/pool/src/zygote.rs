@@ -114,14 +114,13 @@ impl Drop for Zygote {
     }
 }
 
+fn ini_lines(values: &[(String, String)]) -> String {
+    // A value is one line. Quotes, where needed, are put by the PHP host, which reads values as `php -d` does:
+    // `false` and `E_ALL & ~E_NOTICE` are no strings.
+    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
+}
+
 fn boot_spec(config: &PoolConfig) -> BootSpec {
-    let mut ini_entries = String::new();
-    for (key, value) in &config.ini {
-        // A value is one line. Quotes, where needed, are put by the PHP host, which reads values as `php -d` does:
-        // `false` and `E_ALL & ~E_NOTICE` are no strings.
-        let value = value.replace(['\n', '\r'], " ");
-        ini_entries.push_str(&format!("{key}={value}\n"));
-    }
     BootSpec {
         wire_version: WIRE_VERSION,
         pool: config.name.clone(),
@@ -129,7 +128,8 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         script: config.script.clone(),
         boot_script: config.boot_script.clone(),
         ini_path: config.ini_path.clone(),
-        ini_entries,
+        ini_entries: ini_lines(&config.ini),
+        admin_ini_entries: ini_lines(&config.admin_ini),
         software: config.software.clone(),
         max_requests: config.max_requests,
         max_memory: config.max_memory,

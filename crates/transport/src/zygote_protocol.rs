@@ -75,6 +75,8 @@ pub struct BootSpec {
     pub ini_path: String,
     /// `key=value` lines that php.ini cannot override.
     pub ini_entries: String,
+    /// The same, and scripts and `.user.ini` files cannot change them.
+    pub admin_ini_entries: String,
     /// `SERVER_SOFTWARE`.
     pub software: String,
     /// Calls after which a worker retires; 0 = never.
