@@ -3,7 +3,7 @@
 
 use super::Conn;
 use super::half_closed::HalfClosed;
-use super::request_line::{Pass, RequestLines};
+use super::request_line::RequestLines;
 use super::state::Verdict;
 use bytes::{Buf, Bytes};
 use std::io::{self, IoSlice};
@@ -46,7 +46,7 @@ impl Socket {
 pub struct ConnIo {
     socket: Socket,
     conn: Arc<Conn>,
-    /// Bytes read while the protocol was found out, or that replace what was read; they come first.
+    /// Bytes read while the protocol was found out; they come first.
     ahead: Bytes,
     lines: RequestLines,
     /// The client has closed its side, as a request's body seemed not to be complete.
@@ -66,7 +66,7 @@ impl ConnIo {
 
     /// Gives back bytes that were read too early.
     pub fn unread(&mut self, bytes: Bytes) {
-        self.ahead = if self.ahead.is_empty() { bytes } else { [bytes, self.ahead.clone()].concat().into() };
+        self.ahead = bytes;
     }
 
     /// The connection speaks HTTP/2, which has no request lines.
@@ -154,34 +154,25 @@ impl ConnIo {
 impl AsyncRead for ConnIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        loop {
-            if !this.ahead.is_empty() {
-                this.take_ahead(buf);
-                return Poll::Ready(Ok(()));
-            }
-            if this.is_over() {
-                return Poll::Ready(Ok(()));
-            }
-            if this.half_closed.is_some() {
-                return this.poll_end(cx);
-            }
-            let before = buf.filled().len();
-            ready!(this.socket.poll_read(cx, buf))?;
-            if buf.filled().len() == before {
-                match this.lines.give_up() {
-                    Some(held) => this.ahead = held.into(),
-                    None => return this.poll_end(cx),
-                }
-                continue;
-            }
-            this.conn.state.on_read();
-            match this.lines.pass(&buf.filled()[before..], &this.conn.targets) {
-                Pass::AsIs => return Poll::Ready(Ok(())),
-                Pass::Held => {}
-                Pass::Instead(bytes) => this.ahead = bytes.into(),
-            }
-            buf.set_filled(before);
+        if !this.ahead.is_empty() {
+            this.take_ahead(buf);
+            return Poll::Ready(Ok(()));
         }
+        if this.is_over() {
+            return Poll::Ready(Ok(()));
+        }
+        if this.half_closed.is_some() {
+            return this.poll_end(cx);
+        }
+        let before = buf.filled().len();
+        ready!(this.socket.poll_read(cx, buf))?;
+        let came_in = &mut buf.filled_mut()[before..];
+        if came_in.is_empty() {
+            return this.poll_end(cx);
+        }
+        this.conn.state.on_read();
+        this.lines.look(came_in, &this.conn.targets);
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -1,27 +1,41 @@
 //! Request lines as clients send them. nginx takes nearly any byte in a request's target; the URI type that hyper uses
-//! takes neither `<`, `>` and `"` everywhere nor text that is no UTF-8. So the connection's reader percent-encodes these
-//! before hyper sees them, and keeps the client's own spelling for `REQUEST_URI` and `QUERY_STRING`.
+//! takes neither `<`, `>` and `"` everywhere nor text that is no UTF-8. So the connection's reader puts a harmless byte in
+//! the place of each of these before hyper sees them, keeps what the client wrote, and percent-encodes it when hyper has
+//! made out the request. Scripts see the client's own spelling in `REQUEST_URI` and `QUERY_STRING`.
 //!
-//! That may only be done where a request is known to begin: the same bytes in a body must stay. It is known at a
+//! **Nothing here can move a request's borders.** A byte is only ever replaced by one other byte, and none of the bytes
+//! involved means anything in HTTP's framing: hyper finds heads and bodies where it would find them without this file.
+//! A request whose target is not the one that was kept for it is refused.
+//!
+//! Bodies must stay as they are, so a byte is only replaced where a request is known to begin. It is known at a
 //! connection's start, and after each request whose end is known: one without a body, or one with a `Content-Length`
 //! whose bytes have all come in. Where a client sends ahead of an answer within one packet, or a chunked body, the place
 //! is lost for the rest of the connection, and the target must be a proper one, as it must be over HTTP/2.
 
+use crate::refusal::Refusal;
 use bytes::Bytes;
-use http::Request;
 use http::request::Parts;
+use http::uri::{PathAndQuery, Uri};
+use http::{Request, StatusCode};
 use hyper::body::Body;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// A line longer than this is not waited for any more: hyper refuses it.
-const LONGEST: usize = 72 * 1024;
+/// Stands for a byte that hyper would refuse. It is allowed in paths and queries, and is neither a digit of a chunk's
+/// length, nor allowed in a header's name, nor a separator of anything: it cannot complete what was not meant as HTTP.
+const STAND_IN: u8 = b'@';
+/// The `http` crate takes no longer URI, so of a longer target no more is kept than shows that it is too long.
+const LONGEST: usize = u16::MAX as usize;
 /// The length of a body that has none announced.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The client's spelling of a request's target, as an extension of the request.
 #[derive(Debug, Clone)]
 struct Spelled(Bytes);
+
+/// A target that cannot be handed on, as an extension of the request.
+#[derive(Debug, Clone, Copy)]
+struct Refused(StatusCode);
 
 /// The request's target without scheme and host, as the client spelled it.
 pub(crate) fn target(parts: &Parts) -> &[u8] {
@@ -36,10 +50,21 @@ pub(crate) fn query(parts: &Parts) -> &[u8] {
     if parts.extensions.get::<Spelled>().is_none() {
         return parts.uri.query().unwrap_or_default().as_bytes();
     }
-    let target = target(parts);
-    let end = target.iter().position(|&b| b == b'#').unwrap_or(target.len());
-    let start = target[..end].iter().position(|&b| b == b'?').map_or(end, |at| at + 1);
-    &target[start..end]
+    let target = before_fragment(target(parts));
+    let start = target.iter().position(|&b| b == b'?').map_or(target.len(), |at| at + 1);
+    &target[start..]
+}
+
+/// Refuses a request whose target was not understood.
+pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
+    match parts.extensions.get::<Refused>() {
+        Some(&Refused(status)) => Err(Refusal::new(status)),
+        None => Ok(()),
+    }
+}
+
+fn before_fragment(target: &[u8]) -> &[u8] {
+    &target[..target.iter().position(|&b| b == b'#').unwrap_or(target.len())]
 }
 
 /// What the requests of a connection and its reader tell each other.
@@ -51,8 +76,8 @@ pub struct Targets {
     body: AtomicU64,
     /// Looked at without the lock, as nearly always nothing is kept.
     any: AtomicBool,
-    /// The next request's target: as hyper sees it, and as it was spelled.
-    kept: Mutex<Option<(Vec<u8>, Bytes)>>,
+    /// The next request's target as it was spelled.
+    kept: Mutex<Option<Vec<u8>>>,
 }
 
 impl Targets {
@@ -65,47 +90,113 @@ impl Targets {
         }
         self.any.store(false, Relaxed);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((seen, spelled)) = kept
-            && request.uri().path_and_query().is_some_and(|target| target.as_str().as_bytes() == seen)
-        {
-            request.extensions_mut().insert(Spelled(spelled));
+        let Some(spelled) = kept else { return };
+        match encoded(request.uri(), &spelled) {
+            Ok(uri) => {
+                *request.uri_mut() = uri;
+                request.extensions_mut().insert(Spelled(spelled.into()));
+            }
+            Err(status) => {
+                request.extensions_mut().insert(Refused(status));
+            }
         }
     }
 
-    fn keep(&self, seen: Vec<u8>, spelled: Bytes) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((seen, spelled));
+    fn keep(&self, spelled: Vec<u8>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(spelled);
         self.any.store(true, Relaxed);
     }
+}
+
+/// The URI that a client meant who wrote `spelled`, of which hyper saw `seen`.
+fn encoded(seen: &Uri, spelled: &[u8]) -> Result<Uri, StatusCode> {
+    let target = seen.path_and_query().map_or(&b""[..], |target| target.as_str().as_bytes());
+    let same = target.len() == spelled.len() && target.iter().zip(spelled).all(|(&seen, &byte)| seen == shown(byte));
+    if !same {
+        return Err(if spelled.len() > LONGEST { StatusCode::URI_TOO_LONG } else { StatusCode::BAD_REQUEST });
+    }
+    let mut text = Vec::with_capacity(spelled.len() + 32);
+    for &byte in before_fragment(spelled) {
+        if is_special(byte) {
+            text.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
+        } else {
+            text.push(byte);
+        }
+    }
+    // Three bytes for one may be too many.
+    let fault = if text.len() >= LONGEST { StatusCode::URI_TOO_LONG } else { StatusCode::BAD_REQUEST };
+    let mut parts = seen.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::from_maybe_shared(text).map_err(|_| fault)?);
+    Uri::from_parts(parts).map_err(|_| fault)
+}
+
+fn hex_digit(value: u8) -> u8 {
+    b"0123456789ABCDEF"[usize::from(value)]
+}
+
+/// Bytes that hyper refuses somewhere in a target, or does not hand on.
+const fn is_special(byte: u8) -> bool {
+    byte >= 0x80 || matches!(byte, b'<' | b'>' | b'"' | b'`' | b'#')
+}
+
+/// What hyper sees of a byte of a target.
+const fn shown(byte: u8) -> u8 {
+    if is_special(byte) { STAND_IN } else { byte }
 }
 
 /// Where the next byte of a connection stands.
 #[derive(Debug)]
 enum Place {
-    /// At the start of a request.
-    Start,
-    /// In a request line that has not come in completely: its bytes, which hyper has not seen.
-    Line(Vec<u8>),
-    /// Behind a request line, with the number of requests before it.
-    Behind {
+    /// In a request line, or before one.
+    Line(Line),
+    /// In a head whose request line is over, with the number of requests before it.
+    Head { before: u32, line: HeadLine },
+    /// Behind a head.
+    Body {
         before: u32,
-        /// How many bytes behind the request's head have come in, as far as that is known.
-        after: Option<u64>,
-        /// The head was not searched for its end: `after` holds only if there is no body.
-        bodiless: bool,
+        /// How many bytes behind the head have come in.
+        have: u64,
+        /// Whether that was counted. Otherwise the bytes that came in ended with an empty line, which is the end of a
+        /// request if that one has no body and is the last that hyper has made out of them.
+        counted: bool,
     },
     /// Not known any more.
     Lost,
 }
 
-/// What hyper is to see of bytes that came in.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// The bytes as they are.
-    AsIs,
-    /// Nothing yet.
-    Held,
-    /// These bytes.
-    Instead(Vec<u8>),
+/// The part of a request line that the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Nothing but line ends has come in.
+    Nothing,
+    Method,
+    /// The target, before its path.
+    Origin {
+        fresh: bool,
+        slashes: u8,
+    },
+    Path,
+    /// Behind the path, or there will not be one.
+    Rest,
+}
+
+/// A request line that has not come in completely.
+#[derive(Debug)]
+struct Line {
+    part: Part,
+    /// The path and query so far.
+    path: Vec<u8>,
+    /// Something in it was replaced.
+    replaced: bool,
+}
+
+/// The part of a line in a head's fields that the next byte belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HeadLine {
+    Start,
+    /// Behind a carriage return at the start.
+    Return,
+    Within,
 }
 
 /// The reader's part: looks at each piece of what comes in.
@@ -114,7 +205,7 @@ pub(super) struct RequestLines(Place);
 
 impl RequestLines {
     pub(super) const fn new() -> Self {
-        Self(Place::Start)
+        Self(Place::Line(Line::NEW))
     }
 
     /// Looks no further: the connection speaks another protocol.
@@ -122,153 +213,136 @@ impl RequestLines {
         self.0 = Place::Lost;
     }
 
-    /// What was held back and will not be completed.
-    pub(super) fn give_up(&mut self) -> Option<Vec<u8>> {
-        match std::mem::replace(&mut self.0, Place::Lost) {
-            Place::Line(held) => Some(held),
-            _ => None,
-        }
-    }
-
-    /// Looks at bytes that came in.
-    pub(super) fn pass(&mut self, chunk: &[u8], targets: &Targets) -> Pass {
+    /// Looks at bytes that came in, before hyper sees them.
+    pub(super) fn look(&mut self, bytes: &mut [u8], targets: &Targets) {
         match &mut self.0 {
-            Place::Lost => Pass::AsIs,
-            Place::Start => self.begin(chunk, targets),
-            Place::Line(held) => {
-                held.extend_from_slice(chunk);
-                if held.len() <= LONGEST && !chunk.contains(&b'\n') {
-                    return Pass::Held;
-                }
-                let all = std::mem::take(held);
-                match self.begin(&all, targets) {
-                    Pass::AsIs => Pass::Instead(all),
-                    other => other,
-                }
-            }
-            Place::Behind { .. } => {
-                self.go_on(chunk.len(), ends_head(chunk), targets);
-                if matches!(self.0, Place::Start) { self.begin(chunk, targets) } else { Pass::AsIs }
-            }
-        }
-    }
-
-    /// Bytes that begin a request.
-    fn begin(&mut self, chunk: &[u8], targets: &Targets) -> Pass {
-        let Some(start) = chunk.iter().position(|b| !matches!(b, b'\r' | b'\n')) else {
-            self.0 = Place::Start;
-            return Pass::AsIs;
-        };
-        let Some(length) = chunk[start..].iter().position(|&b| b == b'\n') else {
-            if chunk.len() > LONGEST {
+            Place::Lost => {}
+            Place::Line(_) => self.in_line(bytes, targets),
+            // hyper reads on only when what it has is no whole request, so a request more than expected means that
+            // several were in the bytes of before.
+            Place::Head { before, line } => {
+                let (before, line) = (*before, *line);
                 self.0 = Place::Lost;
-                return Pass::AsIs;
+                if targets.requests.load(Relaxed) == before {
+                    self.in_head(before, line, bytes);
+                }
             }
-            self.0 = Place::Line(chunk.to_vec());
-            return Pass::Held;
+            Place::Body { before, have, counted } => {
+                let body = targets.body.load(Relaxed);
+                let after = *have + bytes.len() as u64;
+                if targets.requests.load(Relaxed) != before.wrapping_add(1) || body == UNKNOWN {
+                    self.0 = Place::Lost;
+                } else if *have == body {
+                    self.0 = Place::Line(Line::NEW);
+                    self.in_line(bytes, targets);
+                } else if *counted && after <= body {
+                    *have = after;
+                } else {
+                    self.0 = Place::Lost;
+                }
+            }
+        }
+    }
+
+    fn in_line(&mut self, bytes: &mut [u8], targets: &Targets) {
+        let Place::Line(line) = &mut self.0 else { return };
+        let whole = line.part == Part::Nothing;
+        let Some(length) = line.look(bytes) else {
+            if line.path.len() > LONGEST {
+                targets.keep(std::mem::take(&mut line.path));
+                self.0 = Place::Lost;
+            }
+            return;
         };
-        let (line, rest) = chunk[start..].split_at(length);
+        if line.replaced {
+            targets.keep(std::mem::take(&mut line.path));
+        }
+        let before = targets.requests.load(Relaxed);
+        let ends_head = bytes.ends_with(b"\n\r\n") || bytes.ends_with(b"\n\n");
+        let (line, rest) = bytes.split_at(length);
         // Requests that usually have no body need no search for the head's end.
-        let bodiless = line.starts_with(b"GET ") || line.starts_with(b"HEAD ");
-        let after = if bodiless { ends_head(rest).then_some(0) } else { behind_head(rest) };
-        self.0 = Place::Behind { before: targets.requests.load(Relaxed), after, bodiless };
-        match encode(line) {
-            None => Pass::AsIs,
-            Some(Encoded { line, seen, spelled }) => {
-                targets.keep(seen, Bytes::from(spelled));
-                Pass::Instead([&chunk[..start], &line, rest].concat())
-            }
-        }
-    }
-
-    /// Bytes behind a request line: finds out whether they begin the next request.
-    fn go_on(&mut self, length: usize, ends_head: bool, targets: &Targets) {
-        let Place::Behind { before, after, bodiless } = &mut self.0 else { return };
-        let body = targets.body.load(Relaxed);
-        // Wherever this says that a request begins, hyper has taken all bytes before: it reads on only when what it has
-        // is no whole request.
-        let next = match (targets.requests.load(Relaxed).wrapping_sub(*before), *after) {
-            (0, None) if *bodiless => {
-                *after = ends_head.then_some(0);
-                return;
-            }
-            (1, Some(have)) if have == body => Place::Start,
-            (1, Some(have)) if !*bodiless && body != UNKNOWN && have + length as u64 <= body => {
-                *after = Some(have + length as u64);
-                return;
-            }
-            _ => Place::Lost,
-        };
-        self.0 = next;
-    }
-}
-
-/// Whether these bytes end with an empty line, which ends a head.
-fn ends_head(bytes: &[u8]) -> bool {
-    bytes.ends_with(b"\n\r\n") || bytes.ends_with(b"\n\n")
-}
-
-/// How many bytes follow the first empty line, if there is one.
-fn behind_head(bytes: &[u8]) -> Option<u64> {
-    let mut lines = bytes.split_inclusive(|&b| b == b'\n').scan(0, |at, line| {
-        *at += line.len();
-        Some((*at, line))
-    });
-    // The first piece is the end of the request line.
-    lines.next();
-    let end = lines.find(|(_, line)| matches!(line, [b'\n'] | [b'\r', b'\n'])).map(|(end, _)| end)?;
-    Some((bytes.len() - end) as u64)
-}
-
-/// Bytes that hyper refuses somewhere in a target, or does not hand on.
-fn is_special(byte: u8) -> bool {
-    byte >= 0x80 || matches!(byte, b'<' | b'>' | b'"' | b'`' | b'#')
-}
-
-struct Encoded {
-    /// The line that hyper is to see.
-    line: Vec<u8>,
-    /// The target in it, without scheme and host.
-    seen: Vec<u8>,
-    /// The same as the client spelled it.
-    spelled: Vec<u8>,
-}
-
-/// Percent-encodes what needs it in a request line's target; `None` if nothing does.
-fn encode(line: &[u8]) -> Option<Encoded> {
-    let start = line.iter().position(|&b| b == b' ')? + 1;
-    let length = line[start..].iter().position(|&b| b == b' ')?;
-    let target = &line[start..start + length];
-    if !target.iter().any(|&b| is_special(b)) {
-        return None;
-    }
-    let path = start + path_of(target)?;
-    let spelled = &line[path..start + length];
-    let end = spelled.iter().position(|&b| b == b'#').unwrap_or(spelled.len());
-    let mut seen = Vec::with_capacity(spelled.len() + 32);
-    for &byte in &spelled[..end] {
-        if is_special(byte) {
-            seen.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
+        let bodiless = whole && (line.starts_with(b"GET ") || line.starts_with(b"HEAD "));
+        if bodiless && ends_head {
+            self.0 = Place::Body { before, have: 0, counted: false };
         } else {
-            seen.push(byte);
+            self.in_head(before, HeadLine::Start, rest);
         }
     }
-    Some(Encoded { line: [&line[..path], &seen, &line[start + length..]].concat(), seen, spelled: spelled.to_vec() })
-}
 
-fn hex_digit(value: u8) -> u8 {
-    b"0123456789ABCDEF"[usize::from(value)]
-}
-
-/// Where the path begins in a target, which may have scheme and host before it.
-fn path_of(target: &[u8]) -> Option<usize> {
-    if target.first() == Some(&b'/') {
-        return Some(0);
+    /// Looks for the empty line that ends a head.
+    fn in_head(&mut self, before: u32, mut line: HeadLine, bytes: &[u8]) {
+        for (at, &byte) in bytes.iter().enumerate() {
+            line = match (byte, line) {
+                (b'\n', HeadLine::Start | HeadLine::Return) => {
+                    self.0 = Place::Body { before, have: (bytes.len() - at - 1) as u64, counted: true };
+                    return;
+                }
+                (b'\n', HeadLine::Within) => HeadLine::Start,
+                (b'\r', HeadLine::Start) => HeadLine::Return,
+                _ => HeadLine::Within,
+            };
+        }
+        self.0 = Place::Head { before, line };
     }
-    let host = target.windows(3).position(|part| part == b"://")? + 3;
-    target[host..].iter().position(|&b| b == b'/').map(|at| host + at)
+}
+
+impl Line {
+    const NEW: Self = Self { part: Part::Nothing, path: Vec::new(), replaced: false };
+
+    /// Replaces what hyper would refuse. Returns the number of bytes up to the line's end, if that is among them.
+    fn look(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        let mut start = 0;
+        if self.part == Part::Nothing {
+            start = bytes.iter().position(|b| !matches!(b, b'\r' | b'\n'))?;
+            self.part = Part::Method;
+        }
+        let length = bytes[start..].iter().position(|&b| b == b'\n');
+        let end = length.map_or(bytes.len(), |length| start + length);
+        self.go_on(&mut bytes[start..end]);
+        length.map(|_| end + 1)
+    }
+
+    /// Takes a piece of the line.
+    fn go_on(&mut self, mut piece: &mut [u8]) {
+        if self.part == Part::Method {
+            let Some(length) = piece.iter().position(|&b| b == b' ') else { return };
+            self.part = Part::Origin { fresh: true, slashes: 0 };
+            piece = &mut piece[length + 1..];
+        }
+        let mut at = 0;
+        while let (Part::Origin { fresh, slashes }, Some(&byte)) = (self.part, piece.get(at)) {
+            self.part = match byte {
+                // The path's own slash, which is not stepped over: the first byte, or the third slash of `http://host/`.
+                b'/' if fresh || slashes == 2 => Part::Path,
+                b' ' | b'?' | b'#' => Part::Rest,
+                _ => Part::Origin { fresh: false, slashes: slashes + u8::from(byte == b'/') },
+            };
+            at += usize::from(self.part != Part::Path);
+        }
+        if self.part == Part::Path {
+            let piece = &mut piece[at..];
+            let length = piece.iter().position(|&b| b == b' ').unwrap_or(piece.len());
+            let is_over = length < piece.len();
+            let path = &mut piece[..length];
+            let replace = path.iter().any(|&b| is_special(b));
+            if replace || !is_over || !self.path.is_empty() {
+                self.path.extend_from_slice(path);
+            }
+            if replace {
+                self.replaced = true;
+                path.iter_mut().for_each(|b| *b = shown(*b));
+            }
+            if is_over {
+                self.part = Part::Rest;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 #[path = "request_line_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "request_line_fuzz.rs"]
+mod fuzz;

@@ -4,7 +4,7 @@
 //! target it cannot hold (414). What the settings say is narrower and is checked here. The body's size is checked twice:
 //! by `Content-Length` here and while it is read (`php::spool`).
 
-use crate::conn::request_line::target;
+use crate::conn::request_line::{self, target};
 use crate::refusal::Refusal;
 use howdah_config::HttpSettings;
 use http::request::Parts;
@@ -44,6 +44,7 @@ impl Limits {
 
 /// Checks a request's head.
 pub(crate) fn check(limits: &Limits, parts: &Parts) -> Result<(), Refusal> {
+    request_line::check(parts)?;
     if target(parts).len() > limits.max_uri {
         return Err(Refusal::new(StatusCode::URI_TOO_LONG));
     }
