@@ -188,6 +188,29 @@ script_scenario!(
 );
 
 script_scenario!(
+    a_forked_child_draws_other_random_bytes,
+    howdah_only = "Debian's PHP-FPM has no pcntl",
+    |s| {
+        s.php(
+            "f.php",
+            "random_bytes(8); $pid = pcntl_fork();
+        if ($pid === 0) { file_put_contents('child', bin2hex(random_bytes(16))); posix_kill(getmypid(), SIGKILL); }
+        $own = bin2hex(random_bytes(16)); pcntl_waitpid($pid, $status); echo $own, ' ', file_get_contents('child');",
+        )
+    },
+    |site| {
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..10 {
+            let body = site.get_ok("/f.php");
+            for word in body.split(' ') {
+                assert_eq!(word.len(), 32, "{body}");
+                assert!(seen.insert(word.to_owned()), "{word} came twice");
+            }
+        }
+    },
+);
+
+script_scenario!(
     a_script_that_ignores_the_abort_runs_to_its_end,
     |s| {
         s.ini("output_buffering", "0").php("i.php", "require 'gate.php'; ignore_user_abort(true); header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g');

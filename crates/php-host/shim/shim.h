@@ -86,6 +86,11 @@ bool shim_used_up(void);
 /* Marks the processes that scripts fork from now on. */
 void shim_fork_watch(void);
 
+/* --- random_source.c --- */
+
+/* From now on this thread takes random bytes from the kernel's generator without system calls, where there is one. */
+void shim_random_install(void);
+
 /* --- startup.c --- */
 extern sapi_module_struct shim_sapi_module;
 

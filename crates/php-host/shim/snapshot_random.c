@@ -5,7 +5,8 @@
  * are left "not used yet" in the snapshot and cost nothing in a request that draws no numbers: PHP's own, and
  * OpenSSL's, whose generators are brought to the point where the next output needs a reseeding. Engine objects of
  * ext/random that the application has made without a seed of its own are seeded again at the start of each request.
- * random_bytes() and random_int() ask the kernel each time. */
+ * random_bytes() and random_int() use the kernel's generator, whose state in this process (random_source.c) no restore
+ * touches. */
 #include "snapshot_request.h"
 
 #include <dlfcn.h>

@@ -175,6 +175,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     shim_server_array_hook();
     shim_script_startup();
+    shim_random_install();
     if (shim.mode->concurrent) {
         async_exclusive_install();
     }
