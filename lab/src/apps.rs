@@ -7,11 +7,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::cases::{App, catalogue};
+use crate::jit;
 use crate::services::Services;
 use crate::systems::program;
 
 /// Files of an application: name below its directory, and content.
 type Files = &'static [(&'static str, &'static str)];
+
+/// Says what PHP is in a system.
+const PROBE: &str = include_str!("../apps/bench/probe.php");
 
 const BENCH: Files = &[
     ("public/hello.php", include_str!("../apps/bench/hello.php")),
@@ -23,7 +27,7 @@ const BENCH: Files = &[
     ("public/mysql-key.php", include_str!("../apps/bench/mysql-key.php")),
     ("public/mysql-rows.php", include_str!("../apps/bench/mysql-rows.php")),
     ("public/complex.php", include_str!("../apps/bench/complex.php")),
-    ("public/probe.php", include_str!("../apps/bench/probe.php")),
+    ("public/probe.php", PROBE),
     ("public/worker.php", include_str!("../apps/bench/worker.php")),
     ("swoole.php", include_str!("../apps/bench/swoole.php")),
     ("async.php", include_str!("../apps/bench/async.php")),
@@ -46,6 +50,9 @@ const ORDERS: Files = &[
     ("src/Kernel.php", include_str!("../apps/symfony/src/Kernel.php")),
     ("src/Order.php", include_str!("../apps/symfony/src/Order.php")),
     ("src/OrderController.php", include_str!("../apps/symfony/src/OrderController.php")),
+    ("src/Product.php", include_str!("../apps/symfony/src/Product.php")),
+    ("src/ProductController.php", include_str!("../apps/symfony/src/ProductController.php")),
+    ("probe.php", PROBE),
     ("templates/base.html.twig", include_str!("../apps/symfony/templates/base.html.twig")),
     ("templates/order.html.twig", include_str!("../apps/symfony/templates/order.html.twig")),
     ("public/index.php", include_str!("../apps/symfony/public/index.php")),
@@ -53,8 +60,8 @@ const ORDERS: Files = &[
     ("async.php", include_str!("../apps/symfony/async.php")),
 ];
 
-/// What is loaded before the snapshot, in snapshot mode.
-const WORDPRESS_BOOT: &str = include_str!("../../examples/snapshot/wordpress-boot.php");
+/// What is loaded before the snapshot, in snapshot mode: the recipe for front pages.
+const WORDPRESS_BOOT: &str = include_str!("../../examples/snapshot/wordpress-front.php");
 
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
@@ -178,8 +185,14 @@ fn orders(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Runs an application's `loop.php`: microseconds of processor time for a request of this path.
-pub fn loop_cost(script: &Path, path: &str) -> Result<f64> {
-    let printed = php(&["-d", "opcache.enable_cli=1", &script.to_string_lossy(), path])?;
+pub fn loop_cost(script: &Path, path: &str, jit: bool) -> Result<f64> {
+    let script_name = script.to_string_lossy();
+    let mut arguments = vec!["-d", "opcache.enable_cli=1"];
+    if jit {
+        arguments.extend(jit::SETTINGS.iter().flat_map(|setting| ["-d", setting]));
+    }
+    arguments.extend([&*script_name, path]);
+    let printed = php(&arguments)?;
     printed.trim().parse().with_context(|| format!("{} printed {printed:?}", script.display()))
 }
 
@@ -225,6 +238,7 @@ require_once ABSPATH . 'wp-settings.php';
         ),
     )?;
     fs::write(dir.join("boot.php"), WORDPRESS_BOOT)?;
+    fs::write(root.join("probe.php"), PROBE)?;
     let script = dir.join("install.php");
     fs::write(&script, WORDPRESS_INSTALL)?;
     let output = php(&[&script.to_string_lossy(), &root.to_string_lossy()])?;

@@ -98,6 +98,9 @@ struct RunArgs {
     /// Connections for every case
     #[arg(long)]
     connections: Option<u32>,
+    /// PHP's tracing JIT in every case and system (cases that end in -jit have it anyway)
+    #[arg(long)]
+    jit: bool,
     /// Threads of the load generator
     #[arg(long, default_value_t = 2)]
     threads: u32,
@@ -192,6 +195,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         rounds: args.rounds,
         seconds: args.duration,
         warmup: args.warmup,
+        jit: args.jit,
         no_latency: args.no_latency,
         workers: args.workers,
         connections: args.connections,

@@ -2,6 +2,7 @@
 //!
 //! Each sentence states a measurement. Where the measurements do not decide, nothing is said.
 
+use crate::jit;
 use crate::record::{CaseRecord, Role, SystemRecord};
 use crate::stats::Difference;
 use crate::view::{CaseView, Measured};
@@ -75,6 +76,37 @@ pub fn general(view: &CaseView<'_>) -> Vec<String> {
                 ));
             }
         }
+    }
+    notes
+}
+
+/// What the JIT brought to each system, where the same case was measured with and without it; the largest gain first.
+pub fn gains_by_jit(view: &CaseView<'_>, all: &[CaseView<'_>]) -> Vec<String> {
+    let Some(plain) = jit::plain(&view.case.id).and_then(|id| all.iter().find(|other| other.case.id == id)) else {
+        return Vec::new();
+    };
+    let mut gains: Vec<(f64, String)> = view
+        .measured()
+        .filter_map(|(system, with)| {
+            let (_, without) = plain.measured().find(|(other, _)| other.id == system.id)?;
+            let gain = with.rate.median / without.rate.median;
+            let clear = Difference::between(&with.rates(), &without.rates()).is_some_and(|found| found.is_clear());
+            let chance = if clear { "" } else { " (the runs overlap or are too few: this may be chance)" };
+            let text = format!(
+                "{}: {gain:.2} times as many requests with the JIT as without{chance}; processor time per request {:.0} µs \
+                 instead of {:.0} µs.",
+                system.title, with.server_us.median, without.server_us.median
+            );
+            Some((gain, text))
+        })
+        .collect();
+    gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut notes: Vec<String> = gains.into_iter().map(|(_, text)| text).collect();
+    if let (Some(with), Some(without)) = (view.loop_us, plain.loop_us) {
+        notes.push(format!(
+            "The application's own handler in a plain loop takes {with:.0} µs with the JIT and {without:.0} µs without; the rest of what \
+             a system takes is PHP's start, loading, building services, and the server itself."
+        ));
     }
     notes
 }
@@ -230,6 +262,27 @@ mod tests {
         let text = text(&results);
         assert!(text.contains("SLOW left 75 % of the processors idle: its requests wait 20 ms on purpose"), "{text}");
         assert!(text.contains("cannot exceed 200"), "{text}");
+    }
+
+    #[test]
+    fn the_jit_is_compared_with_the_same_case_without() {
+        let mut results = sample_results::results();
+        let mut with = results.cases[0].clone();
+        (with.id, with.jit) = ("hello-jit".into(), true);
+        results.cases.push(with);
+        for round in 1..=4 {
+            let fast = sample_results::sample(60_000.0 + f64::from(round), 15.0);
+            results.runs.push(sample_results::run("fast", "hello-jit", round, fast));
+            let slow = sample_results::sample(10_000.0 + f64::from(round), 90.0);
+            results.runs.push(sample_results::run("slow", "hello-jit", round, slow));
+        }
+        let views = cases(&results);
+        assert!(gains_by_jit(&views[0], &views).is_empty());
+        let notes = gains_by_jit(&views[1], &views);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(notes[0].starts_with("FAST: 2.00 times as many requests with the JIT as without; "), "{notes:?}");
+        assert!(notes[1].contains("may be chance"), "{notes:?}");
+        assert!(crate::report::markdown::page(&results).contains("JIT: tracing"));
     }
 
     #[test]

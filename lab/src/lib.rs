@@ -14,6 +14,7 @@ pub mod explain;
 pub mod goals;
 pub mod guard;
 pub mod interrupt;
+pub mod jit;
 pub mod load;
 pub mod plan;
 pub mod record;

@@ -24,6 +24,8 @@ pub struct Request {
     pub seconds: Option<f64>,
     /// `--warmup`.
     pub warmup: Option<f64>,
+    /// `--jit`.
+    pub jit: bool,
     /// `--no-latency`.
     pub no_latency: bool,
     /// `--workers`.
@@ -97,6 +99,7 @@ pub fn plan(request: &Request) -> Result<Plan> {
     for case in &mut cases {
         case.workers = request.workers.unwrap_or(case.workers);
         case.connections = request.connections.unwrap_or(case.connections);
+        case.jit |= request.jit;
     }
     if let Some(case) = cases.iter().find(|case| case.workers == 0 || case.connections == 0) {
         bail!("{}: workers and connections must be at least 1", case.id);

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::jit;
+
 /// The version of the JSON layout; raised when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
@@ -157,6 +159,17 @@ pub struct CaseRecord {
     pub accept_encoding: String,
     /// Milliseconds that the script waits, when it waits on purpose.
     pub wait_ms: f64,
+    /// Whether PHP compiled with its JIT.
+    #[serde(default)]
+    pub jit: bool,
+}
+
+impl CaseRecord {
+    /// The conditions, for people.
+    pub fn load(&self) -> String {
+        let jit = if self.jit { format!(", {}", jit::WORDS) } else { String::new() };
+        format!("{} connections, {} workers{jit}", self.connections, self.workers)
+    }
 }
 
 /// What the load generator reaches against a server without PHP.

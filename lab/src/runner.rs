@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::apps;
-use crate::cases::{App, Case};
+use crate::cases::Case;
 use crate::clock;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, LoadReport, Shape, Target, client, floor};
@@ -29,7 +29,7 @@ const CHECKS_BEFORE: u32 = 10;
 /// How many times it is checked after a run.
 const CHECKS_AFTER: u32 = 3;
 
-/// The stage of a run that was not started because the application has no script for the system.
+/// The stage of a run that was not made because the application has no script for the system, or its PHP no JIT.
 const LACKS: &str = "application";
 
 /// A system that did not start on so many cases is not started on the others.
@@ -130,7 +130,7 @@ impl Runner<'_> {
         let mut us = Vec::new();
         for _ in 0..plan.rounds {
             self.interrupt.check()?;
-            us.push(apps::loop_cost(&script, &case.path)?);
+            us.push(apps::loop_cost(&script, &case.path, case.jit)?);
         }
         let median = Summary::of(&us).map_or(f64::NAN, |summary| summary.median);
         (self.progress)(&format!(
@@ -268,6 +268,7 @@ impl Runner<'_> {
     ) -> Result<Sample, (&'static str, anyhow::Error)> {
         wait_until_ready(running, target, self.interrupt).map_err(|error| ("start", error))?;
         self.describe(system, case, running, target, results);
+        confirm_jit(case, target)?;
         let mut seen = Seen::default();
         seen.check(case, target, CHECKS_BEFORE).map_err(|error| ("check before the run", error))?;
         let answer = seen.last.clone();
@@ -344,14 +345,30 @@ impl Runner<'_> {
         let Some(record) = results.systems.iter_mut().find(|record| record.id == system.id()) else { return };
         record.config_files = running.config_files.clone();
         record.commands = running.processes.iter().map(|process| process.line.clone()).collect();
-        if record.php.is_none() && case.app == App::Scripts {
-            let probe = Target { path: "/probe.php".into(), accept_encoding: "identity".into(), ..target.clone() };
-            record.php = client::ask(&probe, Duration::from_secs(10))
-                .ok()
-                .filter(|(answer, _)| answer.status == 200)
-                .and_then(|(_, body)| serde_json::from_slice::<PhpFacts>(&body).ok());
+        if record.php.is_none() && !case.jit {
+            record.php = php_facts(case, target);
         }
     }
+}
+
+/// What PHP says of itself, where the application has a page for that.
+fn php_facts(case: &Case, target: &Target) -> Option<PhpFacts> {
+    let path = case.app.probe()?.to_owned();
+    let probe = Target { path, accept_encoding: "identity".into(), ..target.clone() };
+    let (answer, body) = client::ask(&probe, Duration::from_secs(10)).ok()?;
+    (answer.status == 200).then(|| serde_json::from_slice(&body).ok())?
+}
+
+/// Fails when the JIT is meant to be on and PHP says that it is not.
+fn confirm_jit(case: &Case, target: &Target) -> Result<(), (&'static str, anyhow::Error)> {
+    let facts = if case.jit { php_facts(case, target) } else { None };
+    let Some(facts) = facts.filter(|facts| !facts.jit) else { return Ok(()) };
+    // A PHP without a JIT does not know its settings.
+    if facts.ini.get("opcache.jit_buffer_size").is_none_or(String::is_empty) {
+        return Err((LACKS, anyhow::anyhow!("its PHP {} was built without a JIT", facts.version)));
+    }
+    let why = "OPcache is off, or an extension replaces the executor";
+    Err(("start", anyhow::anyhow!("PHP {} says that the JIT, which was asked for, is off: {why}", facts.version)))
 }
 
 /// Answers that were looked at.

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::*;
-use crate::cases::Expect;
+use crate::cases::{App, Expect};
 use crate::record::{CaseRecord, Errors, Latency, Role, Settings, SystemRecord};
 use crate::systems::{Script, Site, missing};
 use crate::view::sample_results;
@@ -250,6 +250,7 @@ fn a_system_that_never_starts_is_given_up() {
 fn an_application_without_the_right_script_is_skipped() {
     let site = |worker| Site {
         app: App::User,
+        jit: false,
         root: "/srv".into(),
         front_controller: true,
         worker_script: worker,

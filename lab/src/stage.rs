@@ -13,6 +13,7 @@ use crate::apps;
 use crate::cases::{App, Case, Need};
 use crate::guard::DIRECTORY_PREFIX;
 use crate::interrupt::Interrupt;
+use crate::jit;
 use crate::services::Services;
 use crate::systems::Site;
 
@@ -65,6 +66,9 @@ impl Stage {
         self.starts.set(number);
         let dir = self.dir.path().join(format!("run-{number}"));
         fs::create_dir_all(&dir)?;
+        if case.jit {
+            jit::prepare(&dir)?;
+        }
         let existing = |path: PathBuf| path.is_file().then_some(path);
         Ok(Site {
             app: case.app,
@@ -76,6 +80,7 @@ impl Stage {
             path: case.path.clone(),
             root,
             workers: case.workers,
+            jit: case.jit,
             connections: case.connections,
             address,
             dir,

@@ -318,6 +318,7 @@ pub(crate) mod sample_results {
                 workers: 4,
                 accept_encoding: "gzip".into(),
                 wait_ms: 0.0,
+                jit: false,
             }],
             floors: vec![Floor {
                 case: "hello".into(),

@@ -3,7 +3,7 @@
 $opcache = function_exists('opcache_get_status') ? @opcache_get_status(false) : false;
 $ini = [];
 foreach (['memory_limit', 'output_buffering', 'opcache.validate_timestamps', 'opcache.revalidate_freq', 'realpath_cache_size',
-    'zlib.output_compression', 'zend.assertions', 'precision'] as $name) {
+    'zlib.output_compression', 'zend.assertions', 'precision', 'opcache.jit_buffer_size'] as $name) {
     $value = ini_get($name);
     $ini[$name] = $value === false ? '' : (string) $value;
 }

@@ -7,3 +7,5 @@ foreach (['Bundle/FrameworkBundle', 'Bundle/TwigBundle', 'Component/Serializer',
 require_once __DIR__ . '/src/Kernel.php';
 require_once __DIR__ . '/src/Order.php';
 require_once __DIR__ . '/src/OrderController.php';
+require_once __DIR__ . '/src/Product.php';
+require_once __DIR__ . '/src/ProductController.php';

@@ -192,28 +192,44 @@ fn apps() -> Vec<Case> {
             Expect::Containing { media_type, words: words.iter().map(|word| (*word).to_owned()).collect(), at_least },
         )
     };
+    let product = orders(
+        "symfony-product",
+        "small JSON API on Symfony",
+        "a product of three fields, serialized by Symfony with a hundred routes; no validation, no database",
+        "/api/products/42",
+        "application/json",
+        &["\"id\":42", "\"name\":\"product 42\"", "\"price\":142"],
+        40,
+    );
+    let api = orders(
+        "symfony-api",
+        "JSON API on Symfony",
+        "an order's summary, validated and serialized by Symfony with a hundred routes; no database",
+        "/api/orders/42?currency=EUR",
+        "application/json",
+        &["\"total\":6130", "\"customer\":\"customer 42\"", "\"currency\":\"EUR\""],
+        90,
+    );
+    let page = orders(
+        "symfony-page",
+        "page on Symfony",
+        "the same order as a page by Twig; no database",
+        "/api/orders/42/page",
+        "text/html",
+        &["Order 42 of customer 42", "61.30 EUR", "</html>"],
+        500,
+    );
     vec![
         shop("shop-api-c100", 100),
         shop("shop-api-c200", 200),
-        orders(
-            "symfony-api",
-            "JSON API on Symfony",
-            "an order's summary, validated and serialized by Symfony with a hundred routes; no database",
-            "/api/orders/42?currency=EUR",
-            "application/json",
-            &["\"total\":6130", "\"customer\":\"customer 42\"", "\"currency\":\"EUR\""],
-            90,
-        ),
-        orders(
-            "symfony-page",
-            "page on Symfony",
-            "the same order as a page by Twig; no database",
-            "/api/orders/42/page",
-            "text/html",
-            &["Order 42 of customer 42", "61.30 EUR", "</html>"],
-            500,
-        ),
-        wordpress,
+        product.clone(),
+        product.with_jit(),
+        api.clone(),
+        api.with_jit(),
+        page.clone(),
+        page.with_jit(),
+        wordpress.clone(),
+        wordpress.with_jit(),
     ]
 }
 

@@ -6,6 +6,7 @@ pub mod suites;
 
 pub use expect::Expect;
 
+use crate::jit;
 use crate::record::CaseRecord;
 
 /// Servers that a case needs beside the system under test.
@@ -32,6 +33,17 @@ pub enum App {
     User,
 }
 
+impl App {
+    /// Where an application says what PHP is, for the systems that it can be asked in.
+    pub fn probe(self) -> Option<&'static str> {
+        match self {
+            Self::Scripts | Self::WordPress => Some("/probe.php"),
+            Self::Orders => Some("/api/probe"),
+            Self::Shop | Self::User => None,
+        }
+    }
+}
+
 /// One kind of work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -53,6 +65,8 @@ pub struct Case {
     pub accept_encoding: String,
     /// Milliseconds that the script waits on purpose.
     pub wait_ms: f64,
+    /// Whether PHP compiles with its JIT.
+    pub jit: bool,
     /// What else must run.
     pub needs: Vec<Need>,
     /// The right answer.
@@ -72,6 +86,7 @@ impl Case {
             workers: 4,
             accept_encoding: "gzip".into(),
             wait_ms: 0.0,
+            jit: false,
             needs: Vec::new(),
             expect,
         }
@@ -101,6 +116,16 @@ impl Case {
         self
     }
 
+    /// The same with PHP's JIT, as a case of its own.
+    pub fn with_jit(&self) -> Self {
+        Self {
+            id: format!("{}{}", self.id, jit::SUFFIX),
+            title: format!("{}, JIT", self.title),
+            jit: true,
+            ..self.clone()
+        }
+    }
+
     /// The same, as it goes into the results.
     pub fn record(&self) -> CaseRecord {
         CaseRecord {
@@ -111,6 +136,7 @@ impl Case {
             workers: self.workers,
             accept_encoding: self.accept_encoding.clone(),
             wait_ms: self.wait_ms,
+            jit: self.jit,
         }
     }
 }

@@ -97,10 +97,7 @@ fn circumstances(earlier: &ResultSet, later: &ResultSet) -> Vec<String> {
     differ("The length of a run", format!("{} s", earlier.settings.seconds), format!("{} s", later.settings.seconds));
     for case in &later.cases {
         if let Some(old) = earlier.cases.iter().find(|old| old.id == case.id) {
-            let load = |case: &crate::record::CaseRecord| {
-                format!("{} connections, {} workers", case.connections, case.workers)
-            };
-            differ(&format!("The load of {}", case.id), load(old), load(case));
+            differ(&format!("The load of {}", case.id), old.load(), case.load());
         }
     }
     differences

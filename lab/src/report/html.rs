@@ -42,7 +42,7 @@ pub fn page(results: &ResultSet) -> String {
     warnings(&mut page, results);
     glance(&mut page, results, &views);
     for view in &views {
-        case(&mut page, results, view);
+        case(&mut page, results, view, &views);
     }
     systems(&mut page, results);
     method(&mut page, results);
@@ -152,16 +152,15 @@ fn absent_class(state: &State<'_>) -> &'static str {
     if matches!(state, State::Failed { .. }) { "bad" } else { "absent" }
 }
 
-fn case(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
+fn case(page: &mut String, results: &ResultSet, view: &CaseView<'_>, all: &[CaseView<'_>]) {
     let record = view.case;
     let _ = write!(
         page,
-        "<section id=\"{}\"><h2>{}</h2><p class=\"soft\">{}. {} connections, {} workers, <code>Accept-Encoding: {}</code>.</p>",
+        "<section id=\"{}\"><h2>{}</h2><p class=\"soft\">{}. {}, <code>Accept-Encoding: {}</code>.</p>",
         anchor(&record.id),
         escape(&record.title),
         escape(&record.about),
-        record.connections,
-        record.workers,
+        record.load(),
         escape(&record.accept_encoding),
     );
     let _ = write!(
@@ -172,7 +171,7 @@ fn case(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
         chart::bars("processor time per request", &cost_bars(results, view)),
     );
     latency(page, results, view);
-    why(page, view);
+    why(page, view, all);
     details(page, view);
     page.push_str("</section>");
 }
@@ -266,9 +265,10 @@ fn latency(page: &mut String, results: &ResultSet, view: &CaseView<'_>) {
 /// So many explanations are visible at once.
 const SHOWN: usize = 4;
 
-fn why(page: &mut String, view: &CaseView<'_>) {
+fn why(page: &mut String, view: &CaseView<'_>, all: &[CaseView<'_>]) {
     let explanations = explain::case(view);
-    let general = explain::general(view);
+    let mut general = explain::general(view);
+    general.extend(explain::gains_by_jit(view, all));
     if explanations.is_empty() && general.is_empty() {
         return;
     }

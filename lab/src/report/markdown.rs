@@ -16,7 +16,7 @@ pub fn page(results: &ResultSet) -> String {
     overview(&mut page, results, &views);
     warnings(&mut page, results);
     for view in &views {
-        case(&mut page, view);
+        case(&mut page, view, &views);
     }
     systems(&mut page, results);
     method(&mut page, results);
@@ -65,12 +65,15 @@ fn warnings(page: &mut String, results: &ResultSet) {
     page.push('\n');
 }
 
-fn case(page: &mut String, view: &CaseView<'_>) {
+fn case(page: &mut String, view: &CaseView<'_>, all: &[CaseView<'_>]) {
     let record = view.case;
     let _ = writeln!(
         page,
-        "## {}\n\n{}. {} connections, {} workers, `Accept-Encoding: {}`.\n",
-        record.title, record.about, record.connections, record.workers, record.accept_encoding
+        "## {}\n\n{}. {}, `Accept-Encoding: {}`.\n",
+        record.title,
+        record.about,
+        record.load(),
+        record.accept_encoding
     );
     let mysql = view.measured().any(|(_, m)| m.queries_per_request().is_some());
     let extra = if mysql { " MySQL conn. / queries per request, open at once |" } else { "" };
@@ -110,7 +113,7 @@ fn case(page: &mut String, view: &CaseView<'_>) {
             let _ = writeln!(page, "  - {cause}");
         }
     }
-    for note in explain::general(view) {
+    for note in explain::general(view).into_iter().chain(explain::gains_by_jit(view, all)) {
         let _ = writeln!(page, "- {note}");
     }
     page.push('\n');

@@ -49,7 +49,7 @@ impl System for Apache {
                 .into(),
             "Apache: MaxKeepAliveRequests 0, access log off, .htaccess not read, sendfile on".into(),
             "Apache: mod_deflate with Debian's list of types and zlib's default level".into(),
-            "mod_php: Debian's php.ini and extensions, OPcache on, JIT off".into(),
+            "mod_php: Debian's php.ini and extensions, OPcache on, JIT only in cases that name it".into(),
         ]
     }
 

@@ -162,8 +162,9 @@ impl System for Custom {
         let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         let binary = program(&words[0]).unwrap_or_else(|| PathBuf::from(&words[0]));
         let mut launch = site.launch(&self.description.id, binary, &arguments);
-        launch.environment =
-            self.description.env.iter().map(|(name, value)| (name.clone(), Self::fill(value, site))).collect();
+        launch
+            .environment
+            .extend(self.description.env.iter().map(|(name, value)| (name.clone(), Self::fill(value, site))));
         running.spawn(&launch)?;
         Ok(running)
     }
@@ -192,6 +193,7 @@ mod tests {
             boot_file: None,
             path: "/".into(),
             workers: 4,
+            jit: false,
             connections: 8,
             address: "127.0.0.1:8081".parse().unwrap(),
             dir: "/tmp/x".into(),

@@ -90,10 +90,10 @@ impl System for FrankenPhp {
         running.keep(&config)?;
         let path = config.to_string_lossy().into_owned();
         let mut launch = site.launch("frankenphp", binary, &["run", "--adapter", "caddyfile", "--config", &path]);
-        launch.environment = vec![
+        launch.environment.extend([
             ("XDG_DATA_HOME".into(), site.dir.join("data").display().to_string()),
             ("XDG_CONFIG_HOME".into(), site.dir.join("config").display().to_string()),
-        ];
+        ]);
         running.spawn(&launch)?;
         Ok(running)
     }

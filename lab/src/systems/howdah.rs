@@ -97,8 +97,10 @@ impl System for Howdah {
             }
             _ => "Howdah: its defaults, with as many workers as the case gives",
         };
-        let mut notes =
-            vec![workers.into(), "PHP: Debian's php.ini and extensions of the embed SAPI, OPcache on, JIT off".into()];
+        let mut notes = vec![
+            workers.into(),
+            "PHP: Debian's php.ini and extensions of the embed SAPI, OPcache on, JIT only in cases that name it".into(),
+        ];
         match self.mode {
             Mode::Classic => {}
             Mode::Worker => notes.push(
@@ -108,7 +110,9 @@ impl System for Howdah {
                 "snapshot mode: each worker is warmed up with the page that is measured, so what that page loads and the \
                  connections it opens are in the snapshot"
                     .into(),
-                "snapshot mode, WordPress: no worker script; the boot file of examples/snapshot loads it up to plugins_loaded"
+                "snapshot mode, WordPress: no worker script; examples/snapshot/wordpress-front.php boots it to its end (hooks init and \
+                 wp_loaded included), and each request runs index.php on that, with options, posts and the visitor read anew. That is \
+                 the recipe for front pages; the administration needs a classic pool"
                     .into(),
             ]),
             Mode::Async => notes.push(
@@ -156,7 +160,7 @@ impl System for Howdah {
         self.boot(site, &mut running, &mut arguments)?;
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("howdah", binary, &words);
-        launch.environment = vec![("LAB_WORKERS".into(), workers.to_string())];
+        launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
         if self.mode == Mode::Snapshot {
             launch.environment.extend([
                 ("ABSPATH_DIR".into(), site.root.display().to_string()),
@@ -174,13 +178,16 @@ impl Howdah {
         let (option, script) = match self.mode {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
-            Mode::Snapshot if site.worker_script.is_none() => ("--boot", &site.boot_file),
             Mode::Snapshot => {
                 let warmup = format!("warmup = [{:?}]\n", site.path);
                 let config = site.write("howdah.toml", &warmup)?;
                 running.keep(&config)?;
                 arguments.extend(["--config".to_owned(), config.display().to_string()]);
-                ("--script", &site.worker_script)
+                if site.worker_script.is_some() {
+                    ("--script", &site.worker_script)
+                } else {
+                    ("--boot", &site.boot_file)
+                }
             }
             Mode::Async => {
                 arguments.extend(["--concurrency".to_owned(), concurrency(site).to_string()]);
@@ -209,6 +216,7 @@ mod tests {
             boot_file: file(boot, "boot.php"),
             path: "/a?b=c".into(),
             workers: 4,
+            jit: false,
             connections: 1000,
             address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
             dir: dir.to_owned(),
@@ -230,7 +238,10 @@ mod tests {
         assert_eq!(arguments(Mode::Snapshot, &both), "--config DIR/howdah.toml --script DIR/worker.php");
         assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "warmup = [\"/a?b=c\"]\n");
         assert_eq!(arguments(Mode::Async, &both), "--concurrency 1000 --script DIR/async.php");
-        assert_eq!(arguments(Mode::Snapshot, &site(dir.path(), false, true)), "--boot DIR/boot.php");
+        assert_eq!(
+            arguments(Mode::Snapshot, &site(dir.path(), false, true)),
+            "--config DIR/howdah.toml --boot DIR/boot.php"
+        );
     }
 
     #[test]

@@ -24,6 +24,7 @@ use anyhow::{Context, Result, bail};
 use crate::cases::{App, Case};
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
+use crate::jit;
 use crate::load::{Target, client};
 use crate::record::{Role, SystemStatus};
 
@@ -54,6 +55,8 @@ pub struct Site {
     pub path: String,
     /// PHP workers.
     pub workers: u32,
+    /// Whether PHP compiles with its JIT.
+    pub jit: bool,
     /// Connections that will come at the same time.
     pub connections: u32,
     /// Where to listen.
@@ -70,12 +73,12 @@ impl Site {
         Ok(path)
     }
 
-    /// A launch with this site's directory as working directory and `NAME.log` as log.
+    /// A launch with this site's directory as working directory, `NAME.log` as log and the environment for the JIT.
     pub fn launch(&self, name: &str, program: impl Into<PathBuf>, arguments: &[&str]) -> Launch {
         Launch {
             program: program.into(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
-            environment: Vec::new(),
+            environment: if self.jit { jit::environment(&self.dir) } else { Vec::new() },
             directory: self.dir.clone(),
             log: self.dir.join(format!("{name}.log")),
         }

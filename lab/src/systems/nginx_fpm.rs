@@ -47,7 +47,7 @@ impl System for NginxFpm {
              as soon as nginx's workers keep more connections than there are children"
                 .into(),
             "PHP-FPM: listen.backlog holds all connections, so that none is refused".into(),
-            "PHP-FPM on a Unix socket, Debian's php.ini and extensions, OPcache on, JIT off".into(),
+            "PHP-FPM on a Unix socket, Debian's php.ini and extensions, OPcache on, JIT only in cases that name it".into(),
         ]);
         notes
     }

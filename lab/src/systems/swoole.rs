@@ -95,14 +95,14 @@ impl System for Swoole {
         arguments.extend(["-d".into(), "opcache.enable_cli=1".into(), script.display().to_string()]);
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("swoole", php, &words);
-        launch.environment = vec![
+        launch.environment.extend([
             ("LAB_HOST".into(), address.ip().to_string()),
             ("LAB_PORT".into(), address.port().to_string()),
             ("LAB_WORKERS".into(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
             ("LAB_ROOT".into(), site.root.display().to_string()),
             ("LAB_COMPRESSION".into(), u8::from(!self.behind_nginx).to_string()),
             ("LAB_LOG".into(), site.dir.join("swoole-server.log").display().to_string()),
-        ];
+        ]);
         let mut running = Running::default();
         running.keep(script)?;
         running.logs.push(site.dir.join("swoole-server.log"));

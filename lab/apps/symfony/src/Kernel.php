@@ -46,17 +46,21 @@ final class Kernel extends BaseKernel
             'php_errors' => ['log' => true],
         ]);
         $container->extension('twig', ['default_path' => '%kernel.project_dir%/templates', 'strict_variables' => true]);
-        $container->services()->set(OrderController::class)->autowire()->public()->tag('controller.service_arguments');
+        foreach ([OrderController::class, ProductController::class] as $controller) {
+            $container->services()->set($controller)->autowire()->public()->tag('controller.service_arguments');
+        }
     }
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
         // A hundred routes, as an application of some size has; the ones in use stand behind the others.
-        for ($i = 1; $i <= 98; $i++) {
+        for ($i = 1; $i <= 96; $i++) {
             $routes->add("section_$i", "/api/section$i/{id}/{what}")
                 ->controller([OrderController::class, 'show'])
                 ->requirements(['id' => '\d+', 'what' => '[a-z]+']);
         }
+        $routes->add('probe', '/api/probe')->controller([ProductController::class, 'probe']);
+        $routes->add('product', '/api/products/{id}')->controller([ProductController::class, 'show'])->requirements(['id' => '\d+']);
         $routes->add('order', '/api/orders/{id}')->controller([OrderController::class, 'show'])->requirements(['id' => '\d+']);
         $routes->add('page', '/api/orders/{id}/page')->controller([OrderController::class, 'page'])->requirements(['id' => '\d+']);
     }
