@@ -82,6 +82,9 @@ pub struct Machine {
     pub virtualisation: String,
     /// Frequency governor, when the kernel shows one.
     pub governor: String,
+    /// The kernel's default congestion control: one that paces (BBR) costs large answers time even within a machine.
+    #[serde(default)]
+    pub congestion_control: String,
     /// Load average of the last minute, before the first run.
     pub load_average: f64,
 }

@@ -426,8 +426,8 @@ fn method(page: &mut String, results: &ResultSet) {
     let (settings, machine) = (&results.settings, &results.machine);
     let _ = write!(
         page,
-        "<h2 id=\"method\">Method</h2><ul><li>{}, {} processors, {} memory, {}, Linux {}; virtualisation: {}; load average before the first run: \
-         {:.2}.</li><li>{} rounds of {} s after {} s of warm-up, interleaved between the systems in changing order. One system runs at a time and is \
+        "<h2 id=\"method\">Method</h2><ul><li>{}, {} processors, {} memory, {}, Linux {}; virtualisation: {}; TCP congestion \
+         control: {}; load average before the first run: {:.2}.</li><li>{} rounds of {} s after {} s of warm-up, interleaved between the systems in changing order. One system runs at a time and is \
          started anew for each run. Bars show medians, whiskers the smallest and largest run.</li><li>Throughput: {}, {} threads, closed loop. A request \
          counts when its status means success.</li>",
         escape(&machine.cpu),
@@ -436,6 +436,7 @@ fn method(page: &mut String, results: &ResultSet) {
         escape(&machine.os),
         escape(&machine.kernel),
         escape(&machine.virtualisation),
+        escape(&machine.congestion_control),
         machine.load_average,
         settings.rounds,
         settings.seconds,

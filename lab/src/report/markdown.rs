@@ -200,7 +200,8 @@ fn method(page: &mut String, results: &ResultSet) {
     let _ = writeln!(
         page,
         "## Method\n\n\
-         - Machine: {}, {} processors, {} memory, {}, Linux {}, virtualisation: {}; load average before: {:.2}.\n\
+         - Machine: {}, {} processors, {} memory, {}, Linux {}, virtualisation: {}; TCP congestion control: {}; load average \
+         before: {:.2}.\n\
          - {} rounds of {} s after {} s of warm-up, interleaved; one system runs at a time and is started anew for each run. Medians; \
          spread is the distance between the extremes as a share of the median.\n\
          - Throughput: {}, {} threads, closed loop. A request counts when its status means success.",
@@ -210,6 +211,7 @@ fn method(page: &mut String, results: &ResultSet) {
         machine.os,
         machine.kernel,
         machine.virtualisation,
+        machine.congestion_control,
         machine.load_average,
         settings.rounds,
         settings.seconds,

@@ -50,6 +50,7 @@ pub fn facts() -> Machine {
             .map_or_else(|| "unknown".into(), |name| name.trim_matches('"').to_owned()),
         virtualisation: virtualisation(&cpuinfo),
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned(),
+        congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
         load_average: read("/proc/loadavg").split_whitespace().next().and_then(|v| v.parse().ok()).unwrap_or(0.0),
     }
 }
