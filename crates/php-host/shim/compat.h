@@ -67,13 +67,13 @@ static inline void shim_compat_forget_exhausted_memory(void) {
 /* Seeds lcg_value() and what uses it. PHP's own seed is the microsecond, good for one seeding in a process's life. */
 static inline void shim_compat_seed_combined_lcg(uint32_t first, uint32_t second) {
 #if PHP_VERSION_ID >= 80400
-    php_random_status_state_combinedlcg *state = &RANDOM_G(combined_lcg);
+    int32_t *state = RANDOM_G(combined_lcg);
 #else
-    php_random_status_state_combinedlcg *state = RANDOM_G(combined_lcg)->state;
+    int32_t *state = ((php_random_status_state_combinedlcg *)RANDOM_G(combined_lcg)->state)->state;
 #endif
     /* The moduli of the two generators, less one. */
-    state->state[0] = (int32_t)(first % 2147483562u + 1);
-    state->state[1] = (int32_t)(second % 2147483398u + 1);
+    state[0] = (int32_t)(first % 2147483562u + 1);
+    state[1] = (int32_t)(second % 2147483398u + 1);
     RANDOM_G(combined_lcg_seeded) = true;
 }
 
