@@ -2,8 +2,10 @@
 
 use crate::conn::request_line::target;
 use crate::exchange::Exchange;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
-use http::{Version, header};
+use http::{HeaderMap, Version, header};
 
 /// Counts and logs an exchange that has ended.
 pub(crate) fn record(exchange: &Exchange) {
@@ -13,11 +15,11 @@ pub(crate) fn record(exchange: &Exchange) {
     let Some(log) = &site.access_log else { return };
     let parts = &exchange.parts;
     let stats = exchange.ran.stats();
-    let id = exchange.id.to_string();
+    let (id, user) = (exchange.id.to_string(), user(&parts.headers));
     log.log(&AccessEntry {
         time: exchange.time,
         remote: exchange.remote,
-        user: None,
+        user: user.as_deref(),
         method: parts.method.as_str(),
         target: target(parts),
         proto: protocol(parts.version),
@@ -35,6 +37,20 @@ pub(crate) fn record(exchange: &Exchange) {
     });
 }
 
+/// The name that the client gave with Basic authentication, whether or not anyone has checked it, as in nginx's
+/// `$remote_user` and in `PHP_AUTH_USER`.
+fn user(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, credentials) = value.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut user = STANDARD.decode(credentials.trim_ascii()).ok()?;
+    let length = user.iter().position(|&b| b == b':')?;
+    user.truncate(length);
+    (length > 0).then_some(user)
+}
+
 /// The protocol's name, as in `SERVER_PROTOCOL`.
 pub(crate) fn protocol(version: Version) -> &'static str {
     match version {
@@ -43,5 +59,27 @@ pub(crate) fn protocol(version: Version) -> &'static str {
         Version::HTTP_2 => "HTTP/2.0",
         Version::HTTP_3 => "HTTP/3.0",
         _ => "HTTP/1.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn the_user_is_the_one_of_basic_authentication() {
+        let found = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(value))]);
+            user(&headers).map(|user| String::from_utf8(user).unwrap())
+        };
+        assert_eq!(found("Basic YW5uYTpzZWNyZXQ=").as_deref(), Some("anna"));
+        assert_eq!(found("bAsIc   YW5uYTo6Og==").as_deref(), Some("anna"));
+        for none in
+            ["", "Basic", "Basic ", "Basic !!!", "Basic YW5uYQ==", "Basic OnNlY3JldA==", "Bearer YW5uYTpzZWNyZXQ="]
+        {
+            assert_eq!(found(none), None, "{none}");
+        }
+        assert_eq!(user(&HeaderMap::new()), None);
     }
 }
