@@ -67,10 +67,10 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(kind: Kind, setup: &Setup) -> String {
+fn configuration(place: &Place, kind: Kind, setup: &Setup) -> String {
     let settings = kind.settings().iter().map(|(key, value)| format!("{key} = {value}"));
     let mut lines: Vec<String> = settings.collect();
-    let own = setup.settings.iter().map(|(key, value)| format!("{key} = {value}"));
+    let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);
     lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
     lines.push(String::new());
@@ -83,7 +83,7 @@ impl Howdah {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(kind, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
+        fs::write(&toml, configuration(place, kind, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
         let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];

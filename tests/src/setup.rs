@@ -136,7 +136,7 @@ impl Setup {
     }
 
     /// Sets a key of `howdah.toml`, such as `http.max_body`, to a value in TOML. The reference understands
-    /// `http.max_body` and ignores others.
+    /// `http.max_body` and ignores others. `@ROOT@` and `@TOP@` stand for the same as in `ini`.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> Self {
         self.settings.push((key.to_owned(), value.to_owned()));

@@ -13,6 +13,7 @@ mod compression;
 mod crash;
 mod early_hints;
 mod half_closed_clients;
+mod handed_over_files;
 mod input;
 mod lifecycle;
 mod listeners;

@@ -24,6 +24,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     routes(settings, source);
     http(settings, source);
     replies(settings, source);
+    handed_over(settings, source);
 }
 
 fn server(settings: &Settings, source: &mut Source<'_>) {
@@ -196,6 +197,34 @@ fn replies(settings: &Settings, source: &mut Source<'_>) {
     if let Some(media) = settings.compression.types.iter().find(|media| !is_media_type(media)) {
         let message = format!("\"{media}\" is not a media type, such as \"text/css\" or \"text/*\"");
         source.object("compression.types", message);
+    }
+}
+
+/// Directories of files that only scripts may give out.
+fn handed_over(settings: &Settings, source: &mut Source<'_>) {
+    let files = &settings.static_files;
+    for (prefix, directory) in &files.x_accel_redirect {
+        if !prefix.starts_with('/') || !prefix.ends_with('/') {
+            let message = format!("\"{prefix}\" must begin and end with a slash, such as \"/protected/\"");
+            source.object("static.x_accel_redirect", message);
+        }
+        private_directory(settings, "static.x_accel_redirect", Path::new(directory), source);
+    }
+    for directory in &files.x_sendfile {
+        private_directory(settings, "static.x_sendfile", directory, source);
+    }
+}
+
+fn private_directory(settings: &Settings, name: &str, directory: &Path, source: &mut Source<'_>) {
+    if !directory.is_absolute() {
+        source.object(name, format!("{} must be an absolute path", directory.display()));
+    } else if !directory.is_dir() {
+        source.object(name, format!("there is no directory {}", directory.display()));
+    } else if let (Ok(real), Ok(root)) = (directory.canonicalize(), settings.root.canonicalize())
+        && (real.starts_with(&root) || root.starts_with(&real))
+    {
+        let message = format!("{} and the root overlap: clients could ask for its files", directory.display());
+        source.object(name, message);
     }
 }
 

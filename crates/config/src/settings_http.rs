@@ -61,6 +61,13 @@ settings! {
         open_files: usize = "1024" in(0, 1000000) example("256");
         /// Which symbolic links are followed: those that stay `inside` the root, `always` or `never`. The root itself may be one.
         follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
+        /// Directories whose files scripts may hand to the server with `X-Accel-Redirect: ADDRESS`, by the start of the address.
+        ///
+        /// Clients cannot ask for these addresses, so the directories must lie outside of `root`. Symbolic links in them are not
+        /// followed, PHP source is not sent.
+        x_accel_redirect: BTreeMap<String, String> = "{}" example(r#"{ "/protected/" = "/srv/files" }"#);
+        /// Directories whose files scripts may hand to the server with `X-Sendfile: PATH`. The same holds for them.
+        x_sendfile: Vec<PathBuf> = "[]" example(r#"["/srv/files"]"#);
         /// Media types by file name extension, over the built-in list.
         mime: BTreeMap<String, String> = "{}" example(r#"{ webmanifest = "application/manifest+json" }"#);
     }

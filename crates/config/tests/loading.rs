@@ -406,3 +406,33 @@ fn what_check_prints_says_the_same_again() {
     site.flags = ServeFlags::default();
     assert_eq!(site.load().unwrap().settings, loaded.settings);
 }
+
+#[test]
+fn directories_of_files_that_scripts_hand_over_lie_apart_from_the_root() {
+    let toml = "[static]\nx_accel_redirect = { \"/p/\" = \"DIR/files\", \"/q\" = \"files\" }\nx_sendfile = [\"DIR/files\", \"public/x\", \".\", \"none\"]\n";
+    let mut site = Site::new("");
+    let directory = site.path().display().to_string();
+    site.write("files/a", "");
+    site.write("public/x/a", "");
+    site.write("howdah.toml", &toml.replace("DIR", &directory));
+    let errors = site.errors().join("\n");
+    for expected in [
+        "\"/q\" must begin and end with a slash",
+        "files must be an absolute path",
+        "public/x and the root overlap",
+        "there is no directory",
+    ] {
+        assert!(errors.contains(expected), "{expected}: {errors}");
+    }
+    assert_eq!(errors.matches("overlap").count(), 2, "{errors}");
+    assert!(!errors.contains("/p/"), "{errors}");
+    site.write(
+        "howdah.toml",
+        &toml
+            .replace("DIR", &directory)
+            .replace(", \"/q\" = \"files\"", "")
+            .replace(", \"public/x\", \".\", \"none\"", ""),
+    );
+    site.flags = Default::default();
+    assert_eq!(site.load().unwrap().settings.static_files.x_sendfile, [site.path().join("files")]);
+}

@@ -2,6 +2,7 @@
 
 use crate::phase::compress::CompressContext;
 use crate::phase::limits::Limits;
+use crate::phase::php::handed_over::HandedOver;
 use crate::phase::static_files::StaticFiles;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics};
@@ -20,6 +21,8 @@ pub struct Site {
     pub limits: Limits,
     /// What the static phase needs.
     pub static_files: StaticFiles,
+    /// The files that scripts may hand over.
+    pub handed_over: HandedOver,
     /// What the compress phase needs.
     pub compress: CompressContext,
     /// Counters.
@@ -64,6 +67,7 @@ impl Site {
             limits: Limits::new(&settings.http),
             static_files: StaticFiles::new(root.clone(), &settings.static_files)
                 .map_err(|error| format!("static: {error}"))?,
+            handed_over: HandedOver::new(&settings.static_files)?,
             compress: CompressContext::new(&settings, metrics.clone()),
             metrics,
             access_log,

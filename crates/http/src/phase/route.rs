@@ -325,7 +325,7 @@ pub(crate) fn is_source_name(path: &[u8]) -> bool {
 }
 
 /// Undoes percent-encoding, once.
-fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
     let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
     let mut plain = Vec::with_capacity(raw.len());
     let mut at = 0;
@@ -350,7 +350,7 @@ fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
-fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     if path.first() != Some(&b'/') {
         return Err("a path that does not start with a slash");
     }

@@ -1,7 +1,8 @@
 //! Phase "php": reads the request's body (`spool`), writes the call's variables (`variables`), has it run, and makes an
-//! HTTP response of the answer (`answer`).
+//! HTTP response of the answer (`answer`), or of a file that the script hands over (`handed_over`).
 
 mod answer;
+pub(crate) mod handed_over;
 mod spool;
 mod variables;
 
@@ -59,7 +60,7 @@ pub(crate) async fn run<U: Upstream>(
             std::future::poll_fn(|cx| exchange.conn.interim.poll_written(cx)).await;
             let (response, ran) = answer::respond(reply, &exchange.parts.method, exchange.id);
             exchange.ran = ran;
-            Ok(response)
+            site.handed_over.apply(response, exchange)
         }
         Err(fault) => {
             log_fault(&fault, exchange);

@@ -10,6 +10,7 @@ use crate::conn::request_line;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
 use crate::phase::access_log::protocol;
+use crate::phase::php::handed_over;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
@@ -120,6 +121,7 @@ fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
                     _ => {}
                 }
             }
+            Some(Variable::Spelled(_)) if handed_over::is_for_scripts_only(name) && !exchange.conn.peer.trusted => {}
             Some(Variable::Spelled(spelled)) => {
                 joined(map, name, &mut scratch);
                 call.custom_var(&spelled, &scratch);

@@ -27,6 +27,7 @@ pub(super) fn answer(
     headers: &HeaderMap,
     transport: Transport,
     cache_control: Option<&HeaderValue>,
+    media_type: Option<&HeaderValue>,
 ) -> Response<FileBody> {
     let get = method == Method::GET;
     if !get && method != Method::HEAD {
@@ -36,6 +37,7 @@ pub(super) fn answer(
         return response;
     }
     let content = choose(opened, headers);
+    let media_type = media_type.unwrap_or(&content.media_type);
     let validators = Validators { etag: &content.tag, modified: content.modified };
     let mut response = match evaluate(headers, validators, SystemTime::now()) {
         Verdict::Failed => {
@@ -47,11 +49,11 @@ pub(super) fn answer(
         Verdict::Proceed { ranges } => {
             let field = headers.get(RANGE).filter(|_| ranges && get);
             match field.map_or(Wanted::All, |field| parse(field, content.stamp.size)) {
-                Wanted::All => whole(content, get, transport),
+                Wanted::All => whole(content, media_type, get, transport),
                 Wanted::Nothing => unsatisfiable(content),
                 Wanted::Parts(parts) => match parts[..] {
-                    [part] => single(content, part, transport),
-                    _ => multiple(content, &parts, transport),
+                    [part] => single(content, media_type, part, transport),
+                    _ => multiple(content, media_type, &parts, transport),
                 },
             }
         }
@@ -90,10 +92,10 @@ fn empty(status: StatusCode) -> Response<FileBody> {
 }
 
 /// A response with the fields that 200 and 206 share.
-fn with_content(status: StatusCode, content: &Content) -> Response<FileBody> {
+fn with_content(status: StatusCode, content: &Content, media_type: &HeaderValue) -> Response<FileBody> {
     let mut response = empty(status);
     let fields = response.headers_mut();
-    fields.insert(CONTENT_TYPE, content.media_type.clone());
+    fields.insert(CONTENT_TYPE, media_type.clone());
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if let Some(coding) = content.coding {
         fields.insert(CONTENT_ENCODING, coding.value());
@@ -101,8 +103,8 @@ fn with_content(status: StatusCode, content: &Content) -> Response<FileBody> {
     response
 }
 
-fn whole(content: &Arc<Content>, get: bool, transport: Transport) -> Response<FileBody> {
-    let mut response = with_content(StatusCode::OK, content);
+fn whole(content: &Arc<Content>, media_type: &HeaderValue, get: bool, transport: Transport) -> Response<FileBody> {
+    let mut response = with_content(StatusCode::OK, content, media_type);
     response.headers_mut().insert(CONTENT_LENGTH, content.length.clone());
     if get {
         let span = Span { start: 0, end: content.stamp.size };
@@ -111,19 +113,24 @@ fn whole(content: &Arc<Content>, get: bool, transport: Transport) -> Response<Fi
     response
 }
 
-fn single(content: &Arc<Content>, part: Span, transport: Transport) -> Response<FileBody> {
-    let mut response = with_content(StatusCode::PARTIAL_CONTENT, content);
+fn single(content: &Arc<Content>, media_type: &HeaderValue, part: Span, transport: Transport) -> Response<FileBody> {
+    let mut response = with_content(StatusCode::PARTIAL_CONTENT, content, media_type);
     response.headers_mut().insert(CONTENT_RANGE, value(content_range(part, content)));
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(part.len()));
     response.body_mut().push_file(content, part, transport == Transport::PlainH1);
     response
 }
 
-fn multiple(content: &Arc<Content>, parts: &[Span], transport: Transport) -> Response<FileBody> {
+fn multiple(
+    content: &Arc<Content>,
+    media_type: &HeaderValue,
+    parts: &[Span],
+    transport: Transport,
+) -> Response<FileBody> {
     let boundary = boundary();
-    let mut response = with_content(StatusCode::PARTIAL_CONTENT, content);
+    let mut response = with_content(StatusCode::PARTIAL_CONTENT, content, media_type);
     let body = response.body_mut();
-    let media_type = content.media_type.to_str().unwrap_or("application/octet-stream");
+    let media_type = media_type.to_str().unwrap_or("application/octet-stream");
     for (at, part) in parts.iter().enumerate() {
         let line_end = if at == 0 { "" } else { "\r\n" };
         let range = content_range(*part, content);

@@ -73,6 +73,21 @@ pub(crate) fn run(files: &StaticFiles, file: &ResolvedFile, request: &Parts) -> 
     Ok(files.serve(&file, &request.method, &request.headers, transport).map(Body::file))
 }
 
+/// The answer with the file at `path` (relative to the directory), which a script has handed over with a media type.
+pub(crate) fn run_for_script(
+    files: &StaticFiles,
+    path: &Path,
+    request: &Parts,
+    media_type: Option<&HeaderValue>,
+) -> Result<Response<Body>, Refusal> {
+    let transport = if request.version < Version::HTTP_2 { Transport::PlainH1 } else { Transport::Other };
+    let file = files.open(path).map_err(|miss| miss.refusal(&files.path.join(path)))?;
+    // Whatever the script was asked with, its answer is a file.
+    let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
+    let answer = answer::answer(&file.0, &method, &request.headers, transport, None, media_type);
+    Ok(answer.map(Body::file))
+}
+
 /// Why there is no file to answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
@@ -222,7 +237,7 @@ impl StaticFiles {
         headers: &HeaderMap,
         transport: Transport,
     ) -> Response<FileBody> {
-        answer::answer(&file.0, method, headers, transport, self.cache_control.as_ref())
+        answer::answer(&file.0, method, headers, transport, self.cache_control.as_ref(), None)
     }
 
     /// How many descriptors the cache holds.
