@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-asan test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -36,9 +36,15 @@ test: setup-test build unit-test ## Build and run all tests
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak, compared with classic mode (REQUESTS=n)
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n)
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
-		$(CARGO) test --locked -p howdah-tests --test scenarios snapshot_difference -- --nocapture
+		$(CARGO) test --locked -p howdah-tests --test scenarios -- --nocapture --test-threads 1 snapshot_difference async_difference
+
+# Snapshot mode cannot: it restores memory behind the sanitizer's back. Nor can tests that measure memory or use it up.
+test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
+	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
+	USE_ZEND_ALLOC=0 HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- \
+		async worker classic --skip snapshot --skip memory
 
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests

@@ -8,6 +8,7 @@ const CANDIDATES: &[&str] = &["php-config", "php-config8.5", "php-config8.4", "p
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PHP_CONFIG");
+    println!("cargo::rerun-if-env-changed=HOWDAH_SANITIZE");
     println!("cargo::rerun-if-changed=shim");
     let php_config = find_php_config();
     let ask = |flag: &str| ask(&php_config, flag).unwrap_or_else(|| fail(&format!("`{php_config} {flag}` failed")));
@@ -24,6 +25,10 @@ fn main() {
         .map(|dir| dir.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
         .unwrap_or_default();
     sources.sort();
+    let sanitized = std::env::var_os("HOWDAH_SANITIZE").is_some_and(|kind| kind == "address");
+    if sanitized {
+        build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer").flag("-g");
+    }
     build
         .files(&sources)
         .flag("-std=gnu11")
@@ -32,6 +37,13 @@ fn main() {
         .warnings_into_errors(std::env::var_os("HOWDAH_STRICT").is_some())
         .opt_level(2)
         .compile("howdah_shim");
+    if sanitized {
+        // `make test-asan`; before libphp, as its runtime has to be the first library.
+        println!("cargo::rustc-link-lib=dylib=asan");
+        for symbol in ["dlopen", "__asan_default_options"] {
+            println!("cargo::rustc-link-arg=-Wl,--export-dynamic-symbol={symbol}");
+        }
+    }
     link_php(&version, &ask("--prefix"));
 }
 

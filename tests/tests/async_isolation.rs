@@ -304,3 +304,67 @@ fn a_request_that_leaves_while_it_waits_for_a_session_does_not_block_it() {
         },
     );
 }
+
+/// One request's links had got the variables of all that had set one.
+#[test]
+fn links_get_the_variables_of_their_own_request() {
+    everyone_sees(
+        "output_add_rewrite_var('v', $m); meet('a'); echo '<form>'; meet('b'); ob_end_flush(); meet('c'); output_reset_rewrite_vars(); echo ' end';",
+        "<form><input type=\"hidden\" name=\"v\" value=\"@\" /> end",
+    );
+}
+
+/// One request's list of XML errors had held those of all.
+#[test]
+fn xml_errors_are_the_requests_own() {
+    everyone_sees(
+        "$own = strlen($m) % 2; libxml_use_internal_errors(true); meet('a'); (new DOMDocument)->loadXML(\"<a><$m></a>\"); meet('b'); $errors = libxml_get_errors();
+        libxml_use_internal_errors(false); meet('c'); echo libxml_use_internal_errors() ? 'still on ' : '', trim($errors[0]->message), count($errors) < 4 ? '' : count($errors);",
+        "Opening and ending tag mismatch: @ line 1 and a",
+    );
+}
+
+/// What one coroutine's call had left was another one's last error.
+#[test]
+fn last_errors_of_libraries() {
+    everyone_sees(
+        "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2; $odd ? json_decode('{') : json_decode('{}'); $odd ? @preg_match('/(?:\\D+|<\\d+>)*[!?]/', 'foobar foobar foobar') : preg_match('/a/', 'a');
+        meet('a'); echo json_last_error() === ($odd ? JSON_ERROR_SYNTAX : 0) && preg_last_error() === ($odd ? PREG_BACKTRACK_LIMIT_ERROR : 0) ? $m : 'foreign';",
+        "@",
+    );
+}
+
+/// A tick in a request without tick functions, beside one that had some, had ended the worker.
+#[test]
+fn tick_functions_are_the_requests_own() {
+    everyone_sees_with(
+        |s| s.library("ticks.php", "declare(ticks=1); function ticking($m) { $a = 1; usleep(500); $b = 2; return $_GET['m'] === $m ? 'own' : 'foreign'; }"),
+        "require_once __DIR__ . '/ticks.php'; $n = 0; $odd = (int) preg_replace('/[^0-9]/', '', $m) % 2; $tick = function () use (&$n, $m) { usleep(200); $n += $_GET['m'] === $m ? 1 : 1000; };
+        if ($odd) { register_tick_function($tick); } meet('a'); echo ticking($m), ($n > 0) === (bool) $odd && $n < 1000 ? $m : \" $n ticks\"; meet('b');",
+        "own@",
+    );
+}
+
+/// Settings of an open session could not move when another request ran: a warning in the answer, and the setting stayed.
+#[test]
+fn settings_of_a_session_that_is_open() {
+    everyone_sees(
+        "session_id(\"id$m\"); session_start(['gc_maxlifetime' => 1000 + strlen($m), 'use_strict_mode' => 0]); $_SESSION['m'] = $m; meet('a'); pause();
+        $lifetime = ini_get('session.gc_maxlifetime'); session_write_close(); meet('b'); echo $lifetime == 1000 + strlen($m) ? $m : $lifetime;",
+        "@",
+    );
+}
+
+/// The handler's name is a setting too.
+#[test]
+fn a_session_handler_of_the_script_that_waits() {
+    let library = "class Kept implements SessionHandlerInterface { static $all = []; function __construct(public $m) {} function open(string $p, string $n): bool { pause(); return true; }
+        function close(): bool { pause(); return true; } function read(string $id): string { pause(); return self::$all[$id] ?? ''; } function write(string $id, string $d): bool { pause(); self::$all[$id] = $d . $this->m; return true; }
+        function destroy(string $id): bool { return true; } function gc(int $l): int { return 0; } }";
+    everyone_sees_with(
+        |s| s.library("kept.php", library),
+        "require_once __DIR__ . '/kept.php'; session_set_save_handler(new Kept($m)); session_id(\"id$m\"); session_start(['use_strict_mode' => 0]); $_SESSION['m'] = 1; meet('a');
+        session_write_close(); meet('b'); echo Kept::$all[\"id$m\"];",
+        "m|i:1;@",
+    );
+}

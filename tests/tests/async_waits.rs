@@ -434,3 +434,72 @@ fn ten_thousand_coroutines_give_their_memory_back() {
         },
     );
 }
+
+/// The process had waited for a lock that one of its own requests held, in a destructor.
+#[test]
+fn destructors_wait_for_locks_of_other_requests() {
+    everyone_sees_with(
+        |s| {
+            s.library("locks.php", "class Locks { function __construct(public $m) {} function __destruct() { $f = fopen(dirname(__DIR__) . '/marks/lock', 'c+'); flock($f, LOCK_EX); usleep(2000); echo \"locked $this->m\"; } }")
+        },
+        "require_once __DIR__ . '/locks.php'; $l = new Locks($m); meet('a'); unset($l); echo '.';",
+        "locked @.",
+    );
+}
+
+/// Where nothing can wait, a lock of another request of the same process could never be had: the call fails.
+#[test]
+fn a_lock_in_an_autoloader_that_another_request_holds() {
+    run(
+        Kind::Async,
+        |s| {
+            crowd_of(s, CROWD)
+                .php("hold.php", "require_once 'gate.php'; $f = fopen(dirname(__DIR__) . '/marks/lock', 'c+'); flock($f, LOCK_EX); gate('g'); echo 'held';")
+                .php("want.php", "spl_autoload_register($load = function ($c) { $f = fopen(dirname(__DIR__) . '/marks/lock', 'c+'); echo var_export(flock($f, LOCK_EX), true); });
+                    class_exists('Nothing'); spl_autoload_unregister($load); $f = fopen(dirname(__DIR__) . '/marks/other', 'c+'); echo var_export(flock($f, LOCK_EX), true);")
+        },
+        |site| {
+            let gate = site.gate("g");
+            let mut holder = site.conn();
+            holder.send(Request::get("/hold.php").bytes());
+            let held = gate.wait();
+            assert_eq!(site.get_ok("/want.php"), "falsetrue");
+            held.release();
+            assert_eq!(holder.response("GET").text(), "held");
+            assert_eq!(site.get_ok("/want.php"), "truetrue");
+        },
+    );
+}
+
+/// As stock PHP does, with the same message.
+#[test]
+fn select_refuses_high_descriptors() {
+    let script = "$held = []; for ($i = 0; $i < 1100; $i++) { $held[] = fopen('/dev/null', 'r'); } $pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
+        fwrite($pair[0], 'x'); $r = [$pair[1]]; $w = $e = null; echo var_export(@stream_select($r, $w, $e, 1), true), ' ', preg_replace('/[0-9]+/', 'N', error_get_last()['message'] ?? 'no error');";
+    let mut said = Vec::new();
+    for kind in [Kind::Classic, Kind::Async] {
+        run(kind, |s| s.workers(1).php("one.php", script), |site| said.push(site.get_ok("/one.php")));
+    }
+    assert_eq!(said[0], said[1]);
+    assert!(said[0].contains("FD_SETSIZE"), "{}", said[0]);
+}
+
+#[test]
+fn the_audit_says_where_a_call_blocks() {
+    run(
+        Kind::Async,
+        |s| {
+            crowd_of(s, CROWD).ini("howdah.audit", "1").php(
+                "one.php",
+                "spl_autoload_register($load = function ($c) {\nusleep(10); });\nclass_exists('Nothing');\nspl_autoload_unregister($load); usleep(10); echo 'ok';",
+            )
+        },
+        |site| {
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            let log = site.log();
+            assert_eq!(log.matches("a call may block the process").count(), 1, "{log}");
+            assert!(log.contains("/one.php:3"), "{log}");
+        },
+    );
+}

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod async_databases;
+mod async_difference;
 mod async_isolation;
 mod async_library;
 mod async_lifecycle;
@@ -11,6 +12,7 @@ mod async_pool;
 mod async_waits;
 mod compression;
 mod crash;
+mod difference;
 mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;

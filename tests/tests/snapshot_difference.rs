@@ -4,53 +4,19 @@
 //!
 //! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
 
+use crate::difference::{Order, comparable, first_difference, names, requests};
 use howdah_tests::process::{self, eventually};
-use howdah_tests::{Kind, Request, Response, Setup, Site, run};
+use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Leaks that let the script go on, and ends of a script; the names of `www/leaks/leaks.php` on both sides of `ENDS`.
-struct Names {
-    leaks: Vec<String>,
-    ends: Vec<String>,
-}
+use std::time::Duration;
 
 /// Ends that take a second of processor time or much memory: asked once each, not in the random order.
 const SLOW: [&str; 1] = ["time limit"];
 
-fn names() -> Names {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/www/leaks/leaks.php")).unwrap();
-    let found = regex_lite::Regex::new(r"(?m)^    '([A-Za-z ]+)' =>").unwrap();
-    let all: Vec<String> = found.captures_iter(&text).map(|c| c[1].to_owned()).collect();
-    let border = all.iter().position(|n| n == "ENDS").unwrap();
-    Names { leaks: all[..border].to_vec(), ends: all[border + 1..].to_vec() }
-}
-
-/// A small generator of its own, so that an order can be repeated.
-struct Order(u64);
-
-impl Order {
-    fn new() -> Self {
-        let chosen = std::env::var("HOWDAH_DIFFERENCE_SEED").ok().and_then(|s| s.parse().ok());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let seed = chosen.unwrap_or(u64::try_from(now % 1_000_000_007).unwrap());
-        eprintln!("HOWDAH_DIFFERENCE_SEED={seed}");
-        Self(seed * 2 + 1)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-}
-
 /// The requests: each leak and each end alone, and combinations.
 fn targets(path: &str, order: &mut Order, combinations: usize) -> Vec<String> {
-    let Names { leaks, ends } = names();
+    let (leaks, ends) = names("leaks/leaks.php");
     let mut lists = vec![String::new()];
     lists.extend(leaks.iter().chain(&ends).cloned());
     for n in 0..combinations {
@@ -74,32 +40,6 @@ fn request(target: &str) -> Request {
         0 => Request::form(target, "field=value").header("Cookie", "visitor=7"),
         _ => Request::get(target).header("Cookie", "visitor=7"),
     }
-}
-
-/// Headers that are not compared: times, the request's id, the connection's end, and how the body is framed (short answers
-/// have a length or not, depending on what has arrived when the head is sent).
-const UNCOMPARED: [&str; 7] =
-    ["date", "expires", "last-modified", "x-request-id", "connection", "content-length", "transfer-encoding"];
-
-/// An answer as it is compared. A worker script's handler is called from elsewhere than a script is, so lines of stack
-/// traces are left out.
-fn comparable(site: &Site, response: &Response) -> String {
-    let mut text = format!("{} {} {}\n", response.version, response.status, response.reason);
-    for (name, value) in &response.headers {
-        if !UNCOMPARED.contains(&name.to_ascii_lowercase().as_str()) {
-            // A cookie's expiry is a time of day; its Max-Age is compared.
-            let timeless = value.split("; ").filter(|part| !part.starts_with("expires="));
-            writeln!(text, "{name}: {}", timeless.collect::<Vec<_>>().join("; ")).unwrap();
-        }
-    }
-    for line in response.text().split_inclusive('\n').filter(|line| !is_trace(line)) {
-        text.push_str(line);
-    }
-    text.replace(&site.place().top.display().to_string(), "TOP")
-}
-
-fn is_trace(line: &str) -> bool {
-    line.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn leaking(setup: Setup) -> Setup {
@@ -149,14 +89,6 @@ fn sizes(site: &Site) -> BTreeMap<u64, [u64; 3]> {
     workers.iter().map(|w| w["pid"].as_u64().unwrap()).map(|pid| (pid, size(pid))).collect()
 }
 
-fn first_difference(target: &str, expected: &str, got: &str) -> String {
-    let at = expected.bytes().zip(got.bytes()).position(|(a, b)| a != b).unwrap_or(expected.len().min(got.len()));
-    let part = |text: &str| {
-        String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(300)..text.len().min(at + 300)]).into_owned()
-    };
-    format!("{target}\nclassic:  …{}…\nsnapshot: …{}…", part(expected), part(got))
-}
-
 /// Connections to ask over: so many that each of three workers has calls, although short ones share a worker.
 const CONNECTIONS: usize = 24;
 
@@ -169,12 +101,12 @@ fn ask_at_random(
     order: &mut Order,
 ) {
     let left = AtomicUsize::new(requests);
-    let seeds: Vec<u64> = (0..CONNECTIONS).map(|_| order.below(1 << 30) as u64 * 2 + 1).collect();
+    let seeds: Vec<u64> = (0..CONNECTIONS).map(|_| order.below(1 << 30) as u64).collect();
     std::thread::scope(|scope| {
         for seed in seeds {
             let left = &left;
             scope.spawn(move || {
-                let mut order = Order(seed);
+                let mut order = Order::of(seed);
                 let mut conn = site.conn();
                 while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
                     let target = targets[order.below(targets.len())];
@@ -189,11 +121,6 @@ fn ask_at_random(
             });
         }
     });
-}
-
-/// How many requests at random the proof takes.
-fn requests() -> usize {
-    std::env::var("HOWDAH_DIFFERENCE_REQUESTS").ok().map_or(2000, |n| n.parse().unwrap())
 }
 
 /// Compares an application of `www/leaks` in both modes; `both` sets up either, `(key, file)` is how it boots.
@@ -250,12 +177,12 @@ pub(crate) fn equal_to_classic_mode(path: &str, boot: (&str, &str), requests: us
 
 #[test]
 fn a_boot_file_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/request.php", ("boot", "application"), requests(), |s| s);
+    equal_to_classic_mode("/leaks/request.php", ("boot", "application"), requests(2000), |s| s);
 }
 
 #[test]
 fn a_worker_script_leaves_no_trace_of_any_request() {
-    equal_to_classic_mode("/leaks/worker.php", ("script", "worker"), requests(), |s| s);
+    equal_to_classic_mode("/leaks/worker.php", ("script", "worker"), requests(2000), |s| s);
 }
 
 /// Memory that one request had used came back to the next one with the old header of PHP's heap in it: with its memory

@@ -5,6 +5,7 @@
  *     async_loop.c      scheduler, timers, descriptors (epoll), calls from the server
  *     async_request.c   a request: its own superglobals, headers, output; opening and closing it
  *     async_image.c     the globals of PHP that belong to a request, and moving them
+ *     async_libraries.c those of libraries that are more than values
  *     async_ini.c       settings that a request has changed
  *     async_guard.c     parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors
  *     async_exclusive.c one connection, one coroutine at a time
@@ -112,6 +113,15 @@ void async_request_load(async_request *request);
 void async_image_destroy(void);
 void async_image_drop(void);
 
+/* --- async_libraries.c --- */
+
+/* Names the places to `add`; makes what is nobody's the request's own; ends what the request had. */
+void async_libraries_places(void (*add)(void *at, size_t size));
+void async_libraries_inherit(void);
+void async_libraries_destroy(void);
+/* Where an extension has the error of the last call, as its first global; NULL: it is not loaded. */
+int *async_last_error_of(const char *extension);
+
 /* --- async_ini.c --- */
 
 typedef struct async_ini_change async_ini_change;
@@ -150,6 +160,8 @@ void async_audit_startup(void);
 void async_audit_begin(void);
 void async_audit_overlap(void);
 void async_audit_end(void);
+/* A waiting call is about to be made where nothing may wait. */
+void async_audit_blocked(void);
 
 /* --- async_hooks.c --- */
 

@@ -1,9 +1,10 @@
 /* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1 the static
  * properties of all classes and the static variables of all functions and methods are fingerprinted before and after
  * each request that ran alone, and what differs is logged by name. Slow; requests that overlapped are not judged, as
- * nobody could tell whose change it was. */
+ * nobody could tell whose change it was. Also logged: where waiting calls are made that can only block. */
 #include "async.h"
 
+#include <stdio.h>
 #include <syslog.h>
 
 /* Deeper structures count by their identity. */
@@ -13,6 +14,8 @@ static bool enabled;
 /* Name of a static → fingerprint, as of the last request's end. */
 static HashTable seen;
 static bool has_seen;
+/* Places that were reported. */
+static HashTable blocking;
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
@@ -149,6 +152,7 @@ void async_audit_startup(void) {
     enabled = zend_ini_long(ZEND_STRL("howdah.audit"), 0) != 0;
     if (enabled) {
         zend_hash_init(&seen, 256, NULL, NULL, 1);
+        zend_hash_init(&blocking, 16, NULL, NULL, 1);
         shim_log(LOG_WARNING, "audit: static state is compared after each request; not for production");
     }
 }
@@ -169,5 +173,22 @@ void async_audit_overlap(void) {
 void async_audit_end(void) {
     if (enabled && has_seen) {
         look_at_all(true);
+    }
+}
+
+/* Once for each place: the first frame of PHP code there. */
+void async_audit_blocked(void) {
+    if (!enabled || coroutine_current == NULL) {
+        return;
+    }
+    const char *file = zend_get_executed_filename();
+    uint32_t line = zend_get_executed_lineno();
+    char key[512];
+    int length = (snprintf)(key, sizeof key, "blocked %s:%u", file, line);
+    if (length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL) {
+        shim_log(
+            LOG_NOTICE,
+            "audit: a call may block the process, as nothing can wait here (autoloader, compiler or collector): %s:%u",
+            file, line);
     }
 }

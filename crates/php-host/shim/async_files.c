@@ -5,7 +5,9 @@
 #include "async_hooks.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #define FIRST_PAUSE UINT64_C(1000000)
 #define LONGEST_PAUSE UINT64_C(20000000)
@@ -36,13 +38,72 @@ static void leave(lock_wait *wait) {
     }
 }
 
+/* Which descriptors were locked by coroutines; one that was closed behind our back may be among them. */
+static unsigned char *locked;
+static int locked_size;
+
+static void note_lock(int fd) {
+    if (fd >= locked_size) {
+        int size = fd + 256;
+        locked = perealloc(locked, (size_t)size, 1);
+        memset(locked + locked_size, 0, (size_t)(size - locked_size));
+        locked_size = size;
+    }
+    locked[fd] = 1;
+}
+
+void async_forget_lock(int fd) {
+    if (fd >= 0 && fd < locked_size) {
+        locked[fd] = 0;
+    }
+}
+
+/* True if this process has locked the same file through another descriptor. */
+static bool locked_here(int fd) {
+    struct stat wanted, other;
+    if (fstat(fd, &wanted) != 0) {
+        return false;
+    }
+    for (int i = 0; i < locked_size; i++) {
+        if (locked[i] != 0 && i != fd && fstat(i, &other) == 0 && other.st_dev == wanted.st_dev &&
+            other.st_ino == wanted.st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where a coroutine may not wait the process does; for a lock that one of its own coroutines holds it would for ever.
+ */
+static int lock_blocking(int fd, int operation) {
+    if (coroutine_current == NULL || flock(fd, operation | LOCK_NB) == 0) {
+        return coroutine_current == NULL ? flock(fd, operation) : 0;
+    }
+    if (errno != EWOULDBLOCK) {
+        return -1;
+    }
+    if (locked_here(fd)) {
+        errno = EDEADLK;
+        return -1;
+    }
+    return flock(fd, operation);
+}
+
+static int lock_now(int fd, int operation) {
+    bool waits = (operation & (LOCK_NB | LOCK_UN)) == 0;
+    int result = waits ? lock_blocking(fd, operation) : flock(fd, operation);
+    if ((operation & LOCK_UN) != 0) {
+        async_forget_lock(fd);
+        async_lock_released();
+    } else if (result == 0) {
+        note_lock(fd);
+    }
+    return result;
+}
+
 int async_flock(int fd, int operation) {
     if ((operation & (LOCK_NB | LOCK_UN)) != 0 || !async_may_wait()) {
-        int result = flock(fd, operation);
-        if ((operation & LOCK_UN) != 0) {
-            async_lock_released();
-        }
-        return result;
+        return shim.script_child ? flock(fd, operation) : lock_now(fd, operation);
     }
     lock_wait wait = {.owner = coroutine_current};
     *last = &wait;
@@ -58,6 +119,9 @@ int async_flock(int fd, int operation) {
     }
     int error = errno;
     leave(&wait);
+    if (result == 0) {
+        note_lock(fd);
+    }
     errno = error;
     return result;
 }

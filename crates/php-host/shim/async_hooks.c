@@ -66,6 +66,13 @@ bool async_may_wait(void) {
     return php_thread && coroutine_may_wait();
 }
 
+bool async_may_sleep(void) {
+    if (php_thread && coroutine_pinned > 0) {
+        async_audit_blocked();
+    }
+    return async_may_wait();
+}
+
 static bool is_hooked_library(const char *path) {
     const char *name = strrchr(path, '/');
     name = name != NULL ? name + 1 : path;

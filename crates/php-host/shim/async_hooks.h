@@ -16,6 +16,8 @@
 
 /* True if the calling code may be made to wait in its coroutine. */
 bool async_may_wait(void);
+/* The same for calls that are made to wait: the audit reports where they can only block. */
+bool async_may_sleep(void);
 
 /* --- async_io.c: descriptors and sleep --- */
 int async_poll(struct pollfd *fds, nfds_t count, int timeout);
@@ -39,6 +41,8 @@ int async_nanosleep(const struct timespec *time, struct timespec *left);
 int async_flock(int fd, int operation);
 /* This process has let go of a lock, perhaps. */
 void async_lock_released(void);
+/* A descriptor is closed, and its lock with it. */
+void async_forget_lock(int fd);
 
 /* --- async_process.c --- */
 pid_t async_waitpid(pid_t pid, int *status, int options);

@@ -134,8 +134,8 @@ void async_image_startup(void) {
     ADD(BG(strtok_last));
     ADD(BG(strtok_table));
     ADD(BG(strtok_len));
-    ADD(BG(user_tick_functions));
     add(&shim.call, offsetof(shim_state, calls_done) - offsetof(shim_state, call));
+    async_libraries_places(add);
     add_session();
     add_filter();
     add_date();
@@ -250,7 +250,7 @@ static void inherit(void) {
     PG(last_error_file) = NULL;
     BG(user_shutdown_function_names) = NULL;
     BG(strtok_string) = NULL;
-    BG(user_tick_functions) = NULL;
+    async_libraries_inherit();
     if (SHIM_HAS_SESSION()) {
         zval *names = (zval *)&PS(mod_user_names);
         for (size_t i = 0; i < sizeof PS(mod_user_names) / sizeof(zval); i++) {
@@ -283,16 +283,25 @@ static void destroy_session(void) {
     }
 }
 
-void async_image_destroy(void) {
-    async_ini_forget();
-    zend_hash_graceful_reverse_destroy(&EG(symbol_table));
-    zval_ptr_dtor(&EG(user_error_handler));
-    zval_ptr_dtor(&EG(user_exception_handler));
+/* Taken out first: they may hold objects whose destructors fail, wait, or set handlers themselves. */
+static void destroy_handlers(void) {
+    zval handlers[] = {EG(user_error_handler), EG(user_exception_handler)};
+    zend_stack stacks[] = {EG(user_error_handlers), EG(user_exception_handlers)};
     ZVAL_UNDEF(&EG(user_error_handler));
     ZVAL_UNDEF(&EG(user_exception_handler));
+    zend_stack_init(&EG(user_error_handlers), sizeof(zval));
+    zend_stack_init(&EG(user_exception_handlers), sizeof(zval));
+    for (int i = 0; i < 2; i++) {
+        zval_ptr_dtor(&handlers[i]);
+        zend_stack_clean(&stacks[i], (void (*)(void *))ZVAL_PTR_DTOR, 1);
+    }
     zend_stack_destroy(&EG(user_error_handlers_error_reporting));
-    zend_stack_clean(&EG(user_error_handlers), (void (*)(void *))ZVAL_PTR_DTOR, 1);
-    zend_stack_clean(&EG(user_exception_handlers), (void (*)(void *))ZVAL_PTR_DTOR, 1);
+}
+
+void async_image_destroy(void) {
+    async_ini_forget();
+    destroy_handlers();
+    zend_hash_graceful_reverse_destroy(&EG(symbol_table));
     for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
         zval_ptr_dtor(&PG(http_globals)[i]);
         ZVAL_UNDEF(&PG(http_globals)[i]);
@@ -306,10 +315,7 @@ void async_image_destroy(void) {
     if (BG(strtok_string) != NULL) {
         zend_string_release(BG(strtok_string));
     }
-    if (BG(user_tick_functions) != NULL) {
-        zend_llist_destroy(BG(user_tick_functions));
-        efree(BG(user_tick_functions));
-    }
+    async_libraries_destroy();
     destroy_session();
     if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
         efree(date_globals_at->timezone);

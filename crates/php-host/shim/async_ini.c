@@ -3,7 +3,7 @@
  * nothing costs one comparison.
  *
  * Both ways use PHP's stage for the end of a request: settings of a session or of output would otherwise refuse to move
- * while a session is open or headers are sent. */
+ * when headers are sent. An open session forbids the change of its settings in every stage, so it is hidden. */
 #include "async.h"
 
 struct async_ini_change {
@@ -33,10 +33,34 @@ void async_ini_startup(void) {
     EG(modified_ini_directives) = NULL;
 }
 
+/* What the session's settings ask before they change, and that its handlers may be those of the script. */
+typedef struct session_guards {
+    php_session_status status;
+    bool own_handler;
+} session_guards;
+
+static session_guards hide_session(void) {
+    session_guards guards = {php_session_none, false};
+    if (SHIM_HAS_SESSION()) {
+        guards = (session_guards){PS(session_status), PS(set_handler)};
+        PS(session_status) = php_session_none;
+        PS(set_handler) = true;
+    }
+    return guards;
+}
+
+static void show_session(session_guards guards) {
+    if (SHIM_HAS_SESSION()) {
+        PS(session_status) = guards.status;
+        PS(set_handler) = guards.own_handler;
+    }
+}
+
 async_ini_change *async_ini_take(void) {
     if (EG(modified_ini_directives) == NULL) {
         return NULL;
     }
+    session_guards guards = hide_session();
     async_ini_change *changes = NULL;
     zend_ini_entry *entry;
     ZEND_HASH_FOREACH_PTR(EG(modified_ini_directives), entry) {
@@ -48,10 +72,12 @@ async_ini_change *async_ini_take(void) {
     }
     ZEND_HASH_FOREACH_END();
     zend_ini_deactivate();
+    show_session(guards);
     return changes;
 }
 
 void async_ini_apply(async_ini_change *changes) {
+    session_guards guards = hide_session();
     while (changes != NULL) {
         async_ini_change *change = changes;
         changes = change->next;
@@ -60,10 +86,13 @@ void async_ini_apply(async_ini_change *changes) {
         zend_string_release(change->value);
         efree(change);
     }
+    show_session(guards);
 }
 
 void async_ini_forget(void) {
     if (EG(modified_ini_directives) != NULL) {
+        session_guards guards = hide_session();
         zend_ini_deactivate();
+        show_session(guards);
     }
 }

@@ -81,7 +81,7 @@ static int poll_many(struct pollfd *fds, nfds_t count, int timeout) {
 }
 
 int async_poll(struct pollfd *fds, nfds_t count, int timeout) {
-    if (timeout == 0 || !async_may_wait()) {
+    if (timeout == 0 || !async_may_sleep()) {
         return poll(fds, count, timeout);
     }
     if (count == 1 && fds->fd >= 0) {
@@ -100,7 +100,7 @@ static uint64_t until_timeval(const struct timeval *timeout) {
 
 int async_select(int count, fd_set *readable, fd_set *writable, fd_set *exceptional, struct timeval *timeout) {
     bool no_time = timeout != NULL && timeout->tv_sec == 0 && timeout->tv_usec == 0;
-    if (no_time || count > FD_SETSIZE || !async_may_wait()) {
+    if (no_time || count > FD_SETSIZE || !async_may_sleep()) {
         return select(count, readable, writable, exceptional, timeout);
     }
     fd_set wanted[3];
@@ -225,7 +225,7 @@ ssize_t async_sendmsg(int fd, const struct msghdr *message, int flags) {
 }
 
 int async_connect(int fd, const struct sockaddr *address, socklen_t length) {
-    int flags = async_may_wait() ? fcntl(fd, F_GETFL) : -1;
+    int flags = async_may_sleep() ? fcntl(fd, F_GETFL) : -1;
     if (flags < 0 || (flags & O_NONBLOCK) != 0) {
         return connect(fd, address, length);
     }
@@ -308,6 +308,7 @@ int async_close(int fd) {
     if (async_may_wait()) {
         async_fd_closing(fd);
     }
+    async_forget_lock(fd);
     int result = close(fd);
     if (async_may_wait()) {
         int error = errno;
@@ -330,14 +331,14 @@ static uint64_t sleep_for(uint64_t nanoseconds) {
 }
 
 unsigned async_sleep(unsigned seconds) {
-    if (!async_may_wait()) {
+    if (!async_may_sleep()) {
         return sleep(seconds);
     }
     return (unsigned)((sleep_for(seconds * SECOND) + SECOND - 1) / SECOND);
 }
 
 int async_usleep(useconds_t microseconds) {
-    if (!async_may_wait()) {
+    if (!async_may_sleep()) {
         return usleep(microseconds);
     }
     if (sleep_for((uint64_t)microseconds * 1000) > 0) {
@@ -348,7 +349,7 @@ int async_usleep(useconds_t microseconds) {
 }
 
 int async_nanosleep(const struct timespec *time, struct timespec *left) {
-    if (!async_may_wait() || time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= (long)SECOND) {
+    if (!async_may_sleep() || time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= (long)SECOND) {
         return nanosleep(time, left);
     }
     uint64_t remaining = sleep_for((uint64_t)time->tv_sec * SECOND + (uint64_t)time->tv_nsec);

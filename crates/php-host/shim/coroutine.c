@@ -6,6 +6,7 @@
 #include "coroutine.h"
 
 #include "async.h"
+#include "sanitizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,7 @@ static void end(coroutine *self) {
 static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
     (void)transfer;
     coroutine_stack *stack = starting;
+    shim_sanitizer_begin();
     SHIM_USE_STACK_LIMITS(stack->context.stack);
     for (;;) {
         coroutine *self = stack->job;
@@ -169,7 +171,7 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         idle_count++;
         zend_fiber_transfer to_scheduler = {.context = scheduler};
         ZVAL_NULL(&to_scheduler.value);
-        zend_fiber_switch_context(&to_scheduler);
+        shim_sanitizer_switch(&to_scheduler);
     }
 }
 
@@ -201,6 +203,7 @@ void coroutine_trim(void) {
         coroutine_stack *stack = idle_stacks;
         idle_stacks = stack->next_idle;
         idle_count--;
+        shim_sanitizer_forget(&stack->context);
         zend_fiber_destroy_context(&stack->context);
         free(stack);
     }
@@ -245,12 +248,12 @@ void coroutine_enter(coroutine *self) {
     async_slice_begin();
     zend_fiber_transfer transfer = {.context = self->resume};
     ZVAL_NULL(&transfer.value);
-    zend_fiber_switch_context(&transfer);
+    shim_sanitizer_switch(&transfer);
     coroutine_current = NULL;
 }
 
 bool coroutine_may_wait(void) {
-    return coroutine_current != NULL && coroutine_pinned == 0 && !shim.script_child && !zend_fiber_switch_blocked();
+    return coroutine_current != NULL && coroutine_pinned == 0 && !shim.script_child;
 }
 
 static bool is_cancelled(const coroutine *self) {
@@ -265,9 +268,18 @@ static void leave_to_scheduler(coroutine *self) {
     /* The scheduler calls into PHP too. */
     EG(exception) = NULL;
     EG(prev_exception) = NULL;
+    /* PHP forbids its fibers to leave destructors, ticks and signal handlers, for the sake of its collector, which is
+     * pinned here. The ban is one counter for the process, and the others are not in a destructor. */
+    unsigned blocked = 0;
+    for (; zend_fiber_switch_blocked(); blocked++) {
+        zend_fiber_switch_unblock();
+    }
     zend_fiber_transfer transfer = {.context = scheduler};
     ZVAL_NULL(&transfer.value);
-    zend_fiber_switch_context(&transfer);
+    shim_sanitizer_switch(&transfer);
+    for (; blocked > 0; blocked--) {
+        zend_fiber_switch_block();
+    }
     coroutine_state_load(self->engine);
     /* The engine's flag for interrupts is one for all: another coroutine may have met it meanwhile. */
     if (self->concurrent_use || (is_cancelled(self) && !self->cancel_thrown)) {
@@ -332,7 +344,7 @@ void coroutine_after_bailout(void) {
     gc_protect(false);
     CG(unclean_shutdown) = 0;
     coroutine_pinned = 0;
-    /* Only what runs can hold these: nothing switches while one is held. */
+    /* Of what runs: whoever waits has taken its own out. */
     while (zend_fiber_switch_blocked()) {
         zend_fiber_switch_unblock();
     }

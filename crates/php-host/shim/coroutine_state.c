@@ -4,8 +4,11 @@
  *
  * Not here because of zend_fiber_switch_context(): VM stack, current frame, error_reporting, bailout target, active
  * fiber, observers. */
+#include "async.h"
 #include "coroutine.h"
 
+#include <ext/json/php_json.h>
+#include <ext/pcre/php_pcre.h>
 #include <ext/standard/basic_functions.h>
 #include <ext/standard/file.h>
 #include <string.h>
@@ -42,7 +45,16 @@ static place places[] = {
     PLACE(FG(user_stream_current_filename)),
     PLACE(FG(pclose_ret)),
     PLACE(FG(pclose_wait)),
+    /* What json_last_error() and preg_last_error() say. */
+    PLACE(JSON_G(error_code)),
+    PLACE(PCRE_G(error_code)),
+    /* What socket_last_error() and posix_get_last_error() say; filled in where the extensions are loaded. */
+    {NULL, 0},
+    {NULL, 0},
 };
+
+static const char *const extensions_with_errors[] = {"sockets", "posix"};
+#define EXTENSIONS (sizeof extensions_with_errors / sizeof *extensions_with_errors)
 
 static size_t total;
 /* The state of the worker's main context when it began to serve. */
@@ -101,6 +113,12 @@ bool coroutine_state_print(unsigned char *image, const char *data, size_t length
 }
 
 void coroutine_state_startup(void) {
+    for (size_t i = 0; i < EXTENSIONS; i++) {
+        int *last_error = async_last_error_of(extensions_with_errors[i]);
+        if (last_error != NULL) {
+            places[sizeof places / sizeof *places - EXTENSIONS + i] = (place){last_error, sizeof *last_error};
+        }
+    }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         total += places[i].size;
     }
