@@ -11,6 +11,7 @@
 #include <ext/pcre/php_pcre.h>
 #include <ext/standard/basic_functions.h>
 #include <ext/standard/file.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct place {
@@ -45,6 +46,12 @@ static place places[] = {
     PLACE(FG(user_stream_current_filename)),
     PLACE(FG(pclose_ret)),
     PLACE(FG(pclose_wait)),
+#ifdef HAVE_GETHOSTBYNAME_R
+    /* What gethostbyname() fills in while it waits; another coroutine's call would free it. */
+    PLACE(FG(tmp_host_info)),
+    PLACE(FG(tmp_host_buf)),
+    PLACE(FG(tmp_host_buf_len)),
+#endif
     /* What json_last_error() and preg_last_error() say. */
     PLACE(JSON_G(error_code)),
     PLACE(PCRE_G(error_code)),
@@ -130,11 +137,17 @@ void coroutine_state_startup(void) {
 
 void coroutine_state_begin(void) {
     coroutine_state_load(blank);
+#ifdef HAVE_GETHOSTBYNAME_R
+    FG(tmp_host_buf) = NULL;
+#endif
     php_output_activate();
 }
 
 void coroutine_state_end(void) {
     php_output_deactivate();
+#ifdef HAVE_GETHOSTBYNAME_R
+    free(FG(tmp_host_buf));
+#endif
     /* What the scheduler must not find. */
     coroutine_state_load(blank);
 }
