@@ -8,12 +8,45 @@
  *
  * Only for index.php. Give /wp-admin/*, /wp-login.php, /xmlrpc.php, /wp-comments-post.php and all other scripts a classic pool: they
  * define constants (WP_ADMIN, DOING_AJAX) before WordPress loads. The customizer's preview does not work on the snapshot.
- * Active plugins, the theme, widgets and the language are those of the boot: `howdah reload` after changing them.
- * WP_HOME and WP_SITEURL must not depend on the request. Set ABSPATH_DIR or put this file beside wp-load.php.
+ * Active plugins, the theme with its files, widgets and the language are those of the boot: `howdah reload` after changing them.
+ * WP_HOME and WP_SITEURL must not depend on the request. Set ABSPATH_DIR or put this file beside wp-load.php. With
+ * `warmup = ["/"]` in howdah.toml the regular expressions of a page are compiled before the snapshot.
  */
 
 $directory = rtrim(getenv('ABSPATH_DIR') ?: __DIR__, '/');
 require_once $directory . '/wp-load.php';
+
+// A block theme's page takes its templates from files, and WordPress reads all of them several times for it. They are read here.
+(static function (): void {
+    if (!function_exists('wp_is_block_theme') || !wp_is_block_theme()) {
+        return;
+    }
+    $from_files = [];
+    foreach (['wp_template', 'wp_template_part'] as $type) {
+        foreach (get_block_templates([], $type) as $template) {
+            $from_files[$type][$template->slug] = $template;
+        }
+    }
+    // Settings and styles of WordPress and of the theme; what users have set is read in the request.
+    WP_Theme_JSON_Resolver::get_merged_data('theme');
+    add_filter('pre_get_block_templates', static function ($templates, $query, $type) use ($from_files) {
+        // Only the question that a page asks: templates with these names. The rest is WordPress's own.
+        if ($templates !== null || !isset($query['slug__in']) || array_diff(array_keys($query), ['slug__in', 'theme']) !== []) {
+            return $templates;
+        }
+        // Templates that were edited are posts; with any, WordPress does it all.
+        static $edited = null;
+        global $wpdb;
+        $edited ??= $wpdb->get_var("SELECT 1 FROM $wpdb->posts WHERE post_type IN ('wp_template', 'wp_template_part') LIMIT 1") !== null;
+        if ($edited || ($query['theme'] ?? get_stylesheet()) !== get_stylesheet()) {
+            return null;
+        }
+        $asked = array_intersect_key($from_files[$type] ?? [], array_flip($query['slug__in']));
+        $found = array_map(static fn (object $template) => clone $template, array_values($asked));
+
+        return apply_filters('get_block_templates', $found, $query, $type);
+    }, PHP_INT_MAX, 3);
+})();
 
 Howdah\snapshot();
 

@@ -3,6 +3,7 @@
 
 use crate::browser::{encode, find, form};
 use crate::files::{copy_tree, make_directory, packaged, write};
+use crate::growth;
 use crate::normal::Rules;
 use crate::pair::{Pair, Side};
 use howdah_tests::{Part, Request, Setup, multipart};
@@ -152,14 +153,45 @@ fn administer(pair: &mut Pair) {
     pair.get("the editor for strangers", 200, "/doku.php/start?do=edit");
 }
 
+/// A whole visit on both.
+fn visit(pair: &mut Pair) {
+    read_as_a_stranger(pair);
+    log_in(pair);
+    edit(pair);
+    upload(pair);
+    administer(pair);
+}
+
 #[test]
 fn dokuwiki_is_the_same_under_howdah() {
     let mut pair = Pair::start(&Setup::default().workers(4).allow_log("PHP Warning"), rules());
     pair.each(install);
-    read_as_a_stranger(&mut pair);
-    log_in(&mut pair);
-    edit(&mut pair);
-    upload(&mut pair);
-    administer(&mut pair);
+    visit(&mut pair);
+    pair.finish();
+}
+
+/// Until the wiki is there, the boot does nothing; then it is the recipe's.
+const BOOT: &str = "<?php
+if (is_file(__DIR__ . '/root/doku.php')) {
+    putenv('DOKUWIKI_DIR=' . __DIR__ . '/root');
+    require __DIR__ . '/dokuwiki-boot.php';
+}
+";
+
+#[test]
+fn dokuwiki_is_the_same_in_snapshot_mode() {
+    let setup = Setup::default()
+        .workers(2)
+        .allow_log("PHP Warning")
+        .file("../boot.php", BOOT)
+        .file("../dokuwiki-boot.php", include_str!("../../examples/snapshot/dokuwiki-boot.php"))
+        .setting("mode", "\"snapshot\"")
+        .setting("boot", "\"../boot.php\"");
+    let mut pair = Pair::start(&setup, rules());
+    pair.each(install);
+    pair.reload();
+    visit(&mut pair);
+    let pages = ["/doku.php/start", "/doku.php/start?do=recent"];
+    growth::assert_none(&pair.sides[0].site, &pages, |page| pair.fresh_page(page));
     pair.finish();
 }

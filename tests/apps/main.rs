@@ -10,6 +10,7 @@ mod browser;
 mod database;
 mod dokuwiki;
 mod files;
+mod growth;
 mod normal;
 mod pair;
 mod symfony;

@@ -42,6 +42,20 @@ impl Pair {
         Self { sides, rules, differences: Vec::new(), steps: 0 }
     }
 
+    /// Has Howdah boot its pools anew, as after a deployment.
+    pub(crate) fn reload(&mut self) {
+        let output = self.sides[0].site.howdah().command(&["reload"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A page of Howdah's for a new visitor, without what differs by design.
+    pub(crate) fn fresh_page(&self, path: &str) -> String {
+        let site = &self.sides[0].site;
+        let answer = site.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        self.rules.apply(site, &answer.text())
+    }
+
     /// Does the same on both.
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut Side)) {
         for side in &mut self.sides {

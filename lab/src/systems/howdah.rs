@@ -63,6 +63,9 @@ fn php_host() -> Option<PathBuf> {
     if beside.is_file() { Some(beside) } else { program("howdah-php") }
 }
 
+/// How often the page is in the warm-up of snapshot mode with the JIT; Howdah runs each entry three times.
+const JIT_WARMUP: usize = 50;
+
 /// One process per core: each serves many requests at once.
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
@@ -109,6 +112,9 @@ impl System for Howdah {
             Mode::Snapshot => notes.extend([
                 "snapshot mode: each worker is warmed up with the page that is measured, so what that page loads and the \
                  connections it opens are in the snapshot"
+                    .into(),
+                "snapshot mode with the JIT: that page 150 times, because the JIT compiles what was called often, and counts anew \
+                 after each restore"
                     .into(),
                 "snapshot mode, WordPress: no worker script; examples/snapshot/wordpress-front.php boots it to its end (hooks init and \
                  wp_loaded included), and each request runs index.php on that, with options, posts and the visitor read anew. That is \
@@ -179,7 +185,9 @@ impl Howdah {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
             Mode::Snapshot => {
-                let warmup = format!("warmup = [{:?}]\n", site.path);
+                // What becomes hot for the JIT is counted anew after each restore, so it must be hot before the snapshot.
+                let times = if site.jit { JIT_WARMUP } else { 1 };
+                let warmup = format!("warmup = [{}]\n", vec![format!("{:?}", site.path); times].join(", "));
                 let config = site.write("howdah.toml", &warmup)?;
                 running.keep(&config)?;
                 arguments.extend(["--config".to_owned(), config.display().to_string()]);

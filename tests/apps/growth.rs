@@ -1,0 +1,59 @@
+//! Whether the processes of a site grow while they serve the same pages hundreds of times.
+
+use howdah_tests::Site;
+use howdah_tests::process::eventually;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Requests that each page gets before sizes are noted: caches of PHP and of the application fill.
+const BEFORE: usize = 40;
+
+/// Requests that each page gets afterwards.
+const AFTER: usize = 150;
+
+/// What a worker may use more at the end, in KiB: pages that were read for the first time, not one page for each request.
+const SLACK: u64 = 2048;
+
+/// Descriptors, mappings and resident KiB of every process of Howdah that runs PHP.
+fn sizes(site: &Site) -> BTreeMap<u32, (usize, usize, u64)> {
+    let mut sizes = BTreeMap::new();
+    for process in site.howdah().processes() {
+        let read = |what: &str| std::fs::read_to_string(format!("/proc/{}/{what}", process.pid)).unwrap_or_default();
+        if !read("cmdline").contains("howdah-php") {
+            continue;
+        }
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", process.pid)).map_or(0, Iterator::count);
+        let status = read("status");
+        let rss = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or("0");
+        let rss = rss.trim().trim_end_matches(" kB").parse().unwrap();
+        sizes.insert(process.pid, (descriptors, read("maps").lines().count(), rss));
+    }
+    sizes
+}
+
+/// Asks for each page hundreds of times. No process may end or grow, and each answer must be the first one: `ask`
+/// sends a request for a path and returns the body without what differs by design.
+pub(crate) fn assert_none(site: &Site, pages: &[&str], mut ask: impl FnMut(&str) -> String) {
+    let first: Vec<String> = pages.iter().map(|page| ask(page)).collect();
+    let mut rounds = |count| {
+        for round in 0..count {
+            for (page, first) in pages.iter().zip(&first) {
+                assert_eq!(ask(page), *first, "{page}, request {round}");
+            }
+        }
+    };
+    rounds(BEFORE);
+    let before = sizes(site);
+    assert!(before.len() > 2, "no workers: {before:?}");
+    rounds(AFTER);
+    // The last request of a worker may still be on its way back when the client has its answer.
+    let mut grown = Vec::new();
+    let settled = eventually(Duration::from_secs(10), || {
+        let after = sizes(site);
+        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "a worker was replaced");
+        let larger = |a: &(usize, usize, u64), b: &(usize, usize, u64)| b.0 > a.0 || b.1 > a.1 || b.2 > a.2 + SLACK;
+        grown = before.iter().map(|(pid, size)| (*pid, *size, after[pid])).filter(|(_, a, b)| larger(a, b)).collect();
+        grown.is_empty()
+    });
+    assert!(settled, "process, before, after (descriptors, mappings, resident KiB): {grown:?}");
+}
