@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-asan test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -29,7 +29,7 @@ setup-build setup-test setup-lint setup-bench setup-apps: setup-%:
 build: setup-build ## Build howdah and howdah-php (release), side by side
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
-test: setup-test build unit-test ## Build and run all tests
+test: setup-test build unit-test test-relocations ## Build and run all tests
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
 
@@ -45,6 +45,9 @@ test-asan: setup-test ## The scenarios of async, worker and classic mode with th
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- \
 		async worker classic --skip snapshot --skip memory --skip no_other_mode_has_the_loop
+
+test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
+	scripts/test-relocations.sh
 
 unit-test: setup-build
 	$(CARGO) test --locked --workspace --exclude howdah-tests

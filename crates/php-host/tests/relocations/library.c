@@ -1,0 +1,12 @@
+/* Stands for a library of PHP's: calls libc through its import table, by a jump slot and by an address it has taken. */
+#include <poll.h>
+#include <unistd.h>
+
+int call_poll(void) {
+    return poll(NULL, 0, 0);
+}
+
+unsigned call_taken_address(void) {
+    unsigned (*volatile taken)(unsigned) = sleep;
+    return taken(0);
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# Compiles the hooks of async mode for this processor and, where the cross compiler and qemu are there, for aarch64, and
+# runs the program of crates/php-host/tests/relocations that shows which calls they replace. With full and lazy binding:
+# the tables differ. Also checks that the whole shim compiles for aarch64.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+php_config=${PHP_CONFIG:-$(scripts/php-version.sh config)}
+read -ra includes <<<"$("$php_config" --includes | sed 's/-I/-isystem /g')"
+source=crates/php-host/tests/relocations
+shim=crates/php-host/shim
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+self_test() {
+    local compiler=$1 run=("${@:2}")
+    for binding in now lazy; do
+        "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libphptest.so" $source/library.c
+        "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libother.so" $source/other.c
+        "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" -I$shim -Wno-attributes -o "$work/test" $source/main.c $shim/async_hooks.c \
+            -L"$work" -lphptest -lother -Wl,-rpath,"$work"
+        "${run[@]}" "$work/test"
+        echo "relocations: $("$compiler" -dumpmachine), $binding binding: good"
+    done
+}
+
+self_test gcc
+if command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null; then
+    for file in "$shim"/*.c; do
+        aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 "${includes[@]}" "$file"
+    done
+    self_test aarch64-linux-gnu-gcc qemu-aarch64 -L /usr/aarch64-linux-gnu
+else
+    echo 'relocations: no aarch64 compiler or no qemu-aarch64 (packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user); left out'
+fi
