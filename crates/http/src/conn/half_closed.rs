@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -27,7 +27,8 @@ const PAUSES: u32 = 3;
 
 /// Watches a socket whose client has closed its side.
 pub(super) struct HalfClosed {
-    gone: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// `None` once it has ended: whoever reads may ask again.
+    gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     written: Arc<AtomicBool>,
 }
 
@@ -48,7 +49,7 @@ impl HalfClosed {
         };
         let written = Arc::new(AtomicBool::new(false));
         let noted = written.clone();
-        let gone = Box::pin(async move {
+        let gone: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
             let reset = async {
                 match &socket {
                     Socket::Tcp(stream) => stream.ready(Interest::ERROR).await,
@@ -57,7 +58,7 @@ impl HalfClosed {
             };
             tokio::select! { _ = reset => {}, () = wait_and_ask(&conn, &noted) => {} }
         });
-        Ok(Self { gone, written })
+        Ok(Self { gone: Some(gone), written })
     }
 
     /// Something was written.
@@ -67,7 +68,10 @@ impl HalfClosed {
 
     /// Ready when the client has left.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.gone.as_mut().poll(cx)
+        let Some(gone) = &mut self.gone else { return Poll::Ready(()) };
+        ready!(gone.as_mut().poll(cx));
+        self.gone = None;
+        Poll::Ready(())
     }
 }
 
