@@ -384,3 +384,44 @@ fn a_worker_that_is_used_up_ends_its_requests_first() {
         },
     );
 }
+
+#[test]
+fn a_deadlock_is_reported_with_all_stacks() {
+    run(
+        Kind::Async,
+        |s| {
+            crowd_of(s, CROWD).expect_log("coroutines wait for each other").expect_log("waits (park)").php(
+                "one.php",
+                "function stuck_here($c) { return $c->receive(); }\n$c = new Howdah\\Channel(); $t = Howdah\\go(fn () => stuck_here($c));\ntry { stuck_here($c); } catch (Howdah\\DeadlockError $e) { echo 'deadlock'; } try { Howdah\\await($t); } catch (Howdah\\DeadlockError $e) { echo ' twice'; }",
+            )
+        },
+        |site| {
+            assert_eq!(site.get_ok("/one.php"), "deadlock twice");
+            let log = site.log();
+            assert!(log.matches("stuck_here").count() >= 2, "{log}");
+        },
+    );
+}
+
+/// A process that a script forks has the coroutines' memory but not their loop: its calls block, nobody else goes on in it.
+#[test]
+fn a_forked_process_runs_its_own_request_only() {
+    let script = "require_once __DIR__ . '/gate.php'; if (isset($_GET['forks'])) { $c = FFI::cdef('int fork(void); void _exit(int); int waitpid(int, int *, int);'); $begun = microtime(true);
+        $pid = $c->fork(); if ($pid === 0) { usleep(50000); sleep(0); $c->_exit(microtime(true) - $begun >= 0.05 ? 7 : 8); } $status = $c->new('int'); $c->waitpid($pid, FFI::addr($status), 0); echo $status->cdata >> 8; }
+        else { usleep(20000); mark(\"went$m\"); } echo $m;";
+    run(
+        Kind::Async,
+        |s| crowd_of(s, CROWD).ini("ffi.enable", "1").php("one.php", &meeting(script)),
+        |site| {
+            let answers = at_once(site, CROWD, |number, mark| {
+                Request::get(&format!("/one.php?m={mark}{}", if number == 6 { "&forks" } else { "" }))
+            });
+            for (number, answer) in answers.iter().enumerate() {
+                let mark = marker(number);
+                let expected = if number == 6 { format!("7{mark}") } else { mark.clone() };
+                assert_eq!((answer.status, answer.text()), (200, expected));
+                assert_eq!(site.marks(&format!("went{mark}")), u64::from(number != 6), "in one process only");
+            }
+        },
+    );
+}

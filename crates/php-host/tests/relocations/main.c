@@ -1,5 +1,5 @@
-/* Shows that async_hooks.c finds and replaces the imports of a library whose name says it is PHP's, and no others, on the
- * processor this was compiled for. Nothing of PHP runs. See scripts/test-relocations.sh. */
+/* Shows that async_hooks.c finds and replaces the imports of a library whose name says it is of PHP, and no others, on
+ * the processor this was compiled for. Nothing of PHP runs. See scripts/test-relocations.sh. */
 #include "async_hooks.h"
 
 #include <poll.h>
