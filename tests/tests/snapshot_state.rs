@@ -343,3 +343,56 @@ fn what_a_request_allocates_is_not_restored() {
         },
     );
 }
+
+/// What a rare request has written is not copied back for ever after, and is clean each time it is written again.
+#[test]
+fn pages_that_only_a_rare_request_has_written_are_given_back() {
+    let code = "$data = []; for ($i = 0; $i < 500; $i++) { $data[] = str_repeat('x', 3500 + $i); }
+        $handle = function () use (&$data) { $found = 0;
+            for ($i = isset($_GET['write']) ? 0 : 500; $i < 500; $i++) { $found += $data[$i][9] !== 'x'; $data[$i][9] = 'y'; }
+            echo $found; };";
+    for way in ["scan", "pagemap"] {
+        run(
+            Kind::Classic,
+            |s| forced(by_script(s, code), way),
+            |site| {
+                let mut conn = site.conn();
+                let mut ask = |target: &str, times: usize| {
+                    for _ in 0..times {
+                        assert_eq!(conn.exchange(&Request::get(target)).expect(200).text(), "0");
+                    }
+                    restored_pages(site)
+                };
+                let many = ask("/?write", 3);
+                assert!(many > 400, "{many} pages are restored after 500 were written");
+                assert!(ask("/", 5) > 400, "known pages are copied back");
+                let few = ask("/", 200);
+                assert!(few < 200, "{few} pages are restored after 200 requests that wrote to none of them");
+                assert!(ask("/?write", 3) > 400);
+                assert!(ask("/", 1100) < 200);
+            },
+        );
+    }
+}
+
+/// A request may free objects of the application and put its own in their place.
+#[test]
+fn objects_in_the_place_of_the_applications_are_known_as_the_requests() {
+    run(
+        Kind::Classic,
+        |s| {
+            by_boot_file(
+                s,
+                "class D { function __construct(public $name) {} function __destruct() { echo \"[$this->name]\"; } }
+                $holes = []; for ($i = 0; $i < 300; $i++) { $holes[] = new ArrayObject; if ($i === 150) { $booted = new D('boot'); } }
+                for ($i = 0; $i < 300; $i += 3) { unset($holes[$i]); } unset($i);",
+            )
+            .php("index.php", "$booted = null; $mine = [new D('mine')]; echo 'body'; $other = [new D('other')];")
+        },
+        |site| {
+            for _ in 0..3 {
+                assert_eq!(site.get_ok("/index.php"), "[boot]body[mine][other]");
+            }
+        },
+    );
+}

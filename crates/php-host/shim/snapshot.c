@@ -184,8 +184,10 @@ static void die(const snapshot_state *s) {
 static void take(void) {
     snapshot_state *s = snapshot_state_;
     s->program_break = (void *)syscall(SYS_brk, 0);
-    s->failed = !(snapshot_process_store(s) && snapshot_maps_store(s) && snapshot_pages_prepare(s) && store_stack(s));
+    s->failed = !(snapshot_process_store(s) && snapshot_maps_store(s) && snapshot_pages_prepare(s) &&
+                  snapshot_trim_prepare(s) && store_stack(s));
     if (!s->failed) {
+        snapshot_copy_prepare(s);
         /* From here on a failure leaves the process in pieces. */
         if (!snapshot_maps_replace(s)) {
             die(s);
@@ -219,8 +221,15 @@ static void restore(void) {
             die(s);
         }
     }
-    snapshot_pages_copy_back(s);
+    snapshot_trim_watch(s);
+    snapshot_copy_back(s);
     memcpy(s->stack_start, s->stack_copy, (size_t)(s->stack_end - s->stack_start));
+    if (snapshot_trim_due(s) && snapshot_trim_end(s) > 0) {
+        search = true;
+        if (!snapshot_pages_find(s)) {
+            die(s);
+        }
+    }
     if (search) {
         s->size_pages = snapshot_maps_size(s);
         s->faults = snapshot_pages_faults();

@@ -4,7 +4,9 @@
  *
  * snapshot.c           take and restore: order of the steps, the switch to the engine's own stack, fork per request
  * snapshot_maps.c      the process's mappings: listing, copying into a memfd, putting back the layout
- * snapshot_pages.c     which pages were written, and copying them back
+ * snapshot_pages.c     which pages were written
+ * snapshot_copy.c      copying them back
+ * snapshot_trim.c      dropping pages that need no copying back any more
  * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children */
 #ifndef HOWDAH_SNAPSHOT_H
 #define HOWDAH_SNAPSHOT_H
@@ -107,7 +109,8 @@ typedef struct snapshot_area {
 /* Pages to put back. */
 typedef struct snapshot_run {
     char *to;
-    const char *from;
+    const char *from; /* in the copy */
+    const char *near; /* the same, in the copy or gathered */
     size_t length;
 } snapshot_run;
 
@@ -162,6 +165,11 @@ typedef struct snapshot_state {
     int statm;
     size_t n_hot, max_hot;
     snapshot_run *hot;
+    bool copies_differences;
+    char *gathered; /* what is copied back, in large pages; NULL without them */
+    unsigned quiet_restores;
+    unsigned char *marks; /* of each page of the copy, see snapshot_trim.c */
+    uint64_t watch_from;  /* the restore at which the next watch begins */
     void *scan_buffer;
     size_t scan_buffer_size;
     long faults;
@@ -210,8 +218,21 @@ bool snapshot_pages_prepare(snapshot_state *s);
 const snapshot_area *snapshot_pages_loose(const snapshot_state *s, const char *start, const char *end);
 /* Learns which pages are written. */
 bool snapshot_pages_find(snapshot_state *s);
-void snapshot_pages_copy_back(snapshot_state *s);
 long snapshot_pages_faults(void);
+
+/* --- snapshot_copy.c --- */
+void snapshot_copy_prepare(snapshot_state *s);
+void snapshot_copy_back(snapshot_state *s);
+
+/* --- snapshot_trim.c --- */
+bool snapshot_trim_prepare(snapshot_state *s);
+/* Before written pages are copied back: notes which of them differ from the snapshot, while that is being watched. */
+void snapshot_trim_watch(snapshot_state *s);
+/* Whether a watch has lasted long enough. */
+bool snapshot_trim_due(const snapshot_state *s);
+/* Ends a watch and drops what did not differ; the number of such pages. The list of written pages is out of date then.
+ */
+size_t snapshot_trim_end(snapshot_state *s);
 
 /* --- snapshot_process.c --- */
 void snapshot_process_begin(snapshot_state *s);

@@ -17,6 +17,9 @@
 /* Objects are compared in blocks of this many: most blocks are as they were. */
 #define BLOCK 64
 
+/* Requests with more objects than this have the table of objects grow. */
+#define SPARE_OBJECTS 2048
+
 /* The application's objects at the snapshot. In the engine's memory, as is the list of those with destructors. */
 static zend_object **boot_objects;
 static uint32_t boot_top;
@@ -30,8 +33,50 @@ typedef struct module_end {
 static module_end module_ends[64];
 static size_t n_module_ends;
 
+/* Modules whose end of a request others can see, in PHP's order. */
+#define MAX_ENDING 256
+static const zend_module_entry *ending[MAX_ENDING];
+static size_t n_ending;
+
 static bool has_destructor(const zend_object *object) {
     return object->handlers->dtor_obj != zend_objects_destroy_object || object->ce->destructor != NULL;
+}
+
+/* At the end of a request these only free memory: SPL its autoloaders, closures with all they hold. The restore brings
+ * that back anyway, and freeing it would write to pages that are else only read. */
+static bool only_frees_memory(const zend_module_entry *module) {
+    return strcmp(module->name, "SPL") == 0 || strcmp(module->name, "mbstring") == 0;
+}
+
+/* The last module that has started ends first. */
+static void list_ending_modules(void) {
+    const zend_module_entry *module;
+    ZEND_HASH_MAP_REVERSE_FOREACH_PTR(&module_registry, module) {
+        if (module->request_shutdown_func == NULL || only_frees_memory(module)) {
+            continue;
+        }
+        if (n_ending == MAX_ENDING) {
+            snapshot_spoil("PHP has too many extensions");
+            return;
+        }
+        ending[n_ending++] = module;
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+static void end_modules(void) {
+    if (EG(full_tables_cleanup)) {
+        /* The request has loaded an extension. */
+        zend_deactivate_modules();
+        return;
+    }
+    EG(current_execute_data) = NULL;
+    for (volatile size_t i = 0; i < n_ending; i++) {
+        zend_try {
+            ending[i]->request_shutdown_func(ending[i]->type, ending[i]->module_number);
+        }
+        zend_end_try();
+    }
 }
 
 /* post_deactivate of OPcache lets its lock on the shared memory go, which this process uses as long as it lives. */
@@ -47,8 +92,15 @@ static void list_module_ends(void) {
 }
 
 void shim_snapshot_end_remember(void) {
-    const zend_objects_store *store = &EG(objects_store);
+    zend_objects_store *store = &EG(objects_store);
+    /* Free places stay free: objects of requests come behind the application's, where they are found at once. */
+    store->free_list_head = -1;
+    if (store->size - store->top < SPARE_OBJECTS) {
+        store->size += SPARE_OBJECTS;
+        store->object_buckets = erealloc(store->object_buckets, store->size * sizeof(zend_object *));
+    }
     boot_top = store->top;
+    snapshot_loose(store->object_buckets + boot_top, (store->size - boot_top) * sizeof(zend_object *));
     boot_resources = EG(regular_list).nNextFreeElement;
     size_t size = (boot_top + 1) * sizeof(zend_object *);
     boot_objects = snapshot_engine_memory(size);
@@ -65,6 +117,7 @@ void shim_snapshot_end_remember(void) {
         }
     }
     list_module_ends();
+    list_ending_modules();
 }
 
 static bool is_boot_object(const zend_object *object) {
@@ -100,9 +153,12 @@ static int destroy_symbol(zval *symbol) {
 
 /* Calls `each` for the objects that the request has made, from the first to the last. */
 static void each_new_object(void (*each)(zend_object *object)) {
-    for (uint32_t i = 1; i < EG(objects_store).top; i++) {
+    /* As a rule no place of an object of the application has been taken by another one. */
+    size_t boot_size = boot_top * sizeof(zend_object *);
+    uint32_t first = memcmp(EG(objects_store).object_buckets, boot_objects, boot_size) == 0 ? boot_top : 1;
+    for (uint32_t i = first; i < EG(objects_store).top; i++) {
         zend_object **buckets = EG(objects_store).object_buckets;
-        if (i % BLOCK == 0) {
+        if (i < boot_top && i % BLOCK == 0) {
             while (i + BLOCK <= boot_top && memcmp(buckets + i, boot_objects + i, BLOCK * sizeof *buckets) == 0) {
                 i += BLOCK;
             }
@@ -232,7 +288,7 @@ void shim_snapshot_end_request(bool after_bailout) {
         zend_unset_timeout();
     }
     zend_end_try();
-    zend_deactivate_modules();
+    end_modules();
     zend_try {
         php_output_deactivate();
     }

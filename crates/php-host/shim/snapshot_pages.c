@@ -1,4 +1,4 @@
-/* Which pages were written since the snapshot, and copying them back.
+/* Which pages were written since the snapshot.
  *
  * A written page is an anonymous one: it has left the memfd. It stays that way when its content is copied back, so the
  * set of such pages only grows, and it can grow only by a page fault. As long as the process's fault counter stands
@@ -144,7 +144,7 @@ static bool add_pages(snapshot_state *s, char *start, char *end, size_t *range) 
             snapshot_set_reason("the list of written pages is full");
             return false;
         } else {
-            s->hot[s->n_hot++] = (snapshot_run){start, from, (size_t)(to - start)};
+            s->hot[s->n_hot++] = (snapshot_run){start, from, from, (size_t)(to - start)};
         }
         start = to;
     }
@@ -201,6 +201,7 @@ static bool find_by_pagemap(snapshot_state *s, char *start, char *end, size_t *r
 
 bool snapshot_pages_find(snapshot_state *s) {
     s->n_hot = 0;
+    s->quiet_restores = 0;
     size_t range = 0;
     for (size_t i = 0; i < s->n_ranges;) {
         size_t last = i;
@@ -216,25 +217,4 @@ bool snapshot_pages_find(snapshot_state *s) {
         i = last + 1;
     }
     return true;
-}
-
-/* The processor fetches ahead within a page by itself, but not from one page to another. */
-static void prefetch(const snapshot_run *run) {
-    size_t length = run->length < SNAPSHOT_PAGE ? run->length : SNAPSHOT_PAGE;
-    for (size_t at = 0; at < length; at += 64) {
-        __builtin_prefetch(run->from + at, 0, 3);
-    }
-}
-
-void snapshot_pages_copy_back(snapshot_state *s) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->n_hot; i++) {
-        const snapshot_run *run = &s->hot[i];
-        if (i + 1 < s->n_hot) {
-            prefetch(&run[1]);
-        }
-        memcpy(run->to, run->from, run->length);
-        bytes += run->length;
-    }
-    s->numbers.written = bytes;
 }

@@ -16,6 +16,9 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
     let mut call = CallBuilder::new(0, 1001, now);
     let query = call.var(VarName::QUERY_STRING, query.as_bytes());
     let method = call.var(VarName::REQUEST_METHOD, b"GET");
+    // The same names in the same order as in calls of the server: `$_SERVER` then has its place for each.
+    call.var(VarName::CONTENT_TYPE, b"");
+    call.var(VarName::CONTENT_LENGTH, b"");
     let name = call.var(VarName::SCRIPT_NAME, name.as_bytes());
     let uri = call.var(VarName::REQUEST_URI, target.as_bytes());
     call.var_at(VarName::DOCUMENT_URI, name);
@@ -31,6 +34,7 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
     call.var(VarName::SERVER_NAME, b"localhost");
     call.var(VarName::REDIRECT_STATUS, b"200");
     let filename = call.var(VarName::SCRIPT_FILENAME, filename.as_bytes());
+    call.var(VarName::REQUEST_ID, b"0000000000000000");
     call.var(VarName::HTTP_HOST, b"localhost");
     call.var(VarName::HTTP_USER_AGENT, b"Howdah warm-up");
     call.var(VarName::HTTP_ACCEPT, b"*/*");
