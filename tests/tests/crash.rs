@@ -252,3 +252,21 @@ scenario!(
         assert_eq!(site.get_ok("/ok.php"), "ok");
     },
 );
+
+scenario!(
+    a_worker_killed_while_its_answer_is_on_its_way_does_not_harm_it,
+    howdah_only = "the process is another one under nginx",
+    |s| s.workers(1).allow_log("ended").php(
+        "last.php",
+        "header('Content-Type: application/pdf'); echo str_repeat('0123456789', 10000); fastcgi_finish_request();
+        posix_kill(getmypid(), 9); sleep(5);"
+    ),
+    |site| {
+        for round in 0..10 {
+            let mut conn = site.conn();
+            conn.send(Request::get("/last.php").bytes());
+            let body = conn.response("GET").expect(200).body;
+            assert!(body.len() == 100_000 && body.chunks(10).all(|part| part == b"0123456789"), "round {round}");
+        }
+    },
+);

@@ -106,3 +106,36 @@ script_scenario!(
         assert_eq!(slow.response("GET").expect(200).text(), "held");
     },
 );
+
+script_scenario!(
+    long_answers_at_once_arrive_whole,
+    |s| s.workers(2).php(
+        "l.php",
+        "header('Content-Type: ' . $_GET['t']); echo substr(str_repeat($_GET['m'] . '-', 20000), 0, (int) $_GET['s']);"
+    ),
+    |site| {
+        let site = &*site;
+        std::thread::scope(|scope| {
+            for thread in 0..12_usize {
+                scope.spawn(move || {
+                    let mut conn = site.conn();
+                    for n in 0..40_usize {
+                        // Some come again and again (from the cache of compressed answers), most are one of a kind.
+                        let m = if n % 4 == 0 { "the same page".replace(' ', "_") } else { format!("{thread}.{n}") };
+                        let size = if n % 4 == 0 { 50_000 } else { 1000 + (thread * 7919 + n * 4001) % 119_000 };
+                        let (kind, coding) =
+                            if n % 3 == 0 { ("application/pdf", "identity") } else { ("text/html", "gzip") };
+                        let request = Request::get(&format!("/l.php?m={m}&s={size}&t={kind}"));
+                        let response = conn.exchange(&request.header("Accept-Encoding", coding)).expect(200);
+                        let expected = format!("{m}-").repeat(20_000);
+                        let body = response.decoded();
+                        assert!(
+                            body.len() == size.min(expected.len()) && expected.as_bytes().starts_with(&body),
+                            "{m}"
+                        );
+                    }
+                });
+            }
+        });
+    },
+);

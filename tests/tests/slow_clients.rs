@@ -108,3 +108,62 @@ scenario!(
         assert!(site.marks("ran") <= 3, "{} of 9 that left were run", site.marks("ran") - 1);
     },
 );
+
+/// As long as an answer may be that goes to the socket from where the worker wrote it.
+const IN_ONE_PIECE: usize = 100_000;
+
+scenario!(
+    slow_readers_of_answers_in_one_piece_hold_no_worker,
+    |s| s
+        .workers(1)
+        .php("page.php", "header('Content-Type: application/pdf'); echo str_repeat($_GET['n'], 100000);")
+        .php("fast.php", "echo 'fast';"),
+    |site| {
+        // More than the sockets' buffers hold.
+        const EACH: usize = 90;
+        let mut slow: Vec<Conn> = (0..4)
+            .map(|_| {
+                let mut conn = site.conn();
+                for n in 1..=EACH {
+                    let request = Request::get(&format!("/page.php?n={}", n % 10));
+                    conn.send(if n < EACH { request.bytes() } else { request.close().bytes() });
+                }
+                conn
+            })
+            .collect();
+        for _ in 0..20 {
+            assert_eq!(site.get_ok("/fast.php"), "fast");
+        }
+        for conn in &mut slow {
+            for n in 1..=EACH {
+                let body = conn.response("GET").expect(200).body;
+                assert!(
+                    body.len() == IN_ONE_PIECE && body.iter().all(|byte| *byte == b'0' + (n % 10) as u8),
+                    "answer {n}"
+                );
+            }
+            assert!(conn.closed_by_server());
+        }
+    },
+);
+
+scenario!(
+    a_reader_that_leaves_in_an_answer_in_one_piece_frees_everything,
+    |s| s
+        .workers(1)
+        .php("page.php", "header('Content-Type: application/pdf'); echo str_repeat('x', 100000);")
+        .php("fast.php", "echo 'fast';"),
+    |site| {
+        for round in 0..20 {
+            let mut conn = site.conn();
+            for _ in 0..60 {
+                conn.send(Request::get("/page.php").bytes());
+            }
+            if round % 2 == 0 {
+                assert_eq!(conn.head("GET").status, 200);
+            }
+            conn.reset();
+            assert_eq!(site.get_ok("/fast.php"), "fast");
+        }
+    },
+);

@@ -1,12 +1,15 @@
 //! The body of an answer: nothing, bytes at hand, or a stream (PHP's output as it comes, an encoder's output).
 //!
+//! A body that still lies in a worker's ring goes to the socket from there if that can happen at once (see `conn::straight`).
+//!
 //! A file is a kind of its own: over plain HTTP/1 its parts are tokens that only the connection's writer understands
 //! (see `sendfile`); whoever takes the body as a stream gets its bytes.
 
 use crate::exchange::Exchange;
 use crate::phase::static_files::FileBody;
 use bytes::Bytes;
-use howdah_pool::Chunk;
+use howdah_pool::{Chunk, WholeBody};
+use howdah_transport::HeldPayload;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::io;
 use std::pin::Pin;
@@ -29,6 +32,8 @@ pub type Stream = Box<dyn ChunkStream>;
 enum Kind {
     Empty,
     Full(Bytes),
+    /// For the turn in which the answer is made; whatever else happens to it, it is copied first.
+    InRing(HeldPayload),
     Stream(Stream),
     File(FileBody),
 }
@@ -47,6 +52,7 @@ impl std::fmt::Debug for Body {
         match &self.kind {
             Kind::Empty => f.write_str("Body::Empty"),
             Kind::Full(bytes) => write!(f, "Body::Full({} bytes)", bytes.len()),
+            Kind::InRing(held) => write!(f, "Body::InRing({} bytes)", held.len()),
             Kind::Stream(_) => f.write_str("Body::Stream"),
             Kind::File(file) => write!(f, "Body::File({} bytes)", file.remaining()),
         }
@@ -67,6 +73,15 @@ impl Body {
         Self { kind, sent: 0, exchange: None, waits: false }
     }
 
+    /// A body that is complete, wherever it is.
+    #[must_use]
+    pub fn whole(whole: WholeBody) -> Self {
+        match whole {
+            WholeBody::Memory(bytes) => Self::full(bytes),
+            WholeBody::InRing(held) => Self { kind: Kind::InRing(held), sent: 0, exchange: None, waits: false },
+        }
+    }
+
     /// A body that comes in parts.
     #[must_use]
     pub fn stream(stream: Stream) -> Self {
@@ -83,14 +98,27 @@ impl Body {
         }
     }
 
-    /// The whole body, if it is at hand (empty for an empty one).
-    #[must_use]
-    pub fn as_full(&self) -> Option<&Bytes> {
+    /// The whole body, if it is complete (empty for an empty one); the body itself otherwise.
+    pub fn into_whole(mut self) -> Result<WholeBody, Self> {
+        match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Empty => Ok(Bytes::new().into()),
+            Kind::Full(bytes) => Ok(bytes.into()),
+            Kind::InRing(held) => Ok(WholeBody::InRing(held)),
+            other => {
+                self.kind = other;
+                Err(self)
+            }
+        }
+    }
+
+    /// The bytes of a body that is in memory (empty for an empty one).
+    #[cfg(test)]
+    pub(crate) fn as_full(&self) -> Option<&Bytes> {
         static NOTHING: Bytes = Bytes::new();
         match &self.kind {
             Kind::Empty => Some(&NOTHING),
             Kind::Full(bytes) => Some(bytes),
-            Kind::Stream(_) | Kind::File(_) => None,
+            _ => None,
         }
     }
 
@@ -110,8 +138,16 @@ impl Body {
     pub(crate) fn carry(&mut self, exchange: Box<Exchange>) {
         if exchange.conn.state.is_multiplexed() {
             exchange.conn.state.sending_begins();
+            // It goes out when its stream's turn comes, whenever that is.
+            self.copy_from_ring();
         }
         self.exchange = Some(exchange);
+    }
+
+    fn copy_from_ring(&mut self) {
+        if let Kind::InRing(held) = &self.kind {
+            self.kind = Kind::Full(held.copy_from(0).into());
+        }
     }
 
     /// Tells the connection, which cannot see it from its writes in HTTP/2, whether the client or the source is slow.
@@ -136,6 +172,17 @@ impl Body {
                 let bytes = std::mem::take(bytes);
                 self.sent += bytes.len() as u64;
                 self.kind = Kind::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Kind::InRing(_) => {
+                let Kind::InRing(held) = std::mem::replace(&mut self.kind, Kind::Empty) else {
+                    return Poll::Ready(None);
+                };
+                self.sent += held.len() as u64;
+                let bytes = match &self.exchange {
+                    Some(exchange) => exchange.conn.straight.lay(held),
+                    None => held.copy_from(0).into(),
+                };
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Kind::Stream(stream) => loop {
@@ -193,7 +240,7 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Empty => true,
-            Kind::Full(_) => false,
+            Kind::Full(_) | Kind::InRing(_) => false,
             Kind::Stream(stream) => stream.remaining() == Some(0),
             Kind::File(file) => file.is_end_stream(),
         }
@@ -203,6 +250,7 @@ impl HttpBody for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::InRing(held) => SizeHint::with_exact(held.len() as u64),
             Kind::Stream(stream) => stream.remaining().map_or_else(SizeHint::default, SizeHint::with_exact),
             Kind::File(file) => file.size_hint(),
         }

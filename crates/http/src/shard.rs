@@ -7,6 +7,7 @@ use crate::conn::io::Socket;
 use crate::conn::peer::Peer;
 use crate::conn::request_line::Targets;
 use crate::conn::state::{ConnState, Timeouts, Verdict};
+use crate::conn::straight::Straight;
 use crate::listener::Accepted;
 use crate::phase::route::RouteCache;
 use crate::site::Site;
@@ -127,6 +128,7 @@ impl<U: Upstream> Shard<U> {
             state: ConnState::new(self.now()),
             interim: Interim::default(),
             targets: Targets::default(),
+            straight: Straight::default(),
         });
         let registration = self.register(&conn);
         let socket = match socket {

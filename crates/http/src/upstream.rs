@@ -1,7 +1,7 @@
 //! The border to PHP: what `service` needs from the pools, so that tests can put something else in their place.
 
 use bytes::Bytes;
-use howdah_pool::{Call, CallStats, Chunk, Fault, Reply, ReplyBody};
+use howdah_pool::{Call, CallStats, Chunk, Fault, Reply, ReplyBody, WholeBody};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -36,7 +36,7 @@ pub trait AnswerBody: Send + Unpin + 'static {
     /// The remaining body's length, if the answer has ended already.
     fn complete_len(&self) -> Option<u64>;
     /// The whole remaining body, if the answer has ended and is in memory.
-    fn take_complete(&mut self) -> Option<Bytes>;
+    fn take_complete(&mut self) -> Option<WholeBody>;
     /// The next part.
     fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>>;
     /// Where the call ran and what it took so far.
@@ -48,7 +48,7 @@ impl AnswerBody for ReplyBody {
         Self::complete_len(self)
     }
 
-    fn take_complete(&mut self) -> Option<Bytes> {
+    fn take_complete(&mut self) -> Option<WholeBody> {
         Self::take_complete(self)
     }
 

@@ -1,6 +1,7 @@
 //! What a front hands to a pool and gets back: `Call` and `Reply`. Neither knows HTTP beyond CGI's vocabulary (RFC 3875).
 
 use crate::fault::Fault;
+use crate::whole_body::WholeBody;
 use bytes::Bytes;
 use howdah_transport::wire::EncodedCall;
 use std::os::fd::OwnedFd;
@@ -132,7 +133,7 @@ impl ReplyBody {
     }
 
     /// The whole remaining body as one piece, if the answer has ended and fits in memory. Leaves the body empty.
-    pub fn take_complete(&mut self) -> Option<Bytes> {
+    pub fn take_complete(&mut self) -> Option<WholeBody> {
         self.inner.take_complete()
     }
 

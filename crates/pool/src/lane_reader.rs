@@ -15,6 +15,7 @@ use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE,
 use howdah_transport::{CallMap, Frame, FrameReceiver};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// Longest head of an answer, over all its frames.
@@ -39,6 +40,8 @@ pub(crate) struct LaneReader {
     pub(crate) others: CallMap<Current>,
     /// Then: those of the others whose front was not told of what this batch has added.
     pub(crate) unseen: Vec<u64>,
+    /// Answers whose body may still lie in the ring.
+    pub(crate) holding: Vec<Sink>,
     /// The first error the worker logged outside of a call: why it did not get ready, should it end now.
     pub(crate) said: Option<String>,
 }
@@ -83,6 +86,7 @@ impl LaneReader {
             match self.read_batch().await {
                 Batch::More => {
                     tokio::task::yield_now().await;
+                    self.settle();
                     continue;
                 }
                 Batch::Broken(what) => {
@@ -92,6 +96,12 @@ impl LaneReader {
                     break;
                 }
                 Batch::Empty => {}
+            }
+            if !self.holding.is_empty() {
+                // The fronts that were woken for these answers come first.
+                step_back().await;
+                self.settle();
+                continue;
             }
             if !self.frames.prepare_sleep() {
                 continue;
@@ -123,7 +133,7 @@ impl LaneReader {
         // A front that is told of half an answer takes it for a stream: no length, and compressed however short it is.
         while taken < BATCH || (taken < 2 * BATCH && self.is_within_answer()) {
             taken += 1;
-            match self.frames.next_frame() {
+            match self.frames.next_frame_in_place() {
                 Ok(Some(frame)) => {
                     // Given back before the worker can have a next call: else it would find its ring full of answers
                     // that were copied long ago, and publish half an answer only to get room.
@@ -151,6 +161,9 @@ impl LaneReader {
             current.sink.wake();
             if !self.several {
                 let sink = current.sink.clone();
+                if sink.is_overfull() {
+                    self.holding.drain(..).for_each(|sink| sink.settle());
+                }
                 std::future::poll_fn(|cx| sink.poll_room(cx)).await;
             }
         }
@@ -163,6 +176,11 @@ impl LaneReader {
         }
         self.frames.frames_taken();
         end
+    }
+
+    /// Copies what no front has taken out of the ring, so that it is not held longer than for a turn.
+    fn settle(&mut self) {
+        self.holding.drain(..).for_each(|sink| sink.settle());
     }
 
     /// Makes the call with this number the current one.
@@ -216,22 +234,7 @@ impl LaneReader {
         let Some(current) = self.current.as_mut() else { return Ok(()) };
         match frame.kind {
             FrameKind::Head => current.add_head(&frame)?,
-            FrameKind::Body => {
-                let flush = frame.flags & FLAG_FLUSH != 0;
-                if !current.ended && (flush || !frame.payload.is_empty()) {
-                    current.sink.push(Bytes::from(frame.payload), flush);
-                    current.unseen = true;
-                }
-                // Where the worker runs one call, it waits for a client that is far behind; here it must not.
-                if self.several && current.sink.is_overfull() {
-                    current.sink.fail(Fault::with(FaultKind::Storage, "the client is too slow for so long an answer"));
-                    current.ended = true;
-                    self.pool.abort_call(self.index, frame.number);
-                }
-                if current.sink.is_gone() {
-                    self.pool.abort_call(self.index, frame.number);
-                }
-            }
+            FrameKind::Body => self.take_body(frame),
             FrameKind::End if current.end_seen && self.several => return Err("a second end of an answer".into()),
             FrameKind::End => {
                 let micros = current.received.elapsed().as_micros() as u64;
@@ -252,6 +255,34 @@ impl LaneReader {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Adds to the body of the current call's answer.
+    fn take_body(&mut self, frame: Frame) {
+        let Some(current) = self.current.as_mut() else { return };
+        let flush = frame.flags & FLAG_FLUSH != 0;
+        if !current.ended && (flush || frame.held.is_some() || !frame.payload.is_empty()) {
+            match frame.held {
+                // What is to be sent now may be sent in parts.
+                Some(held) if flush => current.sink.push(Bytes::from(held.copy_from(0)), flush),
+                Some(held) => {
+                    if current.sink.push_held(held) {
+                        self.holding.push(current.sink.clone());
+                    }
+                }
+                None => current.sink.push(Bytes::from(frame.payload), flush),
+            }
+            current.unseen = true;
+        }
+        // Where the worker runs one call, it waits for a client that is far behind; here it must not.
+        if self.several && current.sink.is_overfull() {
+            current.sink.fail(Fault::with(FaultKind::Storage, "the client is too slow for so long an answer"));
+            current.ended = true;
+            self.pool.abort_call(self.index, frame.number);
+        }
+        if current.sink.is_gone() {
+            self.pool.abort_call(self.index, frame.number);
+        }
     }
 
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
@@ -321,6 +352,19 @@ impl LaneReader {
         };
         self.pool.tell_supervisor(event);
     }
+}
+
+/// Lets the tasks that were woken before this one run first. (`yield_now` would wait for the operating system's news as well.)
+async fn step_back() {
+    let mut stepped = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Current {

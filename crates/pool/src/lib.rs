@@ -21,6 +21,7 @@ mod several_tests;
 pub mod shard;
 mod status;
 mod supervisor;
+mod whole_body;
 mod zygote;
 
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
@@ -30,3 +31,4 @@ pub use pool::Pool;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};
 pub use supervisor::start_pool;
+pub use whole_body::WholeBody;

@@ -3,10 +3,15 @@
 //! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
 //! memory up to a budget, then in an unnamed temporary file. Only when that file reaches `MAX_SPILL` does the reader stop
 //! taking from the lane. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
+//!
+//! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
+//! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
 use crate::call::{CallStats, Chunk, Reply, ReplyBody};
 use crate::fault::{Fault, FaultKind};
+use crate::whole_body::WholeBody;
 use bytes::{Bytes, BytesMut};
+use howdah_transport::HeldPayload;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -38,6 +43,8 @@ struct Spill {
 #[derive(Debug, Default)]
 struct Inner {
     head: Option<(u16, Vec<(Bytes, Bytes)>)>,
+    /// The first part of the body while it still lies in the ring; counted in `in_memory`.
+    held: Option<HeldPayload>,
     parts: VecDeque<Chunk>,
     in_memory: usize,
     spill: Option<Spill>,
@@ -96,6 +103,7 @@ impl Sink {
         if inner.gone || inner.ended {
             return;
         }
+        inner.settle();
         if inner.spill.is_some() || inner.in_memory + data.len() > self.budget.memory {
             if let Err(error) = inner.spill(&self.budget, &data) {
                 inner.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
@@ -106,6 +114,25 @@ impl Sink {
         }
         inner.in_memory += data.len();
         inner.parts.push_back(Chunk { data, flush });
+    }
+
+    /// Adds a part of the body that lies in the ring. True: it still does, and `settle` has to be called soon.
+    pub(crate) fn push_held(&self, held: HeldPayload) -> bool {
+        let mut inner = lock(&self.inner);
+        let first = inner.held.is_none() && inner.parts.is_empty() && inner.spill.is_none() && !inner.delivered;
+        if first && held.len() <= self.budget.memory && !inner.gone && !inner.ended {
+            inner.in_memory += held.len();
+            inner.held = Some(held);
+            return true;
+        }
+        drop(inner);
+        self.push(Bytes::from(held.copy_from(0)), false);
+        false
+    }
+
+    /// Copies what still lies in the ring.
+    pub(crate) fn settle(&self) {
+        lock(&self.inner).settle();
     }
 
     /// The answer is complete.
@@ -160,6 +187,7 @@ impl Sink {
         let mut inner = lock(&self.inner);
         inner.head = None;
         inner.visible = false;
+        inner.held = None;
         inner.parts.clear();
         inner.in_memory = 0;
         inner.spill = None;
@@ -203,7 +231,14 @@ impl Inner {
         Ok(())
     }
 
+    fn settle(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.parts.push_front(Chunk { data: Bytes::from(held.copy_from(0)), flush: false });
+        }
+    }
+
     fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
+        self.settle();
         if let Some(part) = self.parts.pop_front() {
             self.in_memory -= part.data.len();
             return Some(Ok(part));
@@ -256,10 +291,15 @@ impl Receiver {
         Some(inner.in_memory as u64 + inner.spill.as_ref().map_or(0, |s| s.written - s.read))
     }
 
-    pub(crate) fn take_complete(&mut self) -> Option<Bytes> {
+    pub(crate) fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
         if !inner.ended || inner.fault.is_some() || inner.spill.is_some() {
             return None;
+        }
+        if let Some(held) = inner.held.take() {
+            // The only part: whatever comes behind it settles it.
+            inner.in_memory = 0;
+            return Some(WholeBody::InRing(held));
         }
         let whole = if inner.parts.len() <= 1 {
             inner.parts.pop_front().map(|p| p.data).unwrap_or_default()
@@ -271,7 +311,7 @@ impl Receiver {
             all.freeze()
         };
         inner.in_memory = 0;
-        Some(whole)
+        Some(whole.into())
     }
 
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
@@ -304,6 +344,7 @@ impl Drop for Receiver {
         let writer = {
             let mut inner = lock(&self.inner);
             inner.gone = true;
+            inner.held = None;
             inner.parts.clear();
             inner.spill = None;
             inner.writer.take()
@@ -351,7 +392,7 @@ mod tests {
         sink.end();
         let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
         assert_eq!(reply.body.complete_len(), Some(5));
-        assert_eq!(reply.body.take_complete().unwrap(), "hello");
+        assert_eq!(reply.body.take_complete().unwrap().into_bytes(), "hello");
     }
 
     #[test]
@@ -405,7 +446,49 @@ mod tests {
         sink.push(Bytes::from_static(b"whole"), false);
         sink.end();
         let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-        assert_eq!((reply.status, reply.body.take_complete().unwrap()), (200, Bytes::from_static(b"whole")));
+        assert_eq!(
+            (reply.status, reply.body.take_complete().unwrap().into_bytes()),
+            (200, Bytes::from_static(b"whole"))
+        );
         assert_eq!(reply.body.stats().replays, 1);
+    }
+
+    /// A body as a worker's ring has it, with the lane around it.
+    fn in_ring(body: &[u8]) -> (HeldPayload, impl Sized) {
+        let (sender, mut frames, fd) = howdah_transport::create_lane(howdah_transport::LaneSizes::DEFAULT).unwrap();
+        let (ours, theirs) = howdah_transport::control_socket::pair().unwrap();
+        let eventfd = howdah_transport::new_eventfd().unwrap();
+        let mut worker = howdah_transport::WorkerEnd::attach(&fd, eventfd, theirs.into()).unwrap();
+        worker.write(body).unwrap();
+        worker.publish();
+        let held = frames.next_frame_in_place().unwrap().and_then(|frame| frame.held).unwrap();
+        (held, (sender, frames, worker, ours))
+    }
+
+    #[test]
+    fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_copy() {
+        let body = vec![b'x'; 20_000];
+        // What happens to it before the front takes it, and whether it still lies in the ring then.
+        let nothing: fn(&Sink) = |_| ();
+        for (then, stays) in
+            [(nothing, true), (Sink::settle, false), (|sink| sink.push(Bytes::from_static(b"y"), false), false)]
+        {
+            let (sink, mut receiver) = pair(30_000);
+            let (held, _lane) = in_ring(&body);
+            sink.set_head(200, Vec::new());
+            assert!(sink.push_held(held));
+            then(&sink);
+            sink.end();
+            let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+            let len = reply.body.complete_len().unwrap();
+            let whole = reply.body.take_complete().unwrap();
+            assert_eq!(matches!(whole, WholeBody::InRing(_)), stays);
+            let bytes = whole.into_bytes();
+            assert!(bytes.len() as u64 == len && bytes.starts_with(&body));
+        }
+        // Beyond the budget it goes to the file, as everything does.
+        let (sink, _receiver) = pair(10_000);
+        let (held, _lane) = in_ring(&body);
+        assert!(!sink.push_held(held));
     }
 }

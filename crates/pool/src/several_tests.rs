@@ -115,6 +115,7 @@ impl Stage {
             current: None,
             others: CallMap::default(),
             unseen: Vec::new(),
+            holding: Vec::new(),
             said: None,
         };
         tokio::spawn(reader.run());

@@ -274,6 +274,7 @@ impl Supervisor {
             current: None,
             others: CallMap::default(),
             unseen: Vec::new(),
+            holding: Vec::new(),
             said: None,
         };
         shards.runtime(home).spawn(reader.run());

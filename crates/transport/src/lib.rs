@@ -7,11 +7,12 @@
 //!
 //! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
-//! at it. Nothing in a lane is shared with another worker.
+//! at it; what it does not look at may stay where it is (`held`). Nothing in a lane is shared with another worker.
 
 pub mod call_map;
 pub mod control_socket;
 pub mod header;
+pub mod held;
 mod ring;
 mod segment;
 pub mod server_end;
@@ -22,6 +23,7 @@ pub mod worker_events;
 pub mod zygote_protocol;
 
 pub use call_map::CallMap;
+pub use held::HeldPayload;
 pub use segment::LaneSizes;
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
 pub use worker_end::WorkerEnd;

@@ -127,8 +127,12 @@ impl Ring {
     /// Bytes of payload a frame at `cursor` could grow to, given the consumer's cursor.
     pub(crate) fn growth(&self, cursor: u64, tail: u64) -> Result<usize, RingBroken> {
         let used = self.used(cursor, tail)?;
-        let room = self.cap() - self.offset(cursor);
-        Ok(room.min(self.cap() - used).saturating_sub(HEADER_LEN))
+        Ok(self.room_at(cursor).min((self.cap() - used).saturating_sub(HEADER_LEN)))
+    }
+
+    /// Bytes of payload a frame at `cursor` could have if the rest of the ring were free.
+    pub(crate) fn room_at(&self, cursor: u64) -> usize {
+        (self.cap() - self.offset(cursor)).saturating_sub(HEADER_LEN)
     }
 
     /// The address of the byte `skip` behind the header of the frame at `cursor`.
@@ -203,6 +207,12 @@ impl Ring {
         // SAFETY: source inside the ring (assertion), target as long as needed; a fresh box overlaps nothing.
         unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), len) };
         words
+    }
+
+    /// The address of a payload that the server leaves in its place. Its length comes from a checked header.
+    pub(crate) fn payload_start(&self, cursor: u64) -> NonNull<u8> {
+        // SAFETY: `payload_ptr` adds an offset inside the ring to an address that is not null.
+        unsafe { NonNull::new_unchecked(self.payload_ptr(cursor, 0)) }
     }
 
     /// The payload's address, for the worker, which reads calls in place.

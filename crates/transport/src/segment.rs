@@ -37,7 +37,7 @@ pub(crate) struct Control {
     pub(crate) request_tail: Line<AtomicU64>,
     /// Written by the worker: end of what is published in the response ring.
     pub(crate) response_head: Line<AtomicU64>,
-    /// Written by the server: end of what it has copied out of the response ring.
+    /// Written by the server: end of what it no longer needs of the response ring.
     pub(crate) response_tail: Line<AtomicU64>,
     /// Futex: 0 = the worker is awake, else one of `wake::WORKER_*`.
     pub(crate) worker_word: Line<AtomicU32>,
@@ -65,8 +65,9 @@ pub struct LaneSizes {
 
 impl LaneSizes {
     /// What the server uses. Memory is only taken for pages that are ever written, and rings restart at their beginning
-    /// whenever they are empty, so short calls touch a few pages of each.
-    pub const DEFAULT: Self = Self { request: 256 * 1024, response: 256 * 1024 };
+    /// whenever they are empty, so short calls touch a few pages of each. The response ring has room for several answers
+    /// of 50 KB, which stay there until they are sent.
+    pub const DEFAULT: Self = Self { request: 256 * 1024, response: 512 * 1024 };
     /// The smallest sizes that work; used by tests to meet every boundary.
     pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };
 

@@ -3,8 +3,9 @@
 //! Memory orders: the server publishes a call with a `Release` store of `request_head`, which the worker loads with
 //! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so frame
 //! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
-//! copied out, so that the worker cannot overwrite what is still being read.
+//! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read.
 
+use crate::held::{HeldPayload, Holds};
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
@@ -16,11 +17,14 @@ use std::sync::atomic::{Ordering, fence};
 
 pub use crate::ring::RingBroken as Broken;
 
+/// A body frame that takes at least this part of its ring can stay there: 8 KB of 512. Shorter ones are copied sooner.
+const LEAST_HELD_DIVISOR: usize = 64;
+
 /// Where a call lies in its lane; needed to take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSlot(u64);
 
-/// A frame, copied out of the lane.
+/// A frame.
 #[derive(Debug)]
 pub struct Frame {
     /// What it is.
@@ -29,8 +33,10 @@ pub struct Frame {
     pub flags: u16,
     /// The call it claims to belong to; the caller compares it with what the lane is running.
     pub number: u64,
-    /// The payload.
+    /// The payload, copied out of the lane; empty if it is held.
     pub payload: Vec<u8>,
+    /// The payload in its place, if it was left there.
+    pub held: Option<HeldPayload>,
 }
 
 /// Why a call could not be put into a lane.
@@ -67,7 +73,8 @@ pub fn create_lane(sizes: LaneSizes) -> io::Result<(CallSender, FrameReceiver, O
     let (segment, fd) = Segment::create(sizes)?;
     let segment = Arc::new(segment);
     let sender = CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, bell: None };
-    let receiver = FrameReceiver { responses: segment.response_ring(), segment, response_tail: 0 };
+    let holds = Arc::new(Holds::new(segment.clone()));
+    let receiver = FrameReceiver { responses: segment.response_ring(), segment, holds, response_tail: 0 };
     Ok((sender, receiver, fd))
 }
 
@@ -87,7 +94,8 @@ pub struct CallSender {
 pub struct FrameReceiver {
     segment: Arc<Segment>,
     responses: Ring,
-    /// Own copy of `Control::response_tail`.
+    holds: Arc<Holds>,
+    /// End of what was read. `Control::response_tail` follows it up to the first frame that is held.
     response_tail: u64,
 }
 
@@ -241,6 +249,19 @@ impl FrameReceiver {
     /// # Errors
     /// The worker published something impossible; the lane must be thrown away.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Broken> {
+        self.next(usize::MAX)
+    }
+
+    /// As `next_frame`, but the payload of a long body frame stays where it is: see `held`.
+    ///
+    /// # Errors
+    /// As `next_frame`.
+    pub fn next_frame_in_place(&mut self) -> Result<Option<Frame>, Broken> {
+        self.next(self.responses.cap() / LEAST_HELD_DIVISOR)
+    }
+
+    /// Body frames of at least `held_from` bytes stay in the ring.
+    fn next(&mut self, held_from: usize) -> Result<Option<Frame>, Broken> {
         let head = self.segment.control().response_head.0.load(Ordering::Acquire);
         loop {
             let available = self.responses.used(head, self.response_tail)?;
@@ -257,17 +278,20 @@ impl FrameReceiver {
             if kind == FrameKind::Pad {
                 continue;
             }
-            let mut payload = Vec::new();
-            self.responses.copy_payload(at, header.len as usize, &mut payload);
-            return Ok(Some(Frame { kind, flags: header.flags, number: header.number, payload }));
+            let (len, mut payload, mut held) = (header.len as usize, Vec::new(), None);
+            if kind == FrameKind::Body && len >= held_from {
+                held = Some(self.holds.hold(at, self.responses.payload_start(at), len));
+            } else {
+                self.responses.copy_payload(at, len, &mut payload);
+            }
+            return Ok(Some(Frame { kind, flags: header.flags, number: header.number, payload, held }));
         }
     }
 
-    /// Gives the room of all frames read so far back to the worker and wakes it if it waits for room.
+    /// Gives the room of all frames read so far, up to the first that is held, back to the worker and wakes it if it
+    /// waits for room.
     pub fn frames_taken(&self) {
-        let control = self.segment.control();
-        control.response_tail.0.store(self.response_tail, Ordering::Release);
-        wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
+        self.holds.take_up_to(self.response_tail);
     }
 
     /// Announces that the server will wait on the lane's eventfd. False: there are frames after all; read them first.

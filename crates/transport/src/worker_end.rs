@@ -234,6 +234,10 @@ impl WorkerEnd {
             if open.limit > open.len {
                 return true;
             }
+            // What only lacks the consumer's progress goes on in the same frame: a body in one piece is not put together.
+            if open.len < self.responses.room_at(open.at).min(max) {
+                return false;
+            }
             self.close_body(0);
         }
         // What is left at the ring's end is skipped when it is hardly worth a frame of its own.
@@ -344,16 +348,17 @@ impl WorkerEnd {
         self.head = at + frame_len(len) as u64;
     }
 
-    /// Publishes everything written and waits until the server has taken some of it.
+    /// Waits until the server has given some room back. What was published before is on its way out; only where nothing
+    /// of that is left, the part of an answer that is written is published, as the front would take it for a stream.
     fn wait_for_room(&mut self) {
-        self.close_body(0);
-        self.publish();
-        let control = self.segment.control();
-        let tail = control.response_tail.0.load(Ordering::Acquire);
+        let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         if tail == self.published {
-            return; // all taken already: there is room now
+            self.publish();
+            if tail == self.published {
+                return; // all taken already: there is room now
+            }
         }
-        let number = self.number;
+        let (control, number) = (self.segment.control(), self.number);
         wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM, || {
             control.response_tail.0.load(Ordering::Acquire) != tail
                 || (number != 0 && control.aborted.0.load(Ordering::Relaxed) == number)

@@ -3,7 +3,7 @@
 
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
-use howdah_transport::{BodyInLane, FrameReceiver, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use howdah_transport::{BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
@@ -128,7 +128,7 @@ fn attack(mut seed: u64) {
     let (_ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let view = View::of(&fd);
-    let mut slots = Vec::new();
+    let (mut slots, mut held) = (Vec::new(), Vec::new());
     for round in 0..6 {
         if let Ok(slot) = sender.send_call(&some_call(), round + 1, BodyInLane::Inline(&[b'b'; 700])) {
             slots.push(slot);
@@ -154,9 +154,18 @@ fn attack(mut seed: u64) {
             };
             view.write(place, &value.to_ne_bytes());
         }
+        // What was held in earlier rounds is still there, whatever has been written to it.
+        held.retain(|held: &HeldPayload| {
+            assert!(held.copy_from(0).len() == held.len() && held.len() <= 4096);
+            next(&mut seed).is_multiple_of(2)
+        });
         for _ in 0..64 {
-            match frames.next_frame() {
-                Ok(Some(frame)) => assert!(frame.payload.len() <= 4096),
+            let frame = if round % 2 == 0 { frames.next_frame_in_place() } else { frames.next_frame() };
+            match frame {
+                Ok(Some(frame)) => {
+                    assert!(frame.payload.len() <= 4096);
+                    held.extend(frame.held);
+                }
                 Ok(None) | Err(_) => break,
             }
         }

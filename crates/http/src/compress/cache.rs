@@ -1,9 +1,14 @@
 //! Bodies that were compressed before: found by a hash of their bytes, verified by comparing the bytes themselves.
 //!
 //! A page that PHP puts together anew for each request is often the same to the last byte. Then the work of a hit is one
-//! pass of xxh3 and one comparison (3.6 µs for 50 KB, 38 µs for 521 KB) where compressing takes a hundred to a thousand microseconds.
-//! The hash only finds a candidate: a body is answered from the cache if all its bytes equal the stored original's, so
-//! a collision, made or met by chance, costs a comparison and nothing else.
+//! comparison, where compressing takes a hundred to a thousand microseconds. The hash only finds a candidate: a body is
+//! answered from the cache if all its bytes equal the stored original's, so a collision, made or met by chance, costs a
+//! comparison and nothing else. The body may lie where its worker can still change it: then what was compared was equal.
+//!
+//! *Two hashes.* As the bytes are compared anyway, the first hash reads the two ends of a body and pieces from between, 3 KB
+//! together. Bodies that differ elsewhere only (a token in the middle of a page) share it, and the first of them that is
+//! stored has its place. Where another one has it, and before anything is stored, the hash of all bytes is taken: bodies
+//! stored under that one are found as well, so pages that differ in a few bytes do not push each other out.
 //!
 //! *Shared, not one per thread.* A lookup holds a lock for about 50 ns, to find an entry and count two references up;
 //! hashing, comparing and compressing happen outside. With 64 threads that look up 10 000 bodies a second each, one lock
@@ -11,7 +16,7 @@
 //! body once per thread, in memory divided by the number of threads.
 //!
 //! *Second sighting.* The first time a body is seen only its key is noted, in a table of fixed size that forgets by being
-//! overwritten. Bodies with a nonce or a clock in them never get further, so they neither cost memory nor push out
+//! overwritten (by the hash of all bytes). Bodies with a nonce or a clock in them never get further, so they neither cost memory nor push out
 //! others.
 //!
 //! *Originals are copied*, although the body at hand could be shared: it may be a slice of a mapped file (whose bytes
@@ -22,6 +27,7 @@
 
 use super::Coding;
 use bytes::Bytes;
+use howdah_pool::WholeBody;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +39,14 @@ const SHARD_BYTES: usize = 4 * 1024 * 1024;
 const MOST_SHARDS: usize = 16;
 /// Keys that a shard remembers after one sighting (8 KB).
 const SEEN: usize = 1024;
+/// Bytes at each end of a body that the first hash reads.
+const ENDS: usize = 512;
+/// Pieces from between them that it reads, and how long they are.
+const PIECES: usize = 32;
+const PIECE: usize = 64;
+/// All that it reads; a body of this length or less is read whole.
+const SAMPLE: usize = 2 * ENDS + PIECES * PIECE;
+
 /// What an entry takes beside its two bodies: key, slot, index, two reference counts.
 const OVERHEAD: usize = 256;
 
@@ -61,10 +75,57 @@ pub enum Sighting {
     New,
 }
 
+/// What the first hash alone found.
+#[derive(Debug)]
+pub enum Found {
+    /// The body is here: as `Sighting::Hit`.
+    Hit(Option<Bytes>),
+    /// Another body has its place.
+    Other,
+    /// Nothing is there.
+    Nothing,
+}
+
+/// A body that is looked for, wherever it lies.
+pub trait Original {
+    /// Its length.
+    fn length(&self) -> usize;
+    /// Copies bytes from this position on.
+    fn copy_to(&self, from: usize, to: &mut [u8]);
+    /// Whether these are its bytes.
+    fn equals(&self, other: &[u8]) -> bool;
+}
+
+impl Original for [u8] {
+    fn length(&self) -> usize {
+        self.len()
+    }
+    fn copy_to(&self, from: usize, to: &mut [u8]) {
+        to.copy_from_slice(&self[from..from + to.len()]);
+    }
+    fn equals(&self, other: &[u8]) -> bool {
+        self == other
+    }
+}
+
+impl Original for WholeBody {
+    fn length(&self) -> usize {
+        self.len()
+    }
+    fn copy_to(&self, from: usize, to: &mut [u8]) {
+        Self::copy_to(self, from, to);
+    }
+    fn equals(&self, other: &[u8]) -> bool {
+        Self::equals(self, other)
+    }
+}
+
 /// A place in the cache that waits for its encoded body.
 #[derive(Debug)]
 pub struct Admission {
     cache: Arc<Inner>,
+    /// The place that is tried first.
+    first: Key,
     key: Key,
     original: Bytes,
 }
@@ -87,7 +148,8 @@ impl Admission {
     }
 
     fn store(self, encoded: Option<Bytes>) {
-        let Self { cache, key, original } = self;
+        let Self { cache, first, key, original } = self;
+        let key = if cache.shard(&first).has(&first) { key } else { first };
         let removed = cache.shard(&key).insert(Entry { key, original, encoded, used: false }, cache.budget);
         // Freed here, after the lock.
         drop(removed);
@@ -129,28 +191,76 @@ impl Cache {
     /// Looks for a body encoded like this, and notes that it was seen.
     #[must_use]
     pub fn look(&self, coding: Coding, body: &[u8]) -> Sighting {
-        // What would take more than half of a shard is not worth the others it pushes out.
-        if body.len() + OVERHEAD > self.inner.budget / 2 {
+        match self.find(coding, body) {
+            Found::Hit(encoded) => Sighting::Hit(encoded),
+            Found::Other | Found::Nothing => self.look_closely(coding, body),
+        }
+    }
+
+    /// Looks for a body encoded like this by its first hash, which reads little of it.
+    #[must_use]
+    pub fn find(&self, coding: Coding, body: &(impl Original + ?Sized)) -> Found {
+        if self.is_too_large(body.length()) {
+            return Found::Nothing;
+        }
+        let key = Key { hash: self.sample(body), length: body.length(), coding, whole: false };
+        self.find_by(&key, body)
+    }
+
+    /// Looks for a body that `find` has not found by the hash of all its bytes, and notes that it was seen.
+    #[must_use]
+    pub fn look_closely(&self, coding: Coding, body: &[u8]) -> Sighting {
+        if self.is_too_large(body.len()) {
             return Sighting::New;
         }
-        let key = Key { hash: (self.inner.hasher)(body), length: body.len(), coding };
-        let found = self.inner.shard(&key).find(&key);
-        let mut collided = false;
-        if let Some((original, encoded)) = found {
-            if original == body {
-                return Sighting::Hit(encoded);
-            }
-            collided = true;
+        let key = Key { hash: (self.inner.hasher)(body), length: body.len(), coding, whole: true };
+        if let Found::Hit(encoded) = self.find_by(&key, body) {
+            return Sighting::Hit(encoded);
         }
         let mut shard = self.inner.shard(&key);
-        shard.stats.collisions += u64::from(collided);
-        shard.stats.hits -= u64::from(collided);
         shard.stats.misses += 1;
         if !shard.seen_before(&key) {
             return Sighting::New;
         }
         drop(shard);
-        Sighting::Again(Admission { cache: Arc::clone(&self.inner), key, original: Bytes::copy_from_slice(body) })
+        let original = Bytes::copy_from_slice(body);
+        let first = Key { hash: self.sample(body), whole: false, ..key };
+        Sighting::Again(Admission { cache: Arc::clone(&self.inner), first, key, original })
+    }
+
+    /// What would take more than half of a shard is not worth the others it pushes out.
+    fn is_too_large(&self, length: usize) -> bool {
+        length + OVERHEAD > self.inner.budget / 2
+    }
+
+    fn find_by(&self, key: &Key, body: &(impl Original + ?Sized)) -> Found {
+        let found = self.inner.shard(key).find(key);
+        let Some((original, encoded, used)) = found else { return Found::Nothing };
+        if body.equals(&original) {
+            return Found::Hit(encoded);
+        }
+        self.inner.shard(key).not_found(key, used);
+        Found::Other
+    }
+
+    /// The first hash.
+    pub(super) fn sample(&self, body: &(impl Original + ?Sized)) -> u64 {
+        let length = body.length();
+        let mut sample = [0; SAMPLE];
+        if length <= SAMPLE {
+            body.copy_to(0, &mut sample[..length]);
+            return (self.inner.hasher)(&sample[..length]);
+        }
+        let (ends, pieces) = sample.split_at_mut(2 * ENDS);
+        let (head, foot) = ends.split_at_mut(ENDS);
+        body.copy_to(0, head);
+        body.copy_to(length - ENDS, foot);
+        // From the middle of each of the equal parts of what lies between.
+        let part = (length - 2 * ENDS) / PIECES;
+        for (index, piece) in pieces.chunks_exact_mut(PIECE).enumerate() {
+            body.copy_to(ENDS + index * part + (part - PIECE) / 2, piece);
+        }
+        (self.inner.hasher)(&sample)
     }
 
     /// The figures of all shards together.
@@ -187,6 +297,8 @@ struct Key {
     hash: u64,
     length: usize,
     coding: Coding,
+    /// Of all bytes.
+    whole: bool,
 }
 
 #[derive(Debug)]
@@ -230,12 +342,27 @@ impl Default for Shard {
 }
 
 impl Shard {
-    fn find(&mut self, key: &Key) -> Option<(Bytes, Option<Bytes>)> {
+    fn has(&self, key: &Key) -> bool {
+        self.index.contains_key(key)
+    }
+
+    /// The two bodies behind this key, and whether they were found since the clock's hand last passed.
+    fn find(&mut self, key: &Key) -> Option<(Bytes, Option<Bytes>, bool)> {
         let entry = self.slots.get_mut(*self.index.get(key)?)?.as_mut()?;
-        entry.used = true;
+        let used = std::mem::replace(&mut entry.used, true);
         // Counted as a hit here, under the one lock that a hit takes; put right if the bytes differ.
         self.stats.hits += 1;
-        Some((entry.original.clone(), entry.encoded.clone()))
+        Some((entry.original.clone(), entry.encoded.clone(), used))
+    }
+
+    /// What `find` found was not what was looked for.
+    fn not_found(&mut self, key: &Key, used: bool) {
+        self.stats.hits -= 1;
+        self.stats.collisions += 1;
+        // An entry that only stands in the way of others is to go some time.
+        if let Some(entry) = self.index.get(key).and_then(|place| self.slots.get_mut(*place)?.as_mut()) {
+            entry.used = used;
+        }
     }
 
     /// Notes the key and tells whether it was noted before.

@@ -60,7 +60,7 @@ fn one_off_bodies_take_no_place() {
 fn a_collision_is_never_answered_with_other_bytes() {
     let cache = Cache::with_hasher(1 << 20, constant);
     let mut one = body("one", 4000);
-    let two = body("two", 4000);
+    let (two, three) = (body("two", 4000), body("three", 4000));
     admit(&cache, GZIP, &one, b"encoded one");
     assert_eq!(hit(&cache, GZIP, &two), None);
     one[3999] ^= 1;
@@ -69,11 +69,58 @@ fn a_collision_is_never_answered_with_other_bytes() {
     assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
     assert_eq!(cache.stats().collisions, 2);
     assert_eq!(cache.stats().hits, 1);
-    // The later of two colliding bodies takes the place.
+    // The second gets the place for the hash of all bytes, and the later of two that collide there as well takes it.
     admit(&cache, GZIP, &two, b"encoded two");
     assert_eq!(hit(&cache, GZIP, &two).unwrap(), "encoded two");
-    assert_eq!(hit(&cache, GZIP, &one), None);
+    assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
+    admit(&cache, GZIP, &three, b"encoded three");
+    assert_eq!(hit(&cache, GZIP, &three).unwrap(), "encoded three");
+    assert_eq!(hit(&cache, GZIP, &two), None);
+    assert_eq!(hit(&cache, GZIP, &one).unwrap(), "encoded one");
+    assert_eq!(cache.stats().entries, 2);
+}
+
+/// A page of 50 KB that differs from others of its kind in a place that the first hash does not read.
+fn page_with_token(token: u32) -> Vec<u8> {
+    let mut page = body("page ", 50_000);
+    // The pieces are in the middle of 32 equal parts of what lies between the ends.
+    page[ENDS + 10..ENDS + 20].copy_from_slice(format!("{token:010}").as_bytes());
+    page
+}
+
+#[test]
+fn pages_that_differ_in_an_unread_place_are_told_apart_and_all_stay() {
+    let cache = Cache::new(4 << 20);
+    assert_eq!(cache.sample(&page_with_token(1)[..]), cache.sample(&page_with_token(2)[..]), "the test's own premise");
+    for token in 0..10 {
+        admit(&cache, GZIP, &page_with_token(token), &b"0123456789"[token as usize..][..1]);
+    }
+    for token in 0..10 {
+        assert_eq!(hit(&cache, GZIP, &page_with_token(token)).unwrap(), &b"0123456789"[token as usize..][..1]);
+    }
+    assert_eq!((cache.stats().entries, cache.stats().evictions), (10, 0));
+}
+
+#[test]
+fn a_page_with_a_new_token_each_time_takes_no_place_beside_the_first() {
+    let cache = Cache::new(1 << 20);
+    admit(&cache, GZIP, &page_with_token(0), b"first");
+    for token in 1..2000 {
+        assert!(matches!(cache.look(GZIP, &page_with_token(token)), Sighting::New));
+    }
     assert_eq!(cache.stats().entries, 1);
+    assert_eq!(hit(&cache, GZIP, &page_with_token(0)).unwrap(), "first");
+}
+
+#[test]
+fn an_entry_that_only_stands_in_the_way_is_evicted() {
+    let cache = Cache::new(300_000);
+    admit(&cache, GZIP, &page_with_token(0), b"old");
+    for number in 0..20 {
+        assert_eq!(hit(&cache, GZIP, &page_with_token(1)), None);
+        admit(&cache, GZIP, &body(&format!("other {number} "), 50_000), b"other");
+    }
+    assert_eq!(hit(&cache, GZIP, &page_with_token(0)), None);
 }
 
 #[test]

@@ -4,13 +4,14 @@
 //! even gives the `Content-Length`. Without it, `Vary` is set, and what is only true of the unencoded body (length,
 //! ranges, strong `ETag`) is left out where GET might encode.
 
-use super::cache::{Admission, Cache, Sighting, Stats};
+use super::cache::{Admission, Cache, Found, Sighting, Stats};
 use super::encode::{ONE_GO, whole};
 use super::policy::{self, TypeList, Verdict};
 use super::stream::{AtHand, Encoded, StreamEncoder};
 use super::{Coding, negotiate, sample};
 use bytes::Bytes;
 use howdah_config::{Algorithm, CompressionSettings};
+use howdah_pool::WholeBody;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 
@@ -92,7 +93,7 @@ pub struct Done {
 #[derive(Debug)]
 pub enum Whole {
     /// These bytes.
-    Bytes(Bytes),
+    Bytes(WholeBody),
     /// What comes out here; the body was too large for one go.
     Slices(Box<Encoded>),
 }
@@ -149,9 +150,10 @@ impl Compressor {
     /// Where the length changes, `Content-Length` is removed, to be set from the body's own. For HEAD, `body` may be what
     /// GET would have got or empty; an empty body comes back.
     #[must_use]
-    pub fn complete(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: Bytes) -> Done {
+    pub fn complete(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: WholeBody) -> Done {
         let plain = |body| Done { body: Whole::Bytes(body), encoding: None };
-        let sent = |body: Bytes| if asked.head { Bytes::new() } else { body };
+        let nothing = || WholeBody::from(Bytes::new());
+        let sent = |body: WholeBody| if asked.head { nothing() } else { body };
         let Some((coding, declared)) = self.candidate(asked, status, headers) else { return plain(sent(body)) };
         if asked.head && body.is_empty() {
             if declared.is_none_or(|length| length >= self.min_size) {
@@ -163,40 +165,49 @@ impl Compressor {
             return plain(sent(body));
         }
         let done = |body, how| Done { body, encoding: Some(Encoding { algorithm: coding.algorithm, how }) };
-        let admission = match self.cache.look(coding, &body) {
-            Sighting::Hit(None) => return plain(sent(body)),
-            Sighting::Hit(Some(encoded)) => {
-                policy::mark_encoded(headers, coding.algorithm);
-                if asked.head {
-                    headers.insert(CONTENT_LENGTH, HeaderValue::from(encoded.len()));
-                }
-                return done(Whole::Bytes(sent(encoded)), How::Cached);
+        let mut hit = |encoded: Bytes| {
+            policy::mark_encoded(headers, coding.algorithm);
+            if asked.head {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(encoded.len()));
             }
+            done(Whole::Bytes(sent(encoded.into())), How::Cached)
+        };
+        let found = match self.cache.find(coding, &body) {
+            Found::Hit(None) => return plain(sent(body)),
+            Found::Hit(Some(encoded)) => return hit(encoded),
+            found => found,
+        };
+        // Encoders and the sample get bytes that stay as they are.
+        let body = body.into_bytes();
+        let pays = || !self.sample || sample::pays(&body);
+        // A body without a place is sampled first, as the hash of all bytes is of no use for one that is not encoded.
+        if matches!(found, Found::Nothing) && !pays() {
+            return plain(sent(body.into()));
+        }
+        let admission = match self.cache.look_closely(coding, &body) {
+            Sighting::Hit(None) => return plain(sent(body.into())),
+            Sighting::Hit(Some(encoded)) => return hit(encoded),
             Sighting::Again(admission) => Some(admission),
             Sighting::New => None,
         };
-        if self.sample && !sample::pays(&body) {
-            return plain(sent(body));
+        if matches!(found, Found::Other) && !pays() {
+            return plain(sent(body.into()));
         }
         if asked.head {
             policy::mark_encoded(headers, coding.algorithm);
-            return done(Whole::Bytes(Bytes::new()), How::Fresh);
+            return done(Whole::Bytes(nothing()), How::Fresh);
         }
-        if body.len() > ONE_GO {
-            return match slices(coding, &body, admission) {
-                Some(slices) => {
-                    policy::mark_encoded(headers, coding.algorithm);
-                    done(Whole::Slices(Box::new(slices)), How::Streamed)
-                }
-                None => plain(body),
-            };
-        }
-        match one_go(coding, &body, admission) {
+        let encoded = if body.len() > ONE_GO {
+            slices(coding, &body, admission).map(|slices| done(Whole::Slices(Box::new(slices)), How::Streamed))
+        } else {
+            one_go(coding, &body, admission).map(|encoded| done(Whole::Bytes(encoded.into()), How::Fresh))
+        };
+        match encoded {
             Some(encoded) => {
                 policy::mark_encoded(headers, coding.algorithm);
-                done(Whole::Bytes(encoded), How::Fresh)
+                encoded
             }
-            None => plain(body),
+            None => plain(body.into()),
         }
     }
 

@@ -5,7 +5,10 @@ use super::Conn;
 use super::half_closed::HalfClosed;
 use super::request_line::RequestLines;
 use super::state::Verdict;
+use super::straight::Backlog;
+use crate::sendfile::Watched;
 use bytes::{Buf, Bytes};
+use howdah_transport::HeldPayload;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,6 +36,13 @@ impl Socket {
         }
     }
 
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -53,6 +63,7 @@ pub struct ConnIo {
     end_seen: bool,
     /// The client sends nothing more, and still waits for an answer.
     half_closed: Option<HalfClosed>,
+    backlog: Backlog,
     write_closed: bool,
 }
 
@@ -61,7 +72,16 @@ impl ConnIo {
     #[must_use]
     pub fn new(socket: Socket, conn: Arc<Conn>) -> Self {
         let lines = RequestLines::new();
-        Self { socket, conn, ahead: Bytes::new(), lines, end_seen: false, half_closed: None, write_closed: false }
+        Self {
+            socket,
+            conn,
+            ahead: Bytes::new(),
+            lines,
+            backlog: Backlog::default(),
+            end_seen: false,
+            half_closed: None,
+            write_closed: false,
+        }
     }
 
     /// Gives back bytes that were read too early.
@@ -138,6 +158,29 @@ impl ConnIo {
         Poll::Pending
     }
 
+    /// Writes `bufs` if there is a body from a worker's ring among them. It is out of the ring afterwards, in any case.
+    fn write_straight(&mut self, bufs: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+        let Self { socket, conn, backlog, .. } = self;
+        backlog.write(&conn.straight, bufs, |held, before| match socket {
+            Socket::Tcp(stream) => send(&*stream, held, before),
+            Socket::Unix(stream) => send(&*stream, held, before),
+        })
+    }
+
+    /// Ready when nothing waits that hyper takes for written.
+    fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { socket, conn, backlog, .. } = self;
+        backlog.poll_written(&conn.straight, cx, |cx, bytes| {
+            let result = socket.poll_write(cx, bytes);
+            if result.is_pending() {
+                conn.state.on_write_blocked();
+            } else {
+                conn.state.on_written();
+            }
+            result
+        })
+    }
+
     fn note_write(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if result.is_pending() {
             self.conn.state.on_write_blocked();
@@ -148,6 +191,28 @@ impl ConnIo {
             }
         }
         result
+    }
+}
+
+/// One attempt to send `before` and then a body from a worker's ring.
+fn send(socket: &impl Watched, held: &HeldPayload, before: &[IoSlice<'_>]) -> io::Result<usize> {
+    let offered = before.iter().map(|buf| buf.len()).sum::<usize>() + held.len();
+    let mut taken = 0;
+    let result = socket.try_write_io(|| {
+        taken = held.send_after(before, socket.as_fd())?;
+        // A short write means that the socket is full: tokio learns of it without another attempt.
+        if taken < offered { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    match result {
+        Err(error) if taken == 0 => Err(error),
+        _ => Ok(taken),
+    }
+}
+
+impl Drop for ConnIo {
+    fn drop(&mut self) {
+        // A request may outlive its connection, and hold what they share.
+        drop(self.conn.straight.take());
     }
 }
 
@@ -178,11 +243,11 @@ impl AsyncRead for ConnIo {
 
 impl AsyncWrite for ConnIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.conn.straight.is_busy() {
+            return self.poll_write_vectored(cx, &[IoSlice::new(buf)]);
+        }
         let this = self.get_mut();
-        let result = match &mut this.socket {
-            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
-            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
-        };
+        let result = this.socket.poll_write(cx, buf);
         this.note_write(result)
     }
 
@@ -192,6 +257,12 @@ impl AsyncWrite for ConnIo {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.conn.straight.is_busy() {
+            if let Some(result) = this.write_straight(bufs) {
+                return this.note_write(Poll::Ready(result));
+            }
+            ready!(this.poll_backlog(cx))?;
+        }
         let result = match crate::sendfile::try_write_vectored(&this.socket, cx, bufs) {
             Some(result) => result,
             None => match &mut this.socket {
@@ -206,15 +277,13 @@ impl AsyncWrite for ConnIo {
         true
     }
 
-    /// hyper calls this when all its bytes are written: the moment for an interim answer.
+    /// hyper calls this when all its bytes are written, as far as it knows: the moment for an interim answer.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        ready!(this.poll_backlog(cx))?;
         let Self { socket, conn, .. } = this;
         conn.interim.poll_write(|bytes| {
-            let result = match socket {
-                Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-                Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
-            };
+            let result = socket.poll_write(cx, bytes);
             if result.is_pending() {
                 conn.state.on_write_blocked();
             } else {
@@ -226,6 +295,9 @@ impl AsyncWrite for ConnIo {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.conn.state.verdict() != Verdict::Drop {
+            ready!(this.poll_backlog(cx))?;
+        }
         if !this.conn.state.has_unread_body() || this.conn.state.verdict() == Verdict::Drop {
             // Nothing is unread, so the close that follows sends everything written before it.
             return Poll::Ready(Ok(()));

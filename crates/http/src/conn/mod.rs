@@ -1,6 +1,6 @@
 //! One connection: its transport (`io`) with the request lines as clients spell them (`request_line`) and with clients
 //! that send nothing more (`half_closed`), who is on the other side (`peer`), its timeouts (`state`), its interim answers
-//! (`interim`) and the task that drives it (`drive`, with `http2`).
+//! (`interim`), answers from a worker's ring (`straight`) and the task that drives it (`drive`, with `http2`).
 //!
 //! TLS and HTTP/3 have their place here: TLS is another variant of `io::Socket`, and HTTP/3 another protocol in `drive`.
 
@@ -12,6 +12,7 @@ pub mod io;
 pub mod peer;
 pub mod request_line;
 pub mod state;
+pub mod straight;
 
 /// A connection, as its requests see it.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Conn {
     pub interim: interim::Interim,
     /// The client's spelling of targets.
     pub targets: request_line::Targets,
+    /// The body that goes to the socket from where a worker wrote it.
+    pub straight: straight::Straight,
 }
 
 impl howdah_pool::TakesInterim for Conn {

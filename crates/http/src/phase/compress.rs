@@ -9,7 +9,7 @@ use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, Whole};
 use crate::service::Response;
 use bytes::{Bytes, BytesMut};
 use howdah_observe::Metrics;
-use howdah_pool::Chunk;
+use howdah_pool::{Chunk, WholeBody};
 use http::{HeaderMap, Method, header};
 use std::collections::VecDeque;
 use std::io;
@@ -52,8 +52,9 @@ pub(crate) fn apply(
 ) -> (Response, Option<&'static str>) {
     let compressor = &context.compressor;
     let asked = compressor.asked(method, request);
-    if let Some(bytes) = response.body().as_full().cloned() {
-        return whole(context, &asked, response, bytes);
+    match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
+        Ok(body) => return whole(context, &asked, response, body),
+        Err(body) => *response.body_mut() = body,
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
         // Only the fields can change.
@@ -72,7 +73,7 @@ pub(crate) fn apply(
     let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
     let ready = gather(&mut stream, enough);
     match ready {
-        Ready { end: true, chunks } => whole(context, &asked, response, join(chunks)),
+        Ready { end: true, chunks } => whole(context, &asked, response, join(chunks).into()),
         Ready { end: false, chunks } => {
             streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length)
         }
@@ -83,7 +84,7 @@ fn whole(
     context: &CompressContext,
     asked: &Asked,
     response: Response,
-    body: Bytes,
+    body: WholeBody,
 ) -> (Response, Option<&'static str>) {
     let (mut parts, _) = response.into_parts();
     let plain_len = body.len() as u64;
@@ -103,7 +104,7 @@ fn whole(
         (_, None) => {}
     }
     let body = match body {
-        Whole::Bytes(bytes) => Body::full(bytes),
+        Whole::Bytes(bytes) => Body::whole(bytes),
         Whole::Slices(slices) => Body::stream(slices),
     };
     (Response::from_parts(parts, body), encoding.map(Encoding::label))

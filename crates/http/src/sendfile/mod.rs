@@ -39,12 +39,12 @@ use std::task::{Context, Poll};
 
 use crate::conn::io::Socket;
 
-pub(crate) use socket::poll_write_vectored;
+pub(crate) use socket::{Watched, poll_write_vectored};
 #[cfg(test)]
 pub(crate) use socket::{Written, write_vectored};
 #[cfg(test)]
 pub(crate) use token::is_token;
-pub(crate) use token::reserve;
+pub(crate) use token::{reserve, stand_in, stand_in_offset};
 
 /// Writes `bufs` to `socket` if there is a token among them; `None` leaves the write to the caller.
 pub(crate) fn try_write_vectored(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 
@@ -67,6 +67,23 @@ pub(super) fn locate(slice: &[u8]) -> Option<Located> {
     let offset = address - start;
     // A slice cannot straddle a token's end: it comes from one allocation.
     (offset < registered.len).then(|| Located { file: Arc::clone(&registered.file), offset: offset as u64 })
+}
+
+/// The longest body that has a stand-in.
+const STAND_IN: usize = 1 << 20;
+
+/// Memory that stands for the one body that is laid beside a connection: see `conn::straight`. Every connection uses the same.
+static STANDS_IN: OnceLock<Option<Reservation>> = OnceLock::new();
+
+/// `len` bytes that stand for a body; `None` if it is too long, or if there is no address space.
+pub(crate) fn stand_in(len: usize) -> Option<&'static [u8]> {
+    STANDS_IN.get_or_init(|| Reservation::new(STAND_IN).ok()).as_ref()?.as_slice().get(..len)
+}
+
+/// The position in the stand-in of a slice of it.
+pub(crate) fn stand_in_offset(slice: &[u8]) -> Option<usize> {
+    let start = STANDS_IN.get()?.as_ref()?.start();
+    slice.as_ptr().addr().checked_sub(start).filter(|offset| *offset < STAND_IN && !slice.is_empty())
 }
 
 /// The owner behind a token's [`Bytes`].

@@ -7,7 +7,7 @@ use howdah_http::listener::Listener;
 use howdah_http::site::Site;
 use howdah_http::upstream::{Answer, AnswerBody, Upstream};
 use howdah_observe::{AccessLog, Metrics};
-use howdah_pool::{Call, CallStats, Chunk, Fault, FaultKind, RequestBody};
+use howdah_pool::{Call, CallStats, Chunk, Fault, FaultKind, RequestBody, WholeBody};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -90,9 +90,9 @@ impl AnswerBody for Body {
         }
     }
 
-    fn take_complete(&mut self) -> Option<Bytes> {
+    fn take_complete(&mut self) -> Option<WholeBody> {
         match self {
-            Self::Whole(bytes) => Some(std::mem::take(bytes)),
+            Self::Whole(bytes) => Some(std::mem::take(bytes).into()),
             Self::Pipe(_) => None,
         }
     }

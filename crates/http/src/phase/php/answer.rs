@@ -43,7 +43,7 @@ pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id:
     }
     if let Some(whole) = answer.body.take_complete() {
         // hyper writes the length that the body has, whatever the script said.
-        *response.body_mut() = Body::full(whole);
+        *response.body_mut() = Body::whole(whole);
         return (response, Ran::Known(answer.body.stats()));
     }
     let stats = Arc::new(OnceLock::new());

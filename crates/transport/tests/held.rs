@@ -1,0 +1,212 @@
+//! Body frames that stay in the response ring until they have been used: order of release, and what may happen meanwhile.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
+use howdah_transport::{
+    BodyInLane, CallSender, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd,
+};
+use std::io::{IoSlice, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Room for a few frames of some KB.
+const SIZES: LaneSizes = LaneSizes { request: 16 * 1024, response: 64 * 1024 };
+
+struct Lane {
+    sender: CallSender,
+    frames: FrameReceiver,
+    worker: WorkerEnd,
+    next: u64,
+    memory: OwnedFd,
+    _control: ControlSocket,
+}
+
+fn lane() -> Lane {
+    let (sender, frames, fd) = create_lane(SIZES).unwrap();
+    let (ours, theirs) = control_socket::pair().unwrap();
+    let worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
+    Lane { sender, frames, worker, next: 1, memory: fd, _control: ours.into() }
+}
+
+impl Lane {
+    /// The worker answers a call with these bytes.
+    fn answer(&mut self, body: &[u8]) {
+        let mut builder = CallBuilder::new(1, 1001, 1);
+        let method = builder.var(VarName::REQUEST_METHOD, b"GET");
+        builder.method(method);
+        self.sender.send_call(&builder.finish(), self.next, BodyInLane::None).unwrap();
+        self.next += 1;
+        self.worker.next_call().unwrap().unwrap();
+        self.worker.write(body).unwrap();
+        self.worker.end_response(false);
+        self.worker.done(WireDone::default());
+    }
+
+    /// The body frames that are there, in place.
+    fn take(&mut self) -> Vec<HeldPayload> {
+        let mut held = Vec::new();
+        while let Some(frame) = self.frames.next_frame_in_place().unwrap() {
+            assert_eq!(frame.held.is_some(), frame.kind == FrameKind::Body);
+            held.extend(frame.held);
+        }
+        self.frames.frames_taken();
+        held
+    }
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 251) as u8 ^ seed).collect()
+}
+
+#[test]
+fn a_body_can_be_read_compared_and_sent_where_it_lies() {
+    let mut lane = lane();
+    let body = pattern(20_000, 1);
+    lane.answer(&body);
+    let held = lane.take().remove(0);
+    assert_eq!(held.len(), body.len());
+    assert!(held.copy_from(0) == body && held.copy_from(19_990) == body[19_990..]);
+    let mut part = [0; 100];
+    held.copy_to(777, &mut part);
+    assert_eq!(part[..], body[777..877]);
+    let mut other = body.clone();
+    assert!(held.equals(&other) && !held.equals(&other[1..]));
+    other[19_999] ^= 1;
+    assert!(!held.equals(&other));
+
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let before = [IoSlice::new(b"head"), IoSlice::new(b"er")];
+    assert_eq!(held.send_after(&before, ours.as_fd()).unwrap(), 20_006);
+    let mut received = vec![0; 20_006];
+    theirs.read_exact(&mut received).unwrap();
+    assert!(received == [b"header", &body[..]].concat());
+    drop(theirs);
+    let error = held.send_after(&[], ours.as_fd()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
+    let mut lane = lane();
+    for round in 0..300_usize {
+        let bodies: Vec<_> =
+            (0..3).map(|n| pattern(1_100 + (round * 37 + n * 911) % 3_000, (round + n) as u8)).collect();
+        for body in &bodies {
+            lane.answer(body);
+        }
+        // A body that met the end of the ring is in two pieces.
+        let mut held = lane.take();
+        let lengths: usize = held.iter().map(HeldPayload::len).sum();
+        assert_eq!(lengths, bodies.concat().len());
+        let all: Vec<u8> = held.iter().flat_map(|held| held.copy_from(0)).collect();
+        assert!(all == bodies.concat());
+        // The last is let go first: nothing becomes free by that, and the first stays whole through another answer.
+        held.rotate_left(round % 3);
+        let kept = held.pop().unwrap();
+        let copy = kept.copy_from(0);
+        drop(held);
+        let small = pattern(2_000, 99);
+        lane.answer(&small);
+        assert!(lane.take().iter().flat_map(|held| held.copy_from(0)).eq(small));
+        assert!(kept.equals(&copy), "round {round}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_room_is_woken_when_a_body_is_let_go() {
+    let mut lane = lane();
+    lane.answer(&pattern(30_000, 1));
+    lane.answer(&pattern(25_000, 2));
+    let held = lane.take();
+    let third = pattern(31_000, 3);
+    std::thread::scope(|scope| {
+        let Lane { frames, worker, .. } = &mut lane;
+        let third = &third;
+        let writer = scope.spawn(move || {
+            worker.write(third).unwrap();
+            worker.publish();
+        });
+        // It has room for a part of it only.
+        let mut received = Vec::new();
+        drop(held);
+        while received.len() < third.len() {
+            while let Some(frame) = frames.next_frame().unwrap() {
+                received.extend(frame.payload);
+            }
+            frames.frames_taken();
+        }
+        assert!(&received == third);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn an_answer_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
+    let mut lane = lane();
+    for size in [30_000, 25_000] {
+        lane.answer(&pattern(size, 1));
+    }
+    let held = lane.take();
+    std::thread::scope(|scope| {
+        let Lane { frames, worker, .. } = &mut lane;
+        let writer = scope.spawn(move || {
+            worker.write(&pattern(12_000, 3)).unwrap();
+            worker.end_response(true);
+        });
+        // The part for which there is room is never shown while other answers hold the rest.
+        for _ in 0..200 {
+            assert!(frames.next_frame().unwrap().is_none());
+            std::thread::yield_now();
+        }
+        drop(held);
+        writer.join().unwrap();
+        let kinds: Vec<_> = std::iter::from_fn(|| frames.next_frame().unwrap())
+            .map(|frame| (frame.kind, frame.payload.len()))
+            .collect();
+        assert_eq!(kinds.last().unwrap().0, FrameKind::End);
+        assert_eq!(kinds.iter().map(|(_, len)| len).sum::<usize>(), 12_000);
+    });
+}
+
+#[test]
+fn a_held_body_outlives_its_lane() {
+    let mut lane = lane();
+    let body = pattern(9_000, 5);
+    lane.answer(&body);
+    let held = lane.take();
+    drop(lane);
+    assert!(held[0].equals(&body));
+    drop(held);
+}
+
+#[test]
+fn bytes_that_change_while_they_are_used_do_no_harm() {
+    let mut lane = lane();
+    lane.answer(&pattern(20_000, 1));
+    let held = lane.take().remove(0);
+    // A hostile worker writes to the memory whenever it likes.
+    let memory = std::fs::File::from(lane.memory.try_clone().unwrap());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::Relaxed) {
+                round += 1;
+                memory.write_all_at(&pattern(30_000, round as u8), 4096 + u64::from(SIZES.request)).unwrap();
+            }
+        });
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        for _ in 0..500 {
+            let sent = held.send_after(&[IoSlice::new(b"head")], ours.as_fd()).unwrap();
+            let mut received = vec![0; sent];
+            theirs.read_exact(&mut received).unwrap();
+            assert!(sent == 20_004 && received.starts_with(b"head"));
+            let _ = held.equals(&received[4..]);
+            assert_eq!(held.copy_from(0).len(), 20_000);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
