@@ -32,6 +32,11 @@ final class CallableDriver implements PoolDriver
         return $this->isAlive === null || ($this->isAlive)($connection) !== false;
     }
 
+    public function isAsNew(object $connection, ConnectionState $state): bool
+    {
+        return $this->reset === null;
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         return $this->reset === null || ($this->reset)($connection) !== false;

@@ -20,8 +20,9 @@ final class ConnectionState
     public ?string $begun = null;
     /** @var array<int, mixed> attributes that were changed, with their former values */
     public array $attributes = [];
-    private bool $lent = false;
-    private ?Coroutine $request = null;
+    public bool $lent = false;
+    /** @var Coroutine|null the main coroutine of the request that has it; not typed, as in PooledConnection */
+    public $request = null;
 
     /** The connection is the current request's now. */
     public function lend(): void

@@ -91,6 +91,11 @@ final class MysqliDriver implements PoolDriver
         return $connection->query('DO 1') !== false;
     }
 
+    public function isAsNew(object $connection, ConnectionState $state): bool
+    {
+        return !$this->reset && $state->begun === null;
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         if ($state->begun !== null) {

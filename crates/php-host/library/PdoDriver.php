@@ -8,9 +8,6 @@ namespace Howdah\Internal;
 
 final class PdoDriver implements PoolDriver
 {
-    /** PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, whose name depends on PHP's version. */
-    private const BUFFERED_QUERY = 1000;
-
     /** @param array<int, mixed> $options */
     public function __construct(
         private readonly string $dsn,
@@ -32,6 +29,11 @@ final class PdoDriver implements PoolDriver
         return $answer !== false && $answer->closeCursor();
     }
 
+    public function isAsNew(object $connection, ConnectionState $state): bool
+    {
+        return !$state->changed && $state->attributes === [] && $connection->buffered && !$connection->inTransaction();
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         if ($connection->inTransaction()) {
@@ -41,7 +43,7 @@ final class PdoDriver implements PoolDriver
                 return false;
             }
         }
-        if ($connection->driver === 'mysql' && !$connection->getAttribute(self::BUFFERED_QUERY)) {
+        if ($connection->driver === 'mysql' && !$connection->getAttribute(PooledPdo::BUFFERED_QUERY)) {
             // Rows of an unfinished result would meet the next query.
             $state->doubtful = true;
         }

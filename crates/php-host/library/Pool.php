@@ -32,6 +32,8 @@ final class Pool implements \Countable
     private readonly PoolNumbers $numbers;
     private ?Task $keeper = null;
     private bool $closed = false;
+    /** @var \Closure(PooledConnection): void takes a forgotten connection back; knows the pool weakly, as connections hold it */
+    private readonly \Closure $forget;
 
     /**
      * A pool of any objects. Functions get the connection and may wait.
@@ -66,6 +68,10 @@ final class Pool implements \Countable
         $this->driver = new CallableDriver($factory(...), $closure($check), $closure($reset), $closure($close));
         $this->line = new WaitQueue();
         $this->numbers = new PoolNumbers();
+        $self = \WeakReference::create($this);
+        $this->forget = static function (PooledConnection $entry) use ($self): void {
+            $self->get()?->forgotten($entry);
+        };
     }
 
     /**
@@ -144,8 +150,10 @@ final class Pool implements \Countable
      */
     public function get(?float $timeout = null): object
     {
-        $this->mustBeOpen();
-        $coroutine = WaitQueue::coroutine();
+        if ($this->closed) {
+            $this->mustBeOpen();
+        }
+        $coroutine = Coroutine::current() ?? WaitQueue::coroutine();
         ++$this->numbers->taken;
         if ($this->minIdle > 0) {
             $this->keep();
@@ -161,13 +169,13 @@ final class Pool implements \Countable
         }
         $entry->state->lend();
         $entry->holder = $coroutine;
-        $key = spl_object_id($entry->connection);
+        $connection = $entry->connection;
+        $key = spl_object_id($connection);
         $this->lent[$key] = $entry;
-        $coroutine->data['connections'][$key] = new Guard(function () use ($key): void {
-            $this->forgotten($key);
-        });
+        // When the coroutine ends, it lets go of those that it has not given back.
+        $coroutine->data['connections'][$key] = $entry;
 
-        return $entry->connection;
+        return $connection;
     }
 
     /**
@@ -183,13 +191,27 @@ final class Pool implements \Countable
             $here = array_filter($this->idle, static fn (PooledConnection $entry): bool => $entry->connection === $connection);
             throw new MisuseError($here === [] ? 'The connection is not lent by this pool' : 'The connection was returned twice');
         }
-        unset($this->lent[$key]);
-        $guard = $entry->holder->data['connections'][$key] ?? null;
-        if ($guard !== null) {
-            $guard->disarm();
-            unset($entry->holder->data['connections'][$key]);
+        unset($this->lent[$key], $entry->holder->data['connections'][$key]);
+        $state = $entry->state;
+        $now = \hrtime(true) / 1e9;
+        try {
+            $asNew = !$state->doubtful && !$this->closed && $entry->born + $this->lifetime > $now
+                && $this->driver->isAsNew($connection, $state);
+        } catch (\Throwable) {
+            $asNew = false;
         }
-        $this->recycle($entry);
+        if (!$asNew) {
+            $this->recycle($entry);
+
+            return;
+        }
+        // As takeBack() does it: this is the way of almost all connections.
+        $state->lent = false;
+        $state->request = null;
+        $state->begun = null;
+        $entry->seen = $now;
+        $entry->holder = null;
+        $this->passOn($entry);
     }
 
     /** Calls $fn($connection) and takes the connection back, however that ends. */
@@ -211,9 +233,9 @@ final class Pool implements \Countable
     /** The connection of this coroutine: taken at the first call, returned when the coroutine ends. */
     public function mine(?float $timeout = null): object
     {
-        foreach (WaitQueue::coroutine()->data['connections'] ?? [] as $key => $guard) {
+        foreach (WaitQueue::coroutine()->data['connections'] ?? [] as $key => $entry) {
             if (isset($this->lent[$key])) {
-                return $this->lent[$key]->connection;
+                return $entry->connection;
             }
         }
 
@@ -277,8 +299,11 @@ final class Pool implements \Countable
     /** An unused connection that is alive, or null. */
     private function pickIdle(): ?PooledConnection
     {
-        while (($entry = array_pop($this->idle)) !== null) {
-            if ($entry->seen + $this->checkAfter > WaitQueue::now() || $this->isAlive($entry)) {
+        // Not array_pop(), which has to make a reference of the property.
+        while (($last = \count($this->idle) - 1) >= 0) {
+            $entry = $this->idle[$last];
+            unset($this->idle[$last]);
+            if ($entry->seen + $this->checkAfter > \hrtime(true) / 1e9 || $this->isAlive($entry)) {
                 return $entry;
             }
             $this->discard($entry);
@@ -308,7 +333,7 @@ final class Pool implements \Countable
     /** Opens a connection in a place that is counted already. */
     private function connect(): PooledConnection
     {
-        $entry = new PooledConnection();
+        $entry = new PooledConnection($this->forget);
         // exit() and errors alike give the place back.
         $place = new Guard($this->leavePlace(...));
         $entry->connection = $this->driver->open($entry->state);
@@ -333,10 +358,21 @@ final class Pool implements \Countable
         }
         $place->disarm();
         $entry->holder = null;
-        if (!$good) {
+        if ($good) {
+            $this->passOn($entry);
+        } else {
             $this->discard($entry);
-        } elseif ($this->line->serve($entry) === null) {
-            $this->idle[] = $entry;
+        }
+    }
+
+    /** To the next in line; to the idle ones if nobody waits. */
+    private function passOn(PooledConnection $entry): void
+    {
+        if ($this->line->serve($entry) !== null) {
+            return;
+        }
+        $this->idle[\count($this->idle)] = $entry;
+        if ($this->keeper === null) {
             $this->keep();
         }
     }
@@ -400,10 +436,10 @@ final class Pool implements \Countable
     }
 
     /** The coroutine has ended with the connection. Its destructors run now, where nothing can wait. */
-    private function forgotten(int $key): void
+    private function forgotten(PooledConnection $entry): void
     {
-        $entry = $this->lent[$key] ?? null;
-        if ($entry !== null) {
+        $key = spl_object_id($entry->connection);
+        if (($this->lent[$key] ?? null) === $entry) {
             unset($this->lent[$key]);
             ++$this->numbers->forgotten;
             Task::start($this->recycle(...), [$entry], detached: true);

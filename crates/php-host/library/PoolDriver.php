@@ -1,6 +1,6 @@
 <?php
 
-/* How a pool deals with one kind of connection. All methods may wait. */
+/* How a pool deals with one kind of connection. All methods but isAsNew() may wait. */
 
 declare(strict_types=1);
 
@@ -12,6 +12,9 @@ interface PoolDriver
 
     /** Asks the other side. */
     public function isAlive(object $connection): bool;
+
+    /** Whether nothing is to be undone before the next one may have it. Must not wait, nor ask the other side. */
+    public function isAsNew(object $connection, ConnectionState $state): bool;
 
     /**
      * Makes the connection as it was when it was opened.

@@ -15,12 +15,19 @@ final class PooledConnection
     public readonly float $born;
     /** When it was last known to be alive. */
     public float $seen;
-    /** The coroutine that has taken it. */
-    public ?Coroutine $holder = null;
+    /** @var Coroutine|null that has taken it; not typed, as PHP would look the class up at each assignment */
+    public $holder = null;
 
-    public function __construct()
+    /** @param \Closure(self): void $forget makes the pool take it back */
+    public function __construct(private readonly \Closure $forget)
     {
         $this->state = new ConnectionState();
         $this->born = $this->seen = WaitQueue::now();
+    }
+
+    /** Its coroutine has ended with it. Called where nothing can wait (async_class.c). */
+    public function forgotten(): void
+    {
+        ($this->forget)($this);
     }
 }

@@ -15,18 +15,29 @@ if (class_exists(\PDO::class, false)) {
             unset($options[\PDO::ATTR_PERSISTENT]);
             parent::__construct($dsn, $user, $password, $options);
             if (!isset($options[\PDO::ATTR_STATEMENT_CLASS])) {
-                parent::setAttribute(\PDO::ATTR_STATEMENT_CLASS, [PooledStatement::class, [$state]]);
+                parent::setAttribute(\PDO::ATTR_STATEMENT_CLASS, [PooledStatement::class]);
             }
             $this->driver = parent::getAttribute(\PDO::ATTR_DRIVER_NAME);
+            $this->buffered = $this->driver !== 'mysql' || parent::getAttribute(self::BUFFERED_QUERY);
         }
 
+        /** PDO::MYSQL_ATTR_USE_BUFFERED_QUERY, whose name depends on PHP's version. */
+        public const BUFFERED_QUERY = 1000;
+
         public readonly string $driver;
+        /** No rows of an unfinished result can be left on a new connection. */
+        public readonly bool $buffered;
 
         public function prepare(string $query, array $options = []): \PDOStatement|false
         {
             $this->look($query);
             try {
-                return parent::prepare($query, $options);
+                $statement = parent::prepare($query, $options);
+                if ($statement instanceof PooledStatement) {
+                    $statement->state = $this->state;
+                }
+
+                return $statement;
             } catch (\PDOException $error) {
                 $this->state->doubtful = true;
                 throw $error;
@@ -37,7 +48,12 @@ if (class_exists(\PDO::class, false)) {
         {
             $this->look($query);
             try {
-                return parent::query($query, $fetchMode, ...$fetchModeArgs);
+                $statement = $fetchMode === null ? parent::query($query) : parent::query($query, $fetchMode, ...$fetchModeArgs);
+                if ($statement instanceof PooledStatement) {
+                    $statement->state = $this->state;
+                }
+
+                return $statement;
             } catch (\PDOException $error) {
                 $this->state->doubtful = true;
                 throw $error;
@@ -96,23 +112,26 @@ if (class_exists(\PDO::class, false)) {
         private function look(string $sql): void
         {
             $this->state->check();
-            $this->state->changed = $this->state->changed || SessionSql::mayChange($this->driver, $sql);
+            if (!$this->state->changed && SessionSql::mayChange($this->driver, $sql)) {
+                $this->state->changed = true;
+            }
         }
     }
 
     final class PooledStatement extends \PDOStatement
     {
-        private function __construct(private readonly ConnectionState $state)
-        {
-        }
+        /** @var ConnectionState|null set by its PDO: a constructor with arguments would cost more; not typed, as in PooledConnection */
+        public $state = null;
 
         public function execute(?array $params = null): bool
         {
-            $this->state->check();
+            $this->state?->check();
             try {
                 return parent::execute($params);
             } catch (\PDOException $error) {
-                $this->state->doubtful = true;
+                if ($this->state !== null) {
+                    $this->state->doubtful = true;
+                }
                 throw $error;
             }
         }

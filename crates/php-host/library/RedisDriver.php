@@ -13,10 +13,13 @@ if (class_exists(\Redis::class, false)) {
         public bool $watching = false;
         /** phpredis would connect again by itself, but to database 0. */
         public bool $closed = false;
+        /** Something was called that changes the connection: what exactly is looked at when it comes back. */
+        public bool $touched = false;
 
         public function watch(...$keys): \Redis|bool
         {
             $this->watching = true;
+            $this->touched = true;
 
             return parent::watch(...$keys);
         }
@@ -24,8 +27,44 @@ if (class_exists(\Redis::class, false)) {
         public function close(): bool
         {
             $this->closed = true;
+            $this->touched = true;
 
             return parent::close();
+        }
+
+        public function connect(...$arguments): bool
+        {
+            $this->touched = true;
+
+            return parent::connect(...$arguments);
+        }
+
+        public function multi(...$arguments): \Redis|bool
+        {
+            $this->touched = true;
+
+            return parent::multi(...$arguments);
+        }
+
+        public function pipeline(): \Redis|bool
+        {
+            $this->touched = true;
+
+            return parent::pipeline();
+        }
+
+        public function select(...$arguments): \Redis|bool
+        {
+            $this->touched = true;
+
+            return parent::select(...$arguments);
+        }
+
+        public function setOption(...$arguments): bool
+        {
+            $this->touched = true;
+
+            return parent::setOption(...$arguments);
         }
     }
 }
@@ -76,6 +115,7 @@ final class RedisDriver implements PoolDriver
             }
             $this->options = $options;
         }
+        $redis->touched = false;
 
         return $redis;
     }
@@ -83,6 +123,11 @@ final class RedisDriver implements PoolDriver
     public function isAlive(object $connection): bool
     {
         return $connection->ping() !== false;
+    }
+
+    public function isAsNew(object $connection, ConnectionState $state): bool
+    {
+        return !$connection->touched && $connection->isConnected() && $connection->clearLastError();
     }
 
     public function reset(object $connection, ConnectionState $state): bool
@@ -107,7 +152,10 @@ final class RedisDriver implements PoolDriver
         }
         $connection->clearLastError();
 
-        return $connection->getDbNum() === $this->database || $connection->select($this->database);
+        $good = $connection->getDbNum() === $this->database || $connection->select($this->database);
+        $connection->touched = false;
+
+        return $good;
     }
 
     public function close(object $connection): void

@@ -20,12 +20,31 @@ final class SessionSql
         'sqlite' => self::START . '(?:PRAGMA|ATTACH|DETACH|CREATE\s+TEMP(?:ORARY)?)\b~is',
     ];
 
+    /** Statements to remember, and the longest of them. */
+    private const REMEMBERED = 512;
+    private const SHORT = 1024;
+
+    /** @var array<string, array<string, true>> by driver and statement: they change nothing */
+    private static array $harmless = [];
+
     /** @param string $driver PDO's name for it */
     public static function mayChange(string $driver, string $sql): bool
     {
+        if (isset(self::$harmless[$driver][$sql])) {
+            return false;
+        }
         $pattern = self::PATTERNS[$driver] ?? null;
-
         // An expression that gives up on a long statement counts as found.
-        return $pattern !== null && preg_match($pattern, $sql) !== 0;
+        if ($pattern !== null && preg_match($pattern, $sql) !== 0) {
+            return true;
+        }
+        if (\strlen($sql) <= self::SHORT) {
+            if (\count(self::$harmless[$driver] ?? []) >= self::REMEMBERED) {
+                self::$harmless[$driver] = [];
+            }
+            self::$harmless[$driver][$sql] = true;
+        }
+
+        return false;
     }
 }

@@ -13,14 +13,16 @@ use Howdah\MisuseError;
 
 final class WaitQueue implements \Countable
 {
-    private ?Waiter $first = null;
-    private ?Waiter $last = null;
+    /** @var Waiter|null not typed, as in Waiter */
+    private $first = null;
+    /** @var Waiter|null */
+    private $last = null;
     private int $count = 0;
 
     /** Now, in seconds of the clock that deadlines are counted with. */
     public static function now(): float
     {
-        return hrtime(true) / 1e9;
+        return \hrtime(true) / 1e9;
     }
 
     /** The running coroutine; waiting needs one. */

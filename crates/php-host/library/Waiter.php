@@ -13,8 +13,10 @@ final class Waiter
     public bool $served = false;
     public bool $refused = false;
     public mixed $answer = null;
-    public ?Waiter $before = null;
-    public ?Waiter $after = null;
+    /** @var Waiter|null not typed, as PHP would look the class up at each assignment */
+    public $before = null;
+    /** @var Waiter|null */
+    public $after = null;
 
     public function __construct(public readonly Coroutine $coroutine, public readonly mixed $offer)
     {

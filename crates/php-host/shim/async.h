@@ -85,6 +85,7 @@ struct async_request {
     /* Functions to call once the client has its answer. */
     zval after_response;
     struct async_ini_change *ini_changes;
+    async_request *next_idle;
     /* The globals of PHP that are this request's, while another one's are in place. */
     unsigned char image[];
 };

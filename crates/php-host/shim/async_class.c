@@ -46,11 +46,35 @@ zend_object *coroutine_object_of(coroutine *self) {
     return &self->object->std;
 }
 
+/* Connections of pools that the coroutine has not given back (Pool::get() notes them in its data): their pools take
+ * them back, without waiting. */
+static void give_connections_back(zval *data) {
+    zval *connections =
+        Z_TYPE_P(data) == IS_ARRAY ? zend_hash_str_find(Z_ARRVAL_P(data), ZEND_STRL("connections")) : NULL;
+    if (connections == NULL || Z_TYPE_P(connections) != IS_ARRAY ||
+        zend_hash_num_elements(Z_ARRVAL_P(connections)) == 0) {
+        return;
+    }
+    zval kept;
+    ZVAL_COPY(&kept, connections);
+    zval *entry;
+    ZEND_HASH_FOREACH_VAL(Z_ARRVAL(kept), entry) {
+        if (Z_TYPE_P(entry) == IS_OBJECT &&
+            zend_string_equals_literal(Z_OBJCE_P(entry)->name, "Howdah\\Internal\\PooledConnection")) {
+            zend_call_method_with_0_params(Z_OBJ_P(entry), Z_OBJCE_P(entry), NULL, "forgotten", NULL);
+            async_exit_or_report();
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    zval_ptr_dtor(&kept);
+}
+
 void coroutine_object_release(coroutine *self) {
     coroutine_object *object = self->object;
     if (object == NULL) {
         return;
     }
+    give_connections_back(OBJ_PROP_NUM(&object->std, 0));
     /* Its data goes now, whoever still knows the object: locks and connections of the coroutine come back with it. */
     zval *data = OBJ_PROP_NUM(&object->std, 0);
     zval old = *data;

@@ -29,8 +29,19 @@ static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_mult
 static int slot = -1;
 static zif_handler original_construct_pdo;
 static zend_class_entry *statement_class;
-/* Object handle → the coroutine that is inside one of its methods. */
-static HashTable users;
+/* By object handle: the coroutine that is inside one of its methods. Handles are small numbers, used again. */
+static coroutine **users;
+static uint32_t users_size;
+
+static void make_room_for(uint32_t handle) {
+    uint32_t size = users_size == 0 ? 256 : users_size;
+    while (size <= handle) {
+        size *= 2;
+    }
+    users = perealloc(users, size * sizeof *users, 1);
+    memset(users + users_size, 0, (size - users_size) * sizeof *users);
+    users_size = size;
+}
 
 #ifdef HAS_PDO
 static zend_object *connection_of(zend_object *object) {
@@ -64,8 +75,11 @@ static ZEND_NAMED_FUNCTION(call_alone) {
         original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
         return;
     }
-    zend_ulong key = subject->handle;
-    coroutine *user = zend_hash_index_find_ptr(&users, key);
+    uint32_t handle = subject->handle;
+    if (handle >= users_size) {
+        make_room_for(handle);
+    }
+    coroutine *user = users[handle];
     if (user == coroutine_current) {
         /* A callback that the method calls. */
         original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -81,20 +95,17 @@ static ZEND_NAMED_FUNCTION(call_alone) {
         async_throw("ConcurrentUseError", message);
         RETURN_THROWS();
     }
-    zend_hash_index_add_new_ptr(&users, key, coroutine_current);
+    users[handle] = coroutine_current;
     original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
-    zend_hash_index_del(&users, key);
+    users[handle] = NULL;
 }
 
 void async_exclusive_forget(const coroutine *self) {
-    zend_ulong key;
-    coroutine *user;
-    ZEND_HASH_FOREACH_NUM_KEY_PTR(&users, key, user) {
-        if (user == self) {
-            zend_hash_index_del(&users, key);
+    for (uint32_t handle = 0; handle < users_size; handle++) {
+        if (users[handle] == self) {
+            users[handle] = NULL;
         }
     }
-    ZEND_HASH_FOREACH_END();
 }
 
 static void wrap(zend_function *function) {
@@ -140,7 +151,6 @@ void async_exclusive_install(void) {
     if (slot < 0) {
         return;
     }
-    zend_hash_init(&users, 64, NULL, NULL, 1);
     statement_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdostatement"));
     zend_function *function;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {

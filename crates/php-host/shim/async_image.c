@@ -149,14 +149,14 @@ size_t async_image_size(void) {
 
 static void save(unsigned char *image) {
     for (size_t i = 0; i < count; i++) {
-        memcpy(image, places[i].at, places[i].size);
+        coroutine_copy_place(image, places[i].at, places[i].size);
         image += places[i].size;
     }
 }
 
 static void load(const unsigned char *image) {
     for (size_t i = 0; i < count; i++) {
-        memcpy(places[i].at, image, places[i].size);
+        coroutine_copy_place(places[i].at, image, places[i].size);
         image += places[i].size;
     }
 }
@@ -206,6 +206,17 @@ static void copy_stack(zend_stack *stack, bool of_zvals) {
     *stack = copy;
 }
 
+/* Those that each request has of its own; $_ENV is the same for all. */
+static bool is_superglobal(const zend_string *name) {
+    static const char *const own[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
+    for (size_t i = 0; ZSTR_VAL(name)[0] == '_' && i < sizeof own / sizeof *own; i++) {
+        if (strcmp(ZSTR_VAL(name), own[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The global scope of a request: the script's variables as they are between requests, each request with its own
  * copies of scalars and arrays; objects are the same for all. */
 static void inherit_symbols(void) {
@@ -220,15 +231,14 @@ static void inherit_symbols(void) {
         if (name == NULL) {
             continue;
         }
+        if (is_superglobal(name)) {
+            continue;
+        }
         ZVAL_DEREF(value);
         Z_TRY_ADDREF_P(value);
         zend_hash_add_new(&EG(symbol_table), name, value);
     }
     ZEND_HASH_FOREACH_END();
-    static const char *const own[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        zend_hash_str_del(&EG(symbol_table), own[i], strlen(own[i]));
-    }
 }
 
 /* Makes what is nobody's the request's own: with nobody's globals in place, takes references and copies. */

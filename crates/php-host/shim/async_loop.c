@@ -242,7 +242,8 @@ void async_fd_closing(int fd) {
 
 bool async_loop_startup(void) {
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = SERVER_EVENT};
+    /* Edge-triggered and never read: each write is an edge of its own. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u32 = SERVER_EVENT};
     return epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, howdah_rs_wake_fd(), &event) == 0;
 }
 

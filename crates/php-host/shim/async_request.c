@@ -8,10 +8,41 @@
 
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
+#include <string.h>
 
 static zend_fcall_info handler;
 static zend_fcall_info_cache handler_cache;
 static uint32_t requests;
+
+/* Requests that have ended, to be used again. */
+#define IDLE_REQUESTS 256
+static async_request *idle_requests;
+static uint32_t idle_count;
+
+static async_request *take_request(void) {
+    async_request *request = idle_requests;
+    if (request != NULL) {
+        idle_requests = request->next_idle;
+        idle_count--;
+    } else {
+        request = malloc(sizeof *request + async_image_size());
+    }
+    if (request != NULL) {
+        /* The image is written before it is read. */
+        memset(request, 0, sizeof *request);
+    }
+    return request;
+}
+
+static void give_request_back(async_request *request) {
+    if (idle_count >= IDLE_REQUESTS) {
+        free(request);
+        return;
+    }
+    request->next_idle = idle_requests;
+    idle_requests = request;
+    idle_count++;
+}
 
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     handler = *function;
@@ -133,11 +164,11 @@ static void request_body(coroutine *self) {
     coroutine_guarded(put_away, request);
     finish();
     self->request = NULL;
-    free(request);
+    give_request_back(request);
 }
 
 bool async_request_start(const WireCall *call, uint64_t number) {
-    async_request *request = calloc(1, sizeof *request + async_image_size());
+    async_request *request = take_request();
     if (request == NULL) {
         return false;
     }
@@ -145,7 +176,7 @@ bool async_request_start(const WireCall *call, uint64_t number) {
     request->call = call;
     request->main = coroutine_start(request_body, request);
     if (request->main == NULL) {
-        free(request);
+        give_request_back(request);
         return false;
     }
     request->coroutines = 1;

@@ -69,15 +69,15 @@ bool howdah_rs_library(size_t index, const char **name, size_t *name_len, const 
  * and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(), howdah_rs_prepare_wait(), or when
  * much of it is waiting. Nothing waits but writing, for room that the server makes at once. */
 
-/* The descriptor to wait on, readable after the server has sent something while the worker had announced that it waits;
- * -1 in other modes. Bridge's own: do not read or close it. */
+/* The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
+ * announced that it waits, and nobody reads it. -1 in other modes. Bridge's own: do not read or close it. */
 int howdah_rs_wake_fd(void);
 
 /* Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
  * first. */
 bool howdah_rs_prepare_wait(void);
 
-/* After the wait, for whatever reason it ended: takes the announcement back and empties the descriptor. */
+/* After the wait, for whatever reason it ended: takes the announcement back. */
 void howdah_rs_woken(void);
 
 typedef enum howdah_event { HOWDAH_EVENT_NONE, HOWDAH_EVENT_CALL, HOWDAH_EVENT_CANCEL, HOWDAH_EVENT_STOP } howdah_event;

@@ -1,8 +1,9 @@
 /* Making, running, parking and ending coroutines. See coroutine.h for the rules.
  *
- * A context (C stack and the engine's fiber context) is taken from a pool, runs one coroutine to its end and goes back:
- * making one costs three system calls, taking one none. A context that was given back lies suspended inside
- * stack_main(), owns nothing, and may be destroyed as it is. */
+ * A context (C stack, VM stack, the engine's fiber context and the coroutine itself) is taken from a pool, runs one
+ * coroutine to its end and goes back: making one costs three system calls, taking one neither calls nor allocations,
+ * and the one given back last, whose memory is warmest, is the first to be taken. A context that was given back lies
+ * suspended inside stack_main(), owns nothing but the first page of its VM stack, and may be destroyed as it is. */
 #include "coroutine.h"
 
 #include "async.h"
@@ -21,9 +22,12 @@
 #define IDLE_STACKS 256
 
 struct coroutine_stack {
+    coroutine job;
     zend_fiber_context context;
-    coroutine *job;
+    /* First page of the VM stack, kept between two jobs. */
+    zend_vm_stack vm_page;
     coroutine_stack *next_idle;
+    unsigned char engine[];
 };
 
 coroutine *coroutine_current;
@@ -90,17 +94,30 @@ static void root_frame(void) {
     EG(current_execute_data) = frame;
 }
 
-static void vm_stack_begin(void) {
+static void vm_stack_begin(coroutine_stack *stack) {
     if (root_function.function_name == NULL) {
         root_function.function_name = zend_string_init(ZEND_STRL("frankenphp_handle_request"), 1);
     }
-    zend_vm_stack page = zend_vm_stack_new_page(VM_PAGE, NULL);
+    if (stack->vm_page == NULL) {
+        stack->vm_page = zend_vm_stack_new_page(VM_PAGE, NULL);
+    }
+    zend_vm_stack page = stack->vm_page;
     EG(vm_stack) = page;
-    EG(vm_stack_top) = page->top + ZEND_CALL_FRAME_SLOT;
+    EG(vm_stack_top) = ZEND_VM_STACK_ELEMENTS(page) + ZEND_CALL_FRAME_SLOT;
     EG(vm_stack_end) = page->end;
     EG(vm_stack_page_size) = VM_PAGE;
     EG(jit_trace_num) = 0;
     root_frame();
+}
+
+static void vm_stack_end(void) {
+    zend_vm_stack page = EG(vm_stack);
+    while (page->prev != NULL) {
+        zend_vm_stack before = page->prev;
+        efree(page);
+        page = before;
+    }
+    EG(vm_stack) = NULL;
 }
 
 bool coroutine_guarded(void (*step)(void *argument), void *argument) {
@@ -153,19 +170,15 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
     shim_sanitizer_begin();
     SHIM_USE_STACK_LIMITS(stack->context.stack);
     for (;;) {
-        coroutine *self = stack->job;
+        coroutine *self = &stack->job;
         EG(vm_stack) = NULL;
         EG(bailout) = NULL;
         coroutine_state_begin();
-        vm_stack_begin();
+        vm_stack_begin(stack);
         coroutine_guarded(run_body, self);
         coroutine_guarded((void (*)(void *))end, self);
         coroutine_state_end();
-        zend_vm_stack_destroy();
-        EG(vm_stack) = NULL;
-        free(self->engine);
-        free(self);
-        stack->job = NULL;
+        vm_stack_end();
         stack->next_idle = idle_stacks;
         idle_stacks = stack;
         idle_count++;
@@ -182,7 +195,7 @@ static coroutine_stack *take_stack(void) {
         idle_count--;
         return stack;
     }
-    stack = calloc(1, sizeof *stack);
+    stack = calloc(1, sizeof *stack + coroutine_state_size());
     if (stack == NULL) {
         return NULL;
     }
@@ -205,6 +218,9 @@ void coroutine_trim(void) {
         idle_count--;
         shim_sanitizer_forget(&stack->context);
         zend_fiber_destroy_context(&stack->context);
+        if (stack->vm_page != NULL) {
+            efree(stack->vm_page);
+        }
         free(stack);
     }
 }
@@ -212,23 +228,19 @@ void coroutine_trim(void) {
 /* --- life --- */
 
 coroutine *coroutine_start(void (*body)(coroutine *self), async_request *request) {
-    coroutine *self = calloc(1, sizeof *self);
-    if (self == NULL) {
+    coroutine_stack *stack = take_stack();
+    if (stack == NULL) {
         return NULL;
     }
-    self->engine = malloc(coroutine_state_size());
-    self->stack = self->engine != NULL ? take_stack() : NULL;
-    if (self->stack == NULL) {
-        free(self->engine);
-        free(self);
-        return NULL;
-    }
+    coroutine *self = &stack->job;
+    memset(self, 0, sizeof *self);
+    self->stack = stack;
+    self->engine = stack->engine;
     self->id = ++last_id;
     self->body = body;
     self->request = request;
     self->heap_index = COROUTINE_NO_TIMER;
-    self->stack->job = self;
-    self->resume = &self->stack->context;
+    self->resume = &stack->context;
     self->older = youngest;
     if (youngest != NULL) {
         youngest->younger = self;

@@ -63,24 +63,36 @@ static place places[] = {
 static const char *const extensions_with_errors[] = {"sockets", "posix"};
 #define EXTENSIONS (sizeof extensions_with_errors / sizeof *extensions_with_errors)
 
-static size_t total;
 /* The state of the worker's main context when it began to serve. */
 static unsigned char blank[1024];
 
+/* Asked for before anything is served, too: a script may start coroutines while it boots. */
 size_t coroutine_state_size(void) {
+    static size_t total;
+    if (total == 0) {
+        for (size_t i = 0; i < EXTENSIONS; i++) {
+            int *last_error = async_last_error_of(extensions_with_errors[i]);
+            if (last_error != NULL) {
+                places[sizeof places / sizeof *places - EXTENSIONS + i] = (place){last_error, sizeof *last_error};
+            }
+        }
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            total += places[i].size;
+        }
+    }
     return total;
 }
 
 void coroutine_state_save(unsigned char *image) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        memcpy(image, places[i].at, places[i].size);
+        coroutine_copy_place(image, places[i].at, places[i].size);
         image += places[i].size;
     }
 }
 
 void coroutine_state_load(const unsigned char *image) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        memcpy(places[i].at, image, places[i].size);
+        coroutine_copy_place(places[i].at, image, places[i].size);
         image += places[i].size;
     }
 }
@@ -120,16 +132,7 @@ bool coroutine_state_print(unsigned char *image, const char *data, size_t length
 }
 
 void coroutine_state_startup(void) {
-    for (size_t i = 0; i < EXTENSIONS; i++) {
-        int *last_error = async_last_error_of(extensions_with_errors[i]);
-        if (last_error != NULL) {
-            places[sizeof places / sizeof *places - EXTENSIONS + i] = (place){last_error, sizeof *last_error};
-        }
-    }
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        total += places[i].size;
-    }
-    if (total > sizeof blank) {
+    if (coroutine_state_size() > sizeof blank) {
         abort(); /* a new PHP with larger structures: caught by any test of the mode */
     }
     coroutine_state_save(blank);

@@ -49,17 +49,6 @@ pub(crate) fn prepare_worker_event(word: &AtomicU32, ready: impl Fn() -> bool) -
     !ready()
 }
 
-/// Takes the worker's announcement back. True: the server has taken it before and has written to the eventfd, or is
-/// about to.
-pub(crate) fn finish_worker_event(word: &AtomicU32) -> bool {
-    word.swap(0, Ordering::Relaxed) != WORKER_WAITS_EVENT
-}
-
-/// Reads an eventfd's counter back to 0; false if it was 0.
-pub(crate) fn silence_bell(eventfd: BorrowedFd<'_>) -> bool {
-    rustix::io::read(eventfd, &mut [0; 8]).is_ok()
-}
-
 fn ring_bell(eventfd: impl AsFd) {
     // The counter overflows after 2^64 wake-ups, and an eventfd that exists cannot fail otherwise.
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());

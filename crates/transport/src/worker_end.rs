@@ -55,8 +55,6 @@ pub struct WorkerEnd {
 #[derive(Debug)]
 pub(crate) struct Bell {
     pub(crate) eventfd: OwnedFd,
-    /// The server was about to write when the worker last looked.
-    pub(crate) rings_late: bool,
 }
 
 impl WorkerEnd {
@@ -87,7 +85,7 @@ impl WorkerEnd {
     /// server wakes it through this eventfd.
     #[must_use]
     pub fn with_bell(mut self, eventfd: OwnedFd) -> Self {
-        self.bell = Some(Bell { eventfd, rings_late: false });
+        self.bell = Some(Bell { eventfd });
         self
     }
 

@@ -132,7 +132,7 @@ impl WorkerEnd {
         self.write_for(number);
     }
 
-    /// The descriptor to wait on; `None` if this worker runs one call at a time.
+    /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one call at a time.
     #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.bell.as_ref().map(|bell| bell.eventfd.as_fd())
@@ -152,15 +152,10 @@ impl WorkerEnd {
         false
     }
 
-    /// Takes the announcement back after the wait, for whatever reason that ended, and empties the eventfd.
+    /// Takes the announcement back after the wait, for whatever reason that ended. The eventfd stays unread: it is
+    /// watched edge-triggered, so what was written to it before does not end a later wait. A server that has taken
+    /// the announcement but writes only now ends one wait too early, which is harmless.
     pub fn woken(&mut self) {
-        let taken = wake::finish_worker_event(&self.segment.control().worker_word.0);
-        if let Some(bell) = self.bell.as_mut()
-            && (taken || bell.rings_late)
-        {
-            // The server takes the announcement first and writes then; what it has not written yet must not stay
-            // unread for ever, or each later wait would end at once.
-            bell.rings_late = !wake::silence_bell(bell.eventfd.as_fd());
-        }
+        self.segment.control().worker_word.0.store(0, Ordering::Relaxed);
     }
 }
