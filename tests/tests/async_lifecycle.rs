@@ -422,6 +422,25 @@ fn a_forked_process_runs_its_own_request_only() {
                 assert_eq!((answer.status, answer.text()), (200, expected));
                 assert_eq!(site.marks(&format!("went{mark}")), u64::from(number != 6), "in one process only");
             }
+
+/// Regression: the place for the engine's state of a coroutine that was started before the worker served had no size, and
+/// its first wait wrote over the heap.
+#[test]
+fn coroutines_started_while_the_script_boots_may_wait() {
+    let script = "foreach (range(1, 200) as $i) { Howdah\\go(static function () use ($i): void {
+            ob_start(); usleep(1000 * ($i % 5)); echo $i; ob_end_clean(); usleep(1000);
+        }); }
+        Howdah\\handle_request(static function (): void {
+            echo 'served beside ', Howdah\\Coroutine::count() - 1;
+        });";
+    run(
+        Kind::Classic,
+        |s| {
+            let s = s.workers(1).setting("mode", "\"async\"").setting("script", "\"../root/boot.php\"");
+            s.php("boot.php", script)
+        },
+        |site| {
+            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "served beside 0"));
         },
     );
 }

@@ -171,6 +171,9 @@ final class Task implements Awaitable
         $this->settled = true;
         $this->result = $result;
         $this->error = $error;
+        foreach ($this->coroutine->data['connections'] ?? [] as $connection) {
+            $connection->forgotten();
+        }
         $this->coroutine->data = [];
         $this->scope?->release($this);
         $this->scope = null;

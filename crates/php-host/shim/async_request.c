@@ -83,6 +83,12 @@ static void call_at_end(void *list) {
     async_exit_or_report();
 }
 
+static void call_functions(zval *list) {
+    if (Z_TYPE_P(list) != IS_UNDEF) {
+        coroutine_guarded(call_at_end, list);
+    }
+}
+
 static void answer(void *request) {
     (void)request;
     php_output_end_all();
@@ -150,15 +156,17 @@ static void request_body(coroutine *self) {
     }
     /* Whatever became of the handler, the rest is not given up half-way. */
     bool cancelled = self->cancelled;
-    coroutine_guarded(call_at_end, &self->at_end);
+    call_functions(&self->at_end);
     if (cancelled && self->shields == 0) {
         self->shields++;
     }
     wait_for_others(request);
-    coroutine_guarded(run_shutdown_functions, request);
+    if (BG(user_shutdown_function_names) != NULL) {
+        coroutine_guarded(run_shutdown_functions, request);
+    }
     coroutine_guarded(destroy_global_objects, NULL);
     coroutine_guarded(answer, request);
-    coroutine_guarded(call_at_end, &request->after_response);
+    call_functions(&request->after_response);
     wait_for_others(request);
     async_audit_end();
     coroutine_guarded(put_away, request);

@@ -59,6 +59,34 @@ return static function (callable $is, callable $error): void {
     $pool->put($b);
     $is('closed at return', count($pool), 0);
 
+    // Nothing is to be undone at the returns of this one: they take the short way.
+    $alive = $opened = 0;
+    $plain = new Pool(static function () use (&$opened): stdClass { $o = new stdClass(); $o->n = ++$opened; return $o; },
+        max: 2, check: static function () use (&$alive): void { $alive++; });
+    $n = static fn (stdClass $o) => $o->n;
+    $a = $plain->get();
+    $b = $plain->get();
+    $second = go(static fn () => $plain->use($n));
+    $third = go(static fn () => $plain->use($n));
+    suspend();
+    $is('both wait', $stats($plain, 'waiting', 'lent', 'idle'), [2, 2, 0]);
+    $plain->put($b);
+    $is('served in order', [$second->await(), $third->await()], [2, 2]);
+    $plain->put($a);
+    $is('the one used last first', $plain->use($n), 1);
+    $is('returned twice', $error(static fn () => $plain->put($a)), 'MisuseError');
+    go(static function () use ($plain): void { $plain->mine(); })->await();
+    while ($plain->stats()['idle'] < 2) { suspend(); }
+    $error(static fn () => go(static fn () => $plain->use(static function () { exit; }))->await());
+    while ($plain->stats()['idle'] < 2) { suspend(); }
+    $is('forgotten and exit', $stats($plain, 'lent', 'idle', 'forgotten', 'opened'), [0, 2, 2, 2]);
+    $is('no check without need', $alive, 0);
+    $error(static fn () => $plain->use(static fn () => throw new DomainException()));
+    $is('doubtful ones are checked', $alive, 1);
+    $short = new Pool(static fn () => new stdClass(), lifetime: 0.01);
+    $short->use(static fn () => delay(0.02));
+    $is('too old ones are closed', $stats($short, 'closed', 'open'), [1, 0]);
+
     $tries = 0;
     $flaky = new Pool(static function () use (&$tries): stdClass { delay(0.001); return $tries++ === 0 ? throw new DomainException() : new stdClass(); }, max: 1);
     $is('the place of one that failed', all([static fn () => $error(static fn () => $flaky->use(static fn () => 1)), static fn () => $flaky->use(static fn () => 2)]), ['DomainException', 2]);

@@ -14,6 +14,15 @@ return static function (callable $is, callable $error): void {
     $is('an open transaction', $pool->use($state), [0, $first]);
     $pool->use(static function ($db): void { $db->setAttribute(PDO::ATTR_DEFAULT_FETCH_MODE, PDO::FETCH_OBJ); $db->setAttribute(PDO::ATTR_ERRMODE, 0); });
     $is('attributes', $pool->use(static fn ($db) => [$db->getAttribute(PDO::ATTR_DEFAULT_FETCH_MODE), $db->getAttribute(PDO::ATTR_ERRMODE), $id($db)->fetchColumn()]), [PDO::FETCH_BOTH, 2, $first]);
+    $look = static fn ($db) => $id($db)->fetchColumn();
+    $ids = [$pool->use($look)];
+    foreach ([1, 2] as $i) {
+        // The same statements each time: those that change nothing are remembered, those that do are not.
+        $pool->use(static fn ($db) => $db->exec('SET @y = 1'));
+        $ids[] = $pool->use($look);
+        $ids[] = $pool->use($look);
+    }
+    $is('statements seen before', [$ids[1] !== $ids[0], $ids[2] === $ids[1], $ids[3] !== $ids[2], $ids[4] === $ids[3]], [true, true, true, true]);
     $pool->use(static fn ($db) => $db->query('SELECT @x := 5'));
     $is('user variables', $pool->use(static fn ($db) => [$db->query('SELECT @x')->fetchColumn(), $id($db)->fetchColumn() === $first]), [null, false]);
     [$kept, $statement] = $pool->use(static function ($db): array { $s = $db->prepare('SELECT 1'); $s->execute(); return [$db, $s]; });

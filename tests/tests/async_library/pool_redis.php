@@ -13,6 +13,13 @@ return static function (callable $is, callable $error): void {
         $redis->set('b', '2');
     });
     $is('reset', $pool->use(static fn (Redis $r) => [$r->getDbNum(), $r->getOption(Redis::OPT_PREFIX), $r->getMode(), $r->get('a'), $r->get('b')]), [2, 'p:', 0, '1', false]);
+    foreach ([static fn ($r) => $r->select(3), static fn ($r) => $r->setOption(Redis::OPT_PREFIX, 'x:'), static fn ($r) => $r->multi(), static fn ($r) => $r->pipeline(), static fn ($r) => $r->watch('a')] as $i => $change) {
+        // Each for itself has to be noticed.
+        $pool->use(static function (Redis $r) use ($change): void { $change($r); });
+        $is("change $i", $pool->use(static fn (Redis $r) => [$r->getDbNum(), $r->getOption(Redis::OPT_PREFIX), $r->getMode(), $r->get('a')]), [2, 'p:', 0, '1']);
+    }
+    $pool->use(static fn (Redis $r) => $r->eval('return redis.error_reply("ours")'));
+    $is('no error is left', $pool->use(static fn (Redis $r) => $r->getLastError()), null);
     $is('one connection', $pool->stats()['opened'], 1);
     $pool->use(static fn (Redis $r) => $r->close());
     $is('closed ones are not kept', $pool->use(static fn (Redis $r) => $r->get('a')), '1');
