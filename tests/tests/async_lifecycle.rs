@@ -422,6 +422,9 @@ fn a_forked_process_runs_its_own_request_only() {
                 assert_eq!((answer.status, answer.text()), (200, expected));
                 assert_eq!(site.marks(&format!("went{mark}")), u64::from(number != 6), "in one process only");
             }
+        },
+    );
+}
 
 /// Regression: the place for the engine's state of a coroutine that was started before the worker served had no size, and
 /// its first wait wrote over the heap.
