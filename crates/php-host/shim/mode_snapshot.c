@@ -15,11 +15,17 @@
 
 #include <ext/standard/php_filestat.h>
 #include <string.h>
+#include <strings.h>
 #include <syslog.h>
+#include <time.h>
 
 /* Rounds of warm-up calls before the snapshot: the first call builds the application's services, a second one takes the
  * ways of code that comes to an application that has run before, and what the third does is what others will do. */
 #define HANDLER_ROUNDS 3
+/* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
+ * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds. */
+#define JIT_ROUNDS 150
+#define JIT_SECONDS 3
 /* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
 #define WARM_ROUNDS 2
 
@@ -50,9 +56,28 @@ static void make_current(const WireCall *call) {
     shim.response_ended = true;
 }
 
+static bool jit_is_on(void) {
+    if (INI_INT("opcache.jit_buffer_size") <= 0) {
+        return false;
+    }
+    static const char *const off[] = {"", "0", "no", "off", "disable"};
+    const char *setting = INI_STR("opcache.jit");
+    for (size_t i = 0; setting != NULL && i < sizeof off / sizeof *off; i++) {
+        if (strcasecmp(setting, off[i]) == 0) {
+            return false;
+        }
+    }
+    return setting != NULL;
+}
+
 /* Calls through a worker script's handler before the snapshot, so that what they load and build is in it. */
 static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    for (size_t i = 0; i < HANDLER_ROUNDS * shim.boot->n_warmup; i++) {
+    const size_t paths = shim.boot->n_warmup, rounds = jit_is_on() ? JIT_ROUNDS : HANDLER_ROUNDS;
+    const time_t begun = time(NULL);
+    for (size_t i = 0; i < rounds * paths; i++) {
+        if (i % paths == 0 && i >= HANDLER_ROUNDS * paths && time(NULL) - begun > JIT_SECONDS) {
+            return;
+        }
         warming = true;
         make_current(shim.boot->warmup[i % shim.boot->n_warmup]);
         shim_loop_open();

@@ -63,9 +63,6 @@ fn php_host() -> Option<PathBuf> {
     if beside.is_file() { Some(beside) } else { program("howdah-php") }
 }
 
-/// How often the page is in the warm-up of snapshot mode with the JIT; Howdah runs each entry three times.
-const JIT_WARMUP: usize = 50;
-
 /// One process per core: each serves many requests at once.
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
@@ -185,9 +182,7 @@ impl Howdah {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
             Mode::Snapshot => {
-                // What becomes hot for the JIT is counted anew after each restore, so it must be hot before the snapshot.
-                let times = if site.jit { JIT_WARMUP } else { 1 };
-                let warmup = format!("warmup = [{}]\n", vec![format!("{:?}", site.path); times].join(", "));
+                let warmup = format!("warmup = [{:?}]\n", site.path);
                 let config = site.write("howdah.toml", &warmup)?;
                 running.keep(&config)?;
                 arguments.extend(["--config".to_owned(), config.display().to_string()]);
