@@ -43,6 +43,8 @@ pub struct WorkerEnd {
     head: u64,
     /// End of what is published in the response ring.
     published: u64,
+    /// Bytes behind that which were skipped because the ring ended.
+    padding: u64,
     open: Option<OpenBody>,
     /// Number of the current call, 0 between calls.
     number: u64,
@@ -75,6 +77,7 @@ impl WorkerEnd {
             bell: None,
             head,
             published: head,
+            padding: 0,
             open: None,
             number: 0,
             call_end: None,
@@ -109,7 +112,7 @@ impl WorkerEnd {
     pub fn next_call(&mut self) -> Result<Option<*const WireCall>, RingBroken> {
         let control = self.segment.control();
         self.head = control.response_head.0.load(Ordering::Relaxed);
-        self.published = self.head;
+        self.all_is_published();
         self.open = None;
         loop {
             let control = self.segment.control();
@@ -243,6 +246,7 @@ impl WorkerEnd {
         let Ok(Some(at)) = self.responses.place(self.head, tail, least) else { return false };
         let limit = self.responses.growth(at, tail).unwrap_or(0).min(max);
         self.open = Some(OpenBody { at, len: 0, limit });
+        self.padding += at - self.head;
         self.head = at;
         limit > 0
     }
@@ -318,12 +322,19 @@ impl WorkerEnd {
     /// earlier state has an old copy of it.
     fn look_again(&mut self) {
         self.head = self.segment.control().response_head.0.load(Ordering::Relaxed);
-        self.published = self.head;
+        self.all_is_published();
         self.open = None;
     }
 
+    fn all_is_published(&mut self) {
+        self.published = self.head;
+        self.padding = 0;
+    }
+
+    /// Bytes that wait to be published. What was skipped at the ring's end does not count: it would have the first lines
+    /// of an answer published alone, and the front takes half an answer for a stream.
     fn unpublished(&self) -> usize {
-        self.head.wrapping_sub(self.published) as usize
+        self.head.wrapping_sub(self.published).wrapping_sub(self.padding) as usize
     }
 
     fn put(&mut self, kind: FrameKind, flags: u16, payload: &[u8]) {
@@ -335,6 +346,7 @@ impl WorkerEnd {
                 _ => self.wait_for_room(),
             }
         };
+        self.padding += at - self.head;
         self.responses.write_payload(at, 0, payload);
         self.finish_frame(at, kind, flags, payload.len());
     }
@@ -370,7 +382,7 @@ impl WorkerEnd {
             return;
         }
         self.segment.control().response_head.0.store(self.head, Ordering::Release);
-        self.published = self.head;
+        self.all_is_published();
         self.wake_server();
     }
 

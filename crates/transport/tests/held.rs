@@ -210,3 +210,25 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn what_was_skipped_at_the_rings_end_has_no_half_answer_published() {
+    let mut lane = lane();
+    // A frame for each line, as a script prints them; in all less than what is published early.
+    let line = pattern(1000, 3);
+    for call in 0..100 {
+        let mut builder = CallBuilder::new(1, 1001, 1);
+        let method = builder.var(VarName::REQUEST_METHOD, b"GET");
+        builder.method(method);
+        lane.sender.send_call(&builder.finish(), lane.next, BodyInLane::None).unwrap();
+        lane.next += 1;
+        lane.worker.next_call().unwrap().unwrap();
+        for _ in 0..12 {
+            lane.worker.write(&line).unwrap();
+            assert!(lane.frames.next_frame().unwrap().is_none(), "call {call}: a part came alone");
+        }
+        lane.worker.end_response(false);
+        lane.worker.done(WireDone::default());
+        assert_eq!(lane.take().iter().map(HeldPayload::len).sum::<usize>(), 12_000);
+    }
+}
