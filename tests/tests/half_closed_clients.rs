@@ -106,3 +106,53 @@ scenario!(
         assert_eq!(site.marks("late"), 0);
     },
 );
+
+scenario!(
+    a_full_queue_gives_up_clients_that_may_have_left,
+    howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
+    |s| s.workers(1).setting("queue", "2").php("slow.php", SLOW).php("quick.php", "echo 'quick';"),
+    |site| {
+        let (gate, second) = (site.gate("g"), site.gate("h"));
+        let mut first = site.conn();
+        first.send(Request::get("/slow.php?g=g").bytes());
+        site.wait_for_mark("began", 1);
+        let holds = |calls: u64| {
+            eventually(Duration::from_secs(20), || {
+                let output = site.howdah().command(&["status", "--json"]);
+                let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                status["pools"][0]["queued"] == calls
+            })
+        };
+        let mut behind = site.conn();
+        behind.send(Request::get("/slow.php?g=h").bytes());
+        assert!(holds(1));
+        let mut silent = Vec::new();
+        for calls in 2..4 {
+            let mut conn = site.conn();
+            conn.send(Request::get("/quick.php").bytes());
+            conn.half_close();
+            assert!(holds(calls));
+            silent.push(conn);
+        }
+        let mut present: Vec<_> = (0..2)
+            .map(|_| {
+                let mut conn = site.conn();
+                conn.send(Request::get("/quick.php").bytes());
+                conn
+            })
+            .collect();
+        // Each takes the place of one; a third finds only clients that are there.
+        for conn in &mut silent {
+            assert_eq!(conn.response("GET").status, 503);
+        }
+        assert_eq!(site.get("/quick.php").status, 503);
+        gate.release();
+        second.release();
+        for conn in [&mut first, &mut behind] {
+            assert_eq!(conn.response("GET").expect(200).text(), "answer");
+        }
+        for conn in &mut present {
+            assert_eq!(conn.response("GET").expect(200).text(), "quick");
+        }
+    },
+);

@@ -34,6 +34,11 @@ pub struct Call {
 pub trait TakesInterim: std::fmt::Debug + Send + Sync {
     /// Sends an interim answer: its status, which is not checked, and header lines as PHP wrote them.
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
+
+    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for an answer.
+    fn may_have_left(&self) -> bool {
+        false
+    }
 }
 
 /// A request's identity in logs (16 hexadecimal digits when printed).

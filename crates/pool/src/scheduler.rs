@@ -59,12 +59,22 @@ impl Scheduler {
             if let Some(reason) = &self.down {
                 return Err(Fault::with(FaultKind::PoolDown, reason.as_str()));
             }
-            if self.queue.len() >= self.queue_limit {
+            if self.queue.len() >= self.queue_limit && !self.drop_doubtful() {
                 return Err(Fault::new(FaultKind::QueueFull));
             }
             self.queue.push_back(job);
         }
         Ok(())
+    }
+
+    /// Gives up the oldest waiting call whose client may have left; false if there is none. Clients that give up and come
+    /// again must not find the queue full of their own old calls.
+    fn drop_doubtful(&mut self) -> bool {
+        let may_have_left = |job: &Job| job.call.interim.as_ref().is_some_and(|client| client.may_have_left());
+        let doubtful = self.queue.iter().position(|job| may_have_left(job));
+        let Some(job) = doubtful.and_then(|at| self.queue.remove(at)) else { return false };
+        job.sink.fail(Fault::new(FaultKind::QueueFull));
+        true
     }
 
     /// Puts a call back at the head of the queue: it was accepted before everything that waits there.

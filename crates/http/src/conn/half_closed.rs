@@ -19,8 +19,12 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
-/// How long a half-closed client waits before it is asked whether it is still there: the usual answer comes earlier.
-const ASK_AFTER: Duration = Duration::from_secs(1);
+/// How long a half-closed client waits before it is asked whether it is still there: the usual answer comes earlier. Not
+/// longer, because most have left, and the calls of a crowd that has left would fill the queue meanwhile.
+const ASK_AFTER: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether an answer moves on.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The number of such times that an answer may pause.
 const PAUSES: u32 = 3;
@@ -78,13 +82,14 @@ impl HalfClosed {
 /// Asks a client that waits whether it is there; ends when an answer has paused for too long.
 async fn wait_and_ask(conn: &Conn, written: &AtomicBool) {
     let (mut asked, mut pauses) = (false, 0);
+    tokio::time::sleep(ASK_AFTER).await;
     while pauses < PAUSES {
-        tokio::time::sleep(ASK_AFTER).await;
         if !asked && conn.state.takes_interim() {
             asked = true;
             conn.interim.add(102, &[]);
             conn.state.wake();
         }
+        tokio::time::sleep(LOOK).await;
         let moves = written.swap(false, Relaxed) || conn.state.is_write_blocked() || !conn.state.is_answering();
         pauses = if moves { 0 } else { pauses + 1 };
     }

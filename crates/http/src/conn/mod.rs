@@ -36,4 +36,8 @@ impl howdah_pool::TakesInterim for Conn {
         self.interim.add(status, headers);
         self.state.wake();
     }
+
+    fn may_have_left(&self) -> bool {
+        self.state.is_half_closed()
+    }
 }

@@ -234,6 +234,12 @@ impl ConnState {
         self.half_closed.store(true, Relaxed);
     }
 
+    /// The client has closed its side, and perhaps left.
+    #[must_use]
+    pub fn is_half_closed(&self) -> bool {
+        self.half_closed.load(Relaxed)
+    }
+
     /// HTTP/1: a request has come in completely and its answer has not been handed over.
     #[must_use]
     pub fn awaits_answer(&self) -> bool {
