@@ -25,7 +25,7 @@ self_test() {
 }
 
 self_test gcc
-if command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null; then
+if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
     for file in "$shim"/*.c; do
         aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 "${includes[@]}" "$file"
     done

@@ -2,8 +2,17 @@
 //! noticed, and both look alike at first.
 
 use howdah_tests::process::eventually;
-use howdah_tests::{Conn, Request, scenario};
+use howdah_tests::{Conn, Request, Site, scenario};
 use std::time::Duration;
+
+/// Whether as many calls come to wait.
+fn holds(site: &Site, calls: u64) -> bool {
+    eventually(Duration::from_secs(20), || {
+        let output = site.howdah().command(&["status", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        status["pools"][0]["queued"] == calls
+    })
+}
 
 const SLOW: &str = "require 'gate.php'; mark('began'); gate($_GET['g']); echo 'answer';";
 
@@ -80,14 +89,6 @@ scenario!(
         let second = site.gate("h");
         let mut blocked = site.conn();
         blocked.send(Request::get("/slow.php?g=h").bytes());
-        let mut status = serde_json::Value::Null;
-        let mut holds = |calls: u64| {
-            eventually(Duration::from_secs(20), || {
-                let output = site.howdah().command(&["status", "--json"]);
-                status = serde_json::from_slice(&output.stdout).unwrap();
-                status["pools"][0]["queued"] == calls
-            })
-        };
         let leaving: Vec<_> = [site.target().clone(), site.unix()]
             .iter()
             .map(|target| {
@@ -96,9 +97,9 @@ scenario!(
                 conn
             })
             .collect();
-        assert!(holds(3));
+        assert!(holds(site, 3));
         drop(leaving);
-        assert!(holds(1));
+        assert!(holds(site, 1));
         gate.release();
         second.release();
         assert_eq!(first.response("GET").expect(200).text(), "answer");
@@ -116,22 +117,15 @@ scenario!(
         let mut first = site.conn();
         first.send(Request::get("/slow.php?g=g").bytes());
         site.wait_for_mark("began", 1);
-        let holds = |calls: u64| {
-            eventually(Duration::from_secs(20), || {
-                let output = site.howdah().command(&["status", "--json"]);
-                let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-                status["pools"][0]["queued"] == calls
-            })
-        };
         let mut behind = site.conn();
         behind.send(Request::get("/slow.php?g=h").bytes());
-        assert!(holds(1));
+        assert!(holds(site, 1));
         let mut silent = Vec::new();
         for calls in 2..4 {
             let mut conn = site.conn();
             conn.send(Request::get("/quick.php").bytes());
             conn.half_close();
-            assert!(holds(calls));
+            assert!(holds(site, calls));
             silent.push(conn);
         }
         let mut present: Vec<_> = (0..2)

@@ -120,6 +120,8 @@ void async_image_drop(void);
 void async_libraries_places(void (*add)(void *at, size_t size));
 void async_libraries_inherit(void);
 void async_libraries_destroy(void);
+/* An extension's globals; NULL: it is not loaded, or they are smaller than its headers say. */
+void *async_globals_of(const char *extension, size_t size);
 /* Where an extension has the error of the last call, as its first global; NULL: it is not loaded. */
 int *async_last_error_of(const char *extension);
 
@@ -133,6 +135,8 @@ async_ini_change *async_ini_take(void);
 void async_ini_apply(async_ini_change *changes);
 /* Takes the changes back for good. */
 void async_ini_forget(void);
+/* What a coroutine begins with, by the settings in place: PHP's copy of it is its neighbour's then. */
+int async_ini_error_reporting(void);
 
 /* --- async_guard.c --- */
 

@@ -76,8 +76,11 @@ static bool locked_here(int fd) {
 /* Where a coroutine may not wait the process does; for a lock that one of its own coroutines holds it would for ever.
  */
 static int lock_blocking(int fd, int operation) {
-    if (coroutine_current == NULL || flock(fd, operation | LOCK_NB) == 0) {
-        return coroutine_current == NULL ? flock(fd, operation) : 0;
+    if (coroutine_current == NULL) {
+        return flock(fd, operation);
+    }
+    if (flock(fd, operation | LOCK_NB) == 0) {
+        return 0;
     }
     if (errno != EWOULDBLOCK) {
         return -1;

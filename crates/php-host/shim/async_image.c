@@ -81,9 +81,8 @@ static void add_filter(void) {
 /* Set by mb_internal_encoding() and its like, which change no ini setting. */
 static void add_mbstring(void) {
 #ifdef HAS_MBSTRING
-    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("mbstring"));
-    if (module != NULL && module->globals_size >= sizeof(zend_mbstring_globals)) {
-        zend_mbstring_globals *globals = module->globals_ptr;
+    zend_mbstring_globals *globals = async_globals_of("mbstring", sizeof *globals);
+    if (globals != NULL) {
         ADD(globals->current_internal_encoding);
         ADD(globals->current_http_output_encoding);
         ADD(globals->current_filter_illegal_mode);
@@ -93,9 +92,8 @@ static void add_mbstring(void) {
 }
 
 static void add_date(void) {
-    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("date"));
-    if (module != NULL && module->globals_size >= sizeof(zend_date_globals)) {
-        date_globals_at = module->globals_ptr;
+    date_globals_at = async_globals_of("date", sizeof *date_globals_at);
+    if (date_globals_at != NULL) {
         ADD(date_globals_at->timezone);
     }
 }

@@ -7,14 +7,14 @@
 #include <ext/standard/basic_functions.h>
 #include <stddef.h>
 
-static void *globals_of(const char *name, size_t length, size_t size) {
-    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, name, length);
+void *async_globals_of(const char *extension, size_t size) {
+    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, extension, strlen(extension));
     return module != NULL && module->globals_size >= size ? module->globals_ptr : NULL;
 }
 
 /* ext/sockets and ext/posix begin their globals with the error of the last call. */
 int *async_last_error_of(const char *extension) {
-    return globals_of(extension, strlen(extension), sizeof(int));
+    return async_globals_of(extension, sizeof(int));
 }
 
 /* --- libxml --- */
@@ -35,7 +35,7 @@ static void add_libxml(void (*add)(void *at, size_t size)) {
         void *symbol;
         void **(*function)(void);
     } handler = {dlsym(RTLD_DEFAULT, "__xmlStructuredError")};
-    libxml_at = globals_of(ZEND_STRL("libxml"), sizeof *libxml_at);
+    libxml_at = async_globals_of("libxml", sizeof *libxml_at);
     if (handler.symbol == NULL || libxml_at == NULL) {
         libxml_at = NULL;
         return;

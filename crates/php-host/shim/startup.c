@@ -100,13 +100,19 @@ static const char resident_ini[] = "opcache.file_update_protection=0\n"
 static const char concurrent_ini[] = "auto_globals_jit=0\n"
                                      "opcache.jit=disable\n";
 
+/* The next line that is not empty, NULL at the end; moves the position behind it. */
+static const char *next_entry(const char **position, size_t *length) {
+    const char *line = *position + strspn(*position, "\n");
+    *length = strcspn(line, "\n");
+    *position = line + *length;
+    return *length > 0 ? line : NULL;
+}
+
 static char *append_entries(char *out, const char *entries) {
-    while (*entries != '\0') {
-        size_t length = strcspn(entries, "\n");
-        if (length > 0) {
-            out = append_entry(out, entries, length);
-        }
-        entries += length + (entries[length] == '\n');
+    const char *entry;
+    size_t length;
+    while ((entry = next_entry(&entries, &length)) != NULL) {
+        out = append_entry(out, entry, length);
     }
     return out;
 }
@@ -133,16 +139,16 @@ static char *ini_text_from(const char *entries, const char *admin_entries) {
 
 /* Takes the right to change these settings from scripts and .user.ini files. */
 static void lock_entries(const char *entries) {
-    while (*entries != '\0') {
-        size_t length = strcspn(entries, "\n");
-        size_t name_len = strcspn(entries, "=\n");
-        zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), entries, name_len);
+    const char *line;
+    size_t length;
+    while ((line = next_entry(&entries, &length)) != NULL) {
+        size_t name_len = strcspn(line, "=\n");
+        zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), line, name_len);
         if (entry != NULL) {
             entry->modifiable = ZEND_INI_SYSTEM;
-        } else if (strncmp(entries, "extension=", 10) != 0 && strncmp(entries, "zend_extension=", 15) != 0) {
-            shim_log(LOG_WARNING, "admin_ini: PHP has no setting \"%.*s\"", (int)name_len, entries);
+        } else if (strncmp(line, "extension=", 10) != 0 && strncmp(line, "zend_extension=", 15) != 0) {
+            shim_log(LOG_WARNING, "admin_ini: PHP has no setting \"%.*s\"", (int)name_len, line);
         }
-        entries += length + (entries[length] == '\n');
     }
 }
 

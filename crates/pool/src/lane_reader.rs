@@ -162,7 +162,7 @@ impl LaneReader {
             if !self.several {
                 let sink = current.sink.clone();
                 if sink.is_overfull() {
-                    self.holding.drain(..).for_each(|sink| sink.settle());
+                    self.settle();
                 }
                 std::future::poll_fn(|cx| sink.poll_room(cx)).await;
             }

@@ -23,6 +23,9 @@ use tokio::sync::Notify;
 /// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(50);
 
+/// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
+const DOUBT_AGAIN: Duration = Duration::from_millis(10);
+
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -32,6 +35,8 @@ pub(crate) struct Scheduler {
     pub(crate) lanes: Vec<Option<Lane>>,
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
+    /// When the full queue was last searched for clients that may have left, and had none.
+    nobody_doubtful: Option<Instant>,
     pub(crate) pace: Pace,
     /// A call waits behind others although a worker is, or was, idle: `spread` is called until none does.
     crowded: bool,
@@ -70,9 +75,15 @@ impl Scheduler {
     /// Gives up the oldest waiting call whose client may have left; false if there is none. Clients that give up and come
     /// again must not find the queue full of their own old calls.
     fn drop_doubtful(&mut self) -> bool {
+        if self.nobody_doubtful.is_some_and(|since| since.elapsed() < DOUBT_AGAIN) {
+            return false;
+        }
         let may_have_left = |job: &Job| job.call.interim.as_ref().is_some_and(|client| client.may_have_left());
         let doubtful = self.queue.iter().position(|job| may_have_left(job));
-        let Some(job) = doubtful.and_then(|at| self.queue.remove(at)) else { return false };
+        let Some(job) = doubtful.and_then(|at| self.queue.remove(at)) else {
+            self.nobody_doubtful = Some(Instant::now());
+            return false;
+        };
         job.sink.fail(Fault::new(FaultKind::QueueFull));
         true
     }

@@ -151,10 +151,13 @@ impl HeldPayload {
     /// Whether its bytes are these.
     #[must_use]
     pub fn equals(&self, other: &[u8]) -> bool {
+        if self.len != other.len() {
+            return false;
+        }
         // SAFETY: both ranges are readable for `len` bytes. `memcmp` gets pointers, so nothing assumes that the bytes of
         // the ring stay as they are; if they change, either answer is right.
-        self.len == other.len()
-            && unsafe { libc::memcmp(self.data.as_ptr().cast(), other.as_ptr().cast(), self.len) } == 0
+        let order = unsafe { libc::memcmp(self.data.as_ptr().cast(), other.as_ptr().cast(), self.len) };
+        order == 0
     }
 
     /// Writes `before` and then the payload to a socket, without waiting. Returns the bytes that the socket took.

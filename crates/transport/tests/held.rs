@@ -32,14 +32,19 @@ fn lane() -> Lane {
 }
 
 impl Lane {
-    /// The worker answers a call with these bytes.
-    fn answer(&mut self, body: &[u8]) {
+    /// The worker begins a call.
+    fn begin(&mut self) {
         let mut builder = CallBuilder::new(1, 1001, 1);
         let method = builder.var(VarName::REQUEST_METHOD, b"GET");
         builder.method(method);
         self.sender.send_call(&builder.finish(), self.next, BodyInLane::None).unwrap();
         self.next += 1;
         self.worker.next_call().unwrap().unwrap();
+    }
+
+    /// The worker answers a call with these bytes.
+    fn answer(&mut self, body: &[u8]) {
+        self.begin();
         self.worker.write(body).unwrap();
         self.worker.end_response(false);
         self.worker.done(WireDone::default());
@@ -217,12 +222,7 @@ fn what_was_skipped_at_the_rings_end_has_no_half_answer_published() {
     // A frame for each line, as a script prints them; in all less than what is published early.
     let line = pattern(1000, 3);
     for call in 0..100 {
-        let mut builder = CallBuilder::new(1, 1001, 1);
-        let method = builder.var(VarName::REQUEST_METHOD, b"GET");
-        builder.method(method);
-        lane.sender.send_call(&builder.finish(), lane.next, BodyInLane::None).unwrap();
-        lane.next += 1;
-        lane.worker.next_call().unwrap().unwrap();
+        lane.begin();
         for _ in 0..12 {
             lane.worker.write(&line).unwrap();
             assert!(lane.frames.next_frame().unwrap().is_none(), "call {call}: a part came alone");

@@ -76,7 +76,7 @@ pub const ALL: &[Suite] = &[
     Suite {
         name: "worker",
         about: "a booted application that loops, beside the same one started anew for each request",
-        cases: &["hello", "symfony-product", "symfony-api", "symfony-page"],
+        cases: &["hello", "symfony-product", "symfony-product-jit", "symfony-api", "symfony-page"],
         systems: &["nginx-fpm", "frankenphp-worker", "howdah-classic", "howdah-worker"],
         rounds: 4,
         seconds: 3.0,

@@ -4,7 +4,7 @@
 use super::Conn;
 use super::half_closed::HalfClosed;
 use super::request_line::RequestLines;
-use super::state::Verdict;
+use super::state::{ConnState, Verdict};
 use super::straight::Backlog;
 use crate::sendfile::Watched;
 use bytes::{Buf, Bytes};
@@ -170,28 +170,23 @@ impl ConnIo {
     /// Ready when nothing waits that hyper takes for written.
     fn poll_backlog(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { socket, conn, backlog, .. } = self;
-        backlog.poll_written(&conn.straight, cx, |cx, bytes| {
-            let result = socket.poll_write(cx, bytes);
-            if result.is_pending() {
-                conn.state.on_write_blocked();
-            } else {
-                conn.state.on_written();
-            }
-            result
-        })
+        backlog.poll_written(&conn.straight, cx, |cx, bytes| write_noted(socket, &conn.state, cx, bytes))
     }
 
     fn note_write(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if result.is_pending() {
-            self.conn.state.on_write_blocked();
-        } else {
-            self.conn.state.on_written();
-            if let Some(half_closed) = &self.half_closed {
-                half_closed.on_written();
-            }
+        self.conn.state.note_write(&result);
+        if let (Poll::Ready(_), Some(half_closed)) = (&result, &self.half_closed) {
+            half_closed.on_written();
         }
         result
     }
+}
+
+/// Writes what hyper does not know of, and notes whether the client takes it.
+fn write_noted(socket: &mut Socket, state: &ConnState, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    let result = socket.poll_write(cx, bytes);
+    state.note_write(&result);
+    result
 }
 
 /// One attempt to send `before` and then a body from a worker's ring.
@@ -282,15 +277,7 @@ impl AsyncWrite for ConnIo {
         let this = self.get_mut();
         ready!(this.poll_backlog(cx))?;
         let Self { socket, conn, .. } = this;
-        conn.interim.poll_write(|bytes| {
-            let result = socket.poll_write(cx, bytes);
-            if result.is_pending() {
-                conn.state.on_write_blocked();
-            } else {
-                conn.state.on_written();
-            }
-            result
-        })
+        conn.interim.poll_write(|bytes| write_noted(socket, &conn.state, cx, bytes))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

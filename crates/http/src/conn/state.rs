@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// What the shard decided about a connection.
@@ -258,15 +258,24 @@ impl ConnState {
         self.unread_body.load(Relaxed)
     }
 
+    /// What became of a write.
+    pub fn note_write<T>(&self, result: &Poll<T>) {
+        if result.is_pending() {
+            self.on_write_blocked();
+        } else {
+            self.on_written();
+        }
+    }
+
     /// A write found no room.
-    pub fn on_write_blocked(&self) {
+    fn on_write_blocked(&self) {
         if self.write_blocked.load(Relaxed) == 0 {
             self.write_blocked.store(self.now.load(Relaxed), Relaxed);
         }
     }
 
     /// A write made progress.
-    pub fn on_written(&self) {
+    fn on_written(&self) {
         // What is written may belong to an answer that was handed over long ago: the connection idles from its last byte.
         if self.write_blocked.load(Relaxed) != 0 || self.is_multiplexed() {
             self.write_blocked.store(0, Relaxed);
