@@ -12,8 +12,12 @@ struct async_ini_change {
     zend_string *value;
 };
 
+/* While no setting is changed; negative before anything is served. */
+static int usual_error_reporting = -1;
+
 /* What the script set while it booted stays: without marks PHP takes it for the configured value. */
 void async_ini_startup(void) {
+    usual_error_reporting = EG(error_reporting);
     if (EG(modified_ini_directives) == NULL) {
         return;
     }
@@ -31,6 +35,14 @@ void async_ini_startup(void) {
     zend_hash_destroy(EG(modified_ini_directives));
     FREE_HASHTABLE(EG(modified_ini_directives));
     EG(modified_ini_directives) = NULL;
+}
+
+int async_ini_error_reporting(void) {
+    if (EG(modified_ini_directives) == NULL && usual_error_reporting >= 0) {
+        return usual_error_reporting;
+    }
+    const char *value = zend_ini_string(ZEND_STRL("error_reporting"), 0);
+    return value == NULL || *value == '\0' ? E_ALL : (int)zend_ini_long(ZEND_STRL("error_reporting"), 0);
 }
 
 /* What the session's settings ask before they change, and that its handlers may be those of the script. */

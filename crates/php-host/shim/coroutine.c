@@ -173,6 +173,7 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         coroutine *self = &stack->job;
         EG(vm_stack) = NULL;
         EG(bailout) = NULL;
+        EG(error_reporting) = async_ini_error_reporting();
         coroutine_state_begin();
         vm_stack_begin(stack);
         coroutine_guarded(run_body, self);
@@ -255,12 +256,15 @@ void coroutine_enter(coroutine *self) {
     scheduler = EG(current_fiber_context);
     self->state = COROUTINE_RUNNING;
     starting = self->stack;
+    /* Moving settings changes it; the switch gives each coroutine back its own. */
+    int error_reporting = EG(error_reporting);
     async_request_load(self->request);
     coroutine_current = self;
     async_slice_begin();
     zend_fiber_transfer transfer = {.context = self->resume};
     ZVAL_NULL(&transfer.value);
     shim_sanitizer_switch(&transfer);
+    EG(error_reporting) = error_reporting;
     coroutine_current = NULL;
 }
 
