@@ -3,6 +3,7 @@
 
 use crate::modes::Kind;
 use crate::process::{self, Identity, descriptors, eventually, left_over, tree, wait_for_exit};
+use crate::report;
 use crate::setup::Setup;
 use crate::site::{Place, free_port};
 use rustix::process::Signal;
@@ -37,6 +38,7 @@ pub struct Howdah {
 /// The `howdah` program under test.
 #[must_use]
 pub fn program() -> PathBuf {
+    report::failures_at_once();
     built_program("HOWDAH_BIN", "howdah")
 }
 

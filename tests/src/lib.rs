@@ -16,6 +16,7 @@ pub mod howdah;
 pub mod modes;
 pub mod process;
 pub mod reference;
+mod report;
 pub mod request;
 pub mod response;
 pub mod servers;
@@ -32,6 +33,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Runs one scenario on one kind of server: starts it, runs the body, ends the server and judges.
 pub fn run(kind: Kind, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
+    report::failures_at_once();
     let setup = setup(Setup::default());
     let mut site = Site::start(kind, &setup);
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut site)));
