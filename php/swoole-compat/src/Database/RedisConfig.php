@@ -4,8 +4,12 @@ declare(strict_types=1);
 
 namespace Swoole\Database;
 
+use Howdah\SwooleCompat\ServerSettings;
+
 class RedisConfig
 {
+    use ServerSettings;
+
     /** @var array<string, mixed> */
     protected array $values = [
         'host' => '127.0.0.1',
@@ -18,30 +22,6 @@ class RedisConfig
         'dbIndex' => 0,
         'options' => [],
     ];
-
-    public function withHost(string $host): static
-    {
-        $this->values['host'] = $host;
-
-        return $this;
-    }
-
-    public function getHost(): string
-    {
-        return $this->values['host'];
-    }
-
-    public function withPort(int $port): static
-    {
-        $this->values['port'] = $port;
-
-        return $this;
-    }
-
-    public function getPort(): int
-    {
-        return $this->values['port'];
-    }
 
     public function withTimeout(float $timeout): static
     {
@@ -113,17 +93,5 @@ class RedisConfig
     public function getDbIndex(): int
     {
         return $this->values['dbIndex'];
-    }
-
-    public function withOptions(array $options): static
-    {
-        $this->values['options'] = $options;
-
-        return $this;
-    }
-
-    public function getOptions(): array
-    {
-        return $this->values['options'];
     }
 }
