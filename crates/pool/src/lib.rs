@@ -17,6 +17,8 @@ mod pool;
 mod reply_sink;
 mod scheduler;
 #[cfg(test)]
+mod several_stage;
+#[cfg(test)]
 mod several_tests;
 pub mod shard;
 mod status;

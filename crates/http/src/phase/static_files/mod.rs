@@ -26,6 +26,8 @@ mod root;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_server;
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,0 +1,229 @@
+//! A pool on a stage: workers that run several calls at once, played by the tests themselves. A process that only waits stands
+//! for a worker's life.
+
+use crate::call::{Call, Reply, RequestBody, RequestId};
+use crate::config::PoolConfig;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::{Lane, NewWorker};
+use crate::lane_reader::LaneReader;
+use crate::pool::Pool;
+use crate::shard::Shards;
+use crate::supervisor::Event;
+use howdah_observe::Metrics;
+use howdah_transport::control_socket;
+use howdah_transport::wire::{CallBuilder, VarName, WireDone};
+use howdah_transport::{CallMap, Event as Sent, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub(crate) type Answer = JoinHandle<Result<Reply, Fault>>;
+
+/// A pool without a supervisor, and what that would be told.
+pub(crate) struct Stage {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    pub(crate) sizes: LaneSizes,
+}
+
+/// A worker: the test speaks for it.
+pub(crate) struct Puppet {
+    pub(crate) end: WorkerEnd,
+    pub(crate) life: Child,
+    pub(crate) index: usize,
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        let _ = self.life.kill();
+        let _ = self.life.wait();
+    }
+}
+
+fn config(concurrency: usize) -> PoolConfig {
+    PoolConfig {
+        name: "test".into(),
+        binary: "unused".into(),
+        mode: "async".into(),
+        script: String::new(),
+        boot_script: String::new(),
+        ini_path: String::new(),
+        ini: Vec::new(),
+        admin_ini: Vec::new(),
+        env: Vec::new(),
+        clear_env: false,
+        min_workers: 1,
+        max_workers: 1,
+        concurrency,
+        deadline: None,
+        queue: 1000,
+        queue_timeout: Duration::from_secs(60),
+        boot_timeout: Duration::from_secs(60),
+        max_requests: 0,
+        max_memory: 0,
+        warmup: Vec::new(),
+        root: std::env::temp_dir(),
+        front_controller: String::new(),
+        reply_memory: 1 << 16,
+        temp_dir: std::env::temp_dir(),
+        software: String::new(),
+    }
+}
+
+impl Stage {
+    pub(crate) fn new(concurrency: usize) -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
+        let pool = Pool::new(config(concurrency), shards, Metrics::new().pool("test"), sender);
+        Self { pool, events, sizes: LaneSizes::DEFAULT }
+    }
+
+    /// A worker that serves.
+    pub(crate) async fn puppet(&mut self) -> Puppet {
+        let index = self.pool.lock().lanes.len();
+        let (sender, frames, fd) = create_lane(self.sizes).unwrap();
+        let (eventfd, bell) = (new_eventfd().unwrap(), new_eventfd().unwrap());
+        let (ours, theirs) = control_socket::pair().unwrap();
+        let end = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
+        let life = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&life);
+        let pidfd = Arc::new(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap());
+        let new = NewWorker {
+            worker: index as u32,
+            generation: 1,
+            pid: life.id(),
+            pidfd: pidfd.clone(),
+            home: 0,
+            depth: self.pool.config().depth(),
+            several: true,
+        };
+        let lane = Lane::new(new, sender.with_bell(bell.try_clone().unwrap()), Arc::new(ours.into()));
+        self.pool.lock().add_lane(lane);
+        let reader = LaneReader {
+            pool: self.pool.clone(),
+            index,
+            pid: life.id(),
+            frames,
+            eventfd: Arc::new(eventfd),
+            pidfd,
+            several: true,
+            current: None,
+            others: CallMap::default(),
+            unseen: Vec::new(),
+            holding: Vec::new(),
+            said: None,
+        };
+        tokio::spawn(reader.run());
+        let mut puppet = Puppet { end: end.with_bell(bell), life, index };
+        puppet.end.ready();
+        assert!(matches!(self.event().await, Event::WorkerReady { .. }));
+        puppet
+    }
+
+    /// What the supervisor is told next.
+    pub(crate) async fn event(&mut self) -> Event {
+        let limit = Duration::from_secs(20);
+        tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 20 s").unwrap()
+    }
+
+    /// Waits for the end of a worker; why it was killed.
+    pub(crate) async fn funeral(&mut self) -> Option<&'static str> {
+        loop {
+            if let Event::WorkerGone { reason, .. } = self.event().await {
+                return reason.map(|reason| reason.label());
+            }
+        }
+    }
+
+    pub(crate) async fn submit(&self, call: Call) -> Answer {
+        let pool = self.pool.clone();
+        let answer = tokio::spawn(async move { pool.call(call).await });
+        tokio::task::yield_now().await;
+        answer
+    }
+
+    pub(crate) async fn get(&self) -> Answer {
+        self.submit(call(true, RequestBody::Empty)).await
+    }
+
+    pub(crate) fn running(&self, puppet: &Puppet) -> usize {
+        self.pool.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
+    }
+}
+
+pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
+    let mut head = CallBuilder::new(5, 1001, 1);
+    head.var(VarName::QUERY_STRING, &[b'q'; 700]);
+    Call {
+        head: head.finish(),
+        body,
+        repeatable,
+        label: "GET /".into(),
+        id: RequestId(5),
+        received: Instant::now(),
+        interim: None,
+    }
+}
+
+impl Puppet {
+    /// Takes all calls that were sent.
+    pub(crate) fn take(&mut self) -> Vec<u64> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Call(call) => call.number,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// Takes what was sent; calls are shown as reason 0.
+    pub(crate) fn take_all(&mut self) -> Vec<(u64, u32)> {
+        let events = std::iter::from_fn(|| self.end.take_event().unwrap());
+        events
+            .map(|event| match event {
+                Sent::Call(call) => (call.number, 0),
+                Sent::Cancel { number, reason } => (number, reason),
+                Sent::Stop => (0, 0),
+            })
+            .collect()
+    }
+
+    pub(crate) fn begin_answer(&mut self, number: u64, body: &[u8]) {
+        self.end.select(number);
+        self.end.head(false, &200u16.to_ne_bytes());
+        self.end.write(body).unwrap();
+    }
+
+    pub(crate) fn end_answer(&mut self, number: u64) {
+        self.end.select(number);
+        self.end.end_response(false);
+        self.end.done(WireDone::default());
+        self.end.publish();
+    }
+
+    pub(crate) fn answer(&mut self, number: u64) {
+        self.begin_answer(number, number.to_string().as_bytes());
+        self.end_answer(number);
+    }
+}
+
+pub(crate) async fn finish(answer: Answer) -> Result<String, FaultKind> {
+    let reply = tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer within 20 s").unwrap();
+    let mut body = reply.map_err(|fault| fault.kind)?.body;
+    let mut text = Vec::new();
+    while let Some(chunk) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_chunk(cx)).await {
+        text.extend_from_slice(&chunk.map_err(|fault| fault.kind)?.data);
+    }
+    Ok(String::from_utf8(text).unwrap())
+}
+
+pub(crate) async fn finish_all(answers: Vec<Answer>) -> Vec<Result<String, FaultKind>> {
+    let mut results = Vec::new();
+    for answer in answers {
+        results.push(finish(answer).await);
+    }
+    results
+}
