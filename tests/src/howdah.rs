@@ -1,9 +1,11 @@
 //! A real `howdah serve` with a directory of its own, and the judgement at its end: a test passes only if the server leaves
 //! nothing behind and has logged no error that the test did not declare.
 
+use crate::client::{Conn, Target};
 use crate::modes::Kind;
 use crate::process::{self, Identity, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
+use crate::request::Request;
 use crate::setup::Setup;
 use crate::site::{Place, free_port};
 use rustix::process::Signal;
@@ -101,6 +103,10 @@ impl Howdah {
         option("--admin", format!("unix:{}", admin.display()));
         option("--workers", setup.workers.to_string());
         option("--php", php_program().display().to_string());
+        // As on a machine with twice as many cores as this number says.
+        if let Ok(threads) = std::env::var("HOWDAH_TEST_THREADS") {
+            option("--threads", threads);
+        }
         option("-d", format!("session.save_path={}", place.sessions.display()));
         for (key, value) in &setup.ini {
             option("-d", format!("{key}={}", place.fill_in(value)));
@@ -199,9 +205,8 @@ impl Howdah {
     /// Takes the state that the end is compared with: once nothing moves any more.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
         if !self.expect_boot_failure {
-            // The server, its zygote and the workers.
-            let complete = eventually(Duration::from_secs(20), || self.processes().len() >= workers + 2);
-            assert!(complete, "only {:?} of {workers} workers and their zygote run", self.processes().len());
+            let complete = eventually(Duration::from_secs(30), || self.all_serve(workers));
+            assert!(complete, "{workers} workers are to serve; there are {:?}", self.processes());
         }
         let mut last = descriptors(self.pid());
         let mut calm = 0;
@@ -212,6 +217,21 @@ impl Howdah {
             calm >= 10
         });
         self.before = last;
+    }
+
+    /// True once so many workers (and zygotes of further pools) are there, and serve: only then has the server opened all
+    /// the descriptors that they need.
+    fn all_serve(&self, workers: usize) -> bool {
+        let status = Conn::try_open(&Target::Unix(self.admin.clone())).ok().and_then(|mut conn| {
+            conn.try_send(&Request::get("/status").close().bytes()).ok()?;
+            Some(conn.try_response("GET")?.json())
+        });
+        let Some(pools) = status.as_ref().and_then(|status| status["pools"].as_array()) else { return false };
+        let known: Vec<_> = pools.iter().filter_map(|pool| pool["workers"].as_array()).flatten().collect();
+        // The server and the default pool's zygote are counted by nobody else.
+        self.processes().len() >= workers + 2
+            && known.len() + pools.len() > workers
+            && known.iter().all(|worker| worker["phase"] != "starting")
     }
 
     fn grown_descriptors(&self) -> Vec<String> {

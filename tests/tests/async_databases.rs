@@ -18,10 +18,12 @@ fn on_mariadb(script: &str, expected: &str) {
 #[test]
 fn pdo_queries_of_all_run_at_once() {
     on_mariadb(
-        &format!("meet('a'); $t = Howdah\\go(function () use ($db) {{ return $db->query(\"SELECT SLEEP(0.7)\")->fetchColumn(); }});
-        usleep(250000); $watch = new PDO(\"mysql:host=127.0.0.1;port=$port\", 'tester', ''); $asleep = $watch->query(\"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'\")->fetchColumn();
-        meet('b'); echo $asleep === '{CROWD}' || $asleep === {CROWD} ? 'all ' : \"$asleep \", Howdah\\await($t), $m;"),
-        "all 0@",
+        // Each query waits for a lock that its request gives back when all of them have been seen to wait.
+        &format!("$watch = new PDO(\"mysql:host=127.0.0.1;port=$port\", 'tester', ''); $watch->query(\"SELECT GET_LOCK('l$m', 0)\")->fetchColumn(); meet('a');
+        $t = Howdah\\go(fn () => $db->query(\"SELECT GET_LOCK('l$m', 100)\")->fetchColumn());
+        for ($waiting = $turn = 0; $waiting < {CROWD} && $turn < 400; $turn++) {{ usleep(50000); $waiting = (int) $watch->query(\"SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK(%, 100)'\")->fetchColumn(); }}
+        meet('b'); $watch->query(\"SELECT RELEASE_LOCK('l$m')\")->fetchColumn(); echo $waiting === {CROWD} ? 'all ' : \"$waiting \", Howdah\\await($t), $m;"),
+        "all 1@",
     );
 }
 
@@ -130,8 +132,10 @@ fn postgresql_queries() {
 #[test]
 fn one_connection_in_two_coroutines_is_an_error_and_stays_its_owners() {
     on_mariadb(
-        "$t = Howdah\\go(fn () => $db->query(\"SELECT SLEEP(0.4), '$m'\")->fetchColumn(1)); meet('a'); usleep(20000); try { $db->query('SELECT 1'); echo 'mixed'; } catch (Howdah\\ConcurrentUseError $e) { echo 'refused '; }
-        echo Howdah\\await($t); echo $db->query(\"SELECT '$m'\")->fetchColumn();",
+        // The first query waits for a lock, so that it is there as long as the second one is tried.
+        "$holder = new PDO(\"mysql:host=127.0.0.1;port=$port\", 'tester', ''); $holder->query(\"SELECT GET_LOCK('l$m', 0)\")->fetchColumn();
+        $t = Howdah\\go(fn () => $db->query(\"SELECT GET_LOCK('l$m', 100), '$m'\")->fetchColumn(1)); meet('a'); usleep(20000); try { $db->query('SELECT 1'); echo 'mixed'; } catch (Howdah\\ConcurrentUseError $e) { echo 'refused '; }
+        $holder->query(\"SELECT RELEASE_LOCK('l$m')\")->fetchColumn(); echo Howdah\\await($t); echo $db->query(\"SELECT '$m'\")->fetchColumn();",
         "refused @@",
     );
 }

@@ -160,7 +160,7 @@ fn compare(classic: &Site, busy: &Site, numbers: &AtomicUsize, last: usize) -> V
 fn waits_in_every_kind_of_callback_change_nothing() {
     let echo = echo_server();
     let mut order = Order::new();
-    // Other numbers in each run, so other requests.
+    // With another order other numbers, so other requests.
     let first = order.below(1_000_000);
     let last = first + requests(3000);
     run(

@@ -89,7 +89,7 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
 
 #[test]
 fn a_request_past_its_deadline_is_cancelled_alone() {
-    let setup = |s: Setup| s.setting("deadline", "\"1s\"").expect_log("past the deadline");
+    let setup = |s: Setup| s.setting("deadline", "\"2s\"").expect_log("past the deadline");
     site(1, 10, setup, |site| {
         let before = pid(site);
         let mut late = site.conn();
@@ -112,7 +112,7 @@ fn a_request_past_its_deadline_is_cancelled_alone() {
 
 #[test]
 fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile() {
-    let setup = |s: Setup| s.setting("deadline", "\"1s\"").expect_log("past the deadline");
+    let setup = |s: Setup| s.setting("deadline", "\"2s\"").expect_log("past the deadline");
     site(2, 10, setup, |site| {
         let mut late = site.conn();
         late.send(Request::get("/?do=spin").bytes());

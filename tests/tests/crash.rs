@@ -9,6 +9,9 @@ use std::time::Duration;
 const DIE: &str = "require 'gate.php'; if (mark('tries') <= ($_GET['times'] ?? 1)) { posix_kill(getmypid(), (int) $_GET['signal']); sleep(5); }
 echo 'alive';";
 
+/// Short, for the tests wait for it, but far above what a short script takes on a machine with little time for it.
+const DEADLINE: &str = "\"2s\"";
+
 scenario!(a_get_whose_worker_dies_is_run_again, howdah_only = "nginx answers 502", |s| s.php("die.php", DIE), |site| {
     for (round, signal) in [11, 9, 6, 7].into_iter().enumerate() {
         std::fs::remove_file(site.place().top.join("marks/tries")).ok();
@@ -119,7 +122,7 @@ scenario!(
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
     |s| s
         .workers(1)
-        .setting("deadline", "\"500ms\"")
+        .setting("deadline", DEADLINE)
         .expect_log("past the deadline")
         .php("slow.php", "function inner() { while (true) { usleep(1000); } } function outer() { inner(); } outer();")
         .php("ok.php", "echo 'ok';"),
@@ -139,7 +142,7 @@ scenario!(
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
     |s| s
         .workers(1)
-        .setting("deadline", "\"500ms\"")
+        .setting("deadline", DEADLINE)
         .expect_log("past the deadline")
         .php("slow.php", "require 'gate.php'; gate('never');")
         .php("ok.php", "echo 'ok';"),
@@ -155,7 +158,7 @@ scenario!(
     howdah_only = "nginx's and PHP-FPM's time-outs work otherwise",
     |s| s
         .workers(1)
-        .setting("deadline", "\"500ms\"")
+        .setting("deadline", DEADLINE)
         .expect_log("past the deadline")
         // Asking for the stack must not wake it up: it would answer 200 with half of its work.
         .php("slow.php", "sleep(20); file_put_contents('went_on', ''); echo 'rested';"),

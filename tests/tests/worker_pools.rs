@@ -346,7 +346,7 @@ fn the_deadline_holds_for_the_handler_and_for_what_follows_it() {
     })) { if (isset($_GET['after'])) { while (true); } }";
     run(
         Kind::Classic,
-        |s| worker(s.workers(1).setting("deadline", "\"500ms\"").expect_log("past the deadline"), code),
+        |s| worker(s.workers(1).setting("deadline", "\"2s\"").expect_log("past the deadline"), code),
         |site| {
             let first = site.get_ok("/");
             assert_eq!(site.get("/?during=1").status, 504);

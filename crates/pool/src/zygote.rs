@@ -73,7 +73,11 @@ impl Zygote {
             let status = child.wait().await.map_or_else(|e| e.to_string(), |s| s.to_string());
             let _ = gone.send(Event::ZygoteGone { generation, status });
         });
-        zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[])?;
+        match zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[]) {
+            // It has ended already: why, `ZygoteGone` tells.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
+            sent => sent?,
+        }
         Ok(zygote)
     }
 
