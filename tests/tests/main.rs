@@ -5,6 +5,7 @@
 
 mod async_databases;
 mod async_difference;
+mod async_extensions;
 mod async_isolation;
 mod async_library;
 mod async_lifecycle;

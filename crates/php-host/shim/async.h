@@ -6,6 +6,7 @@
  *     async_request.c   a request: its own superglobals, headers, output; opening and closing it
  *     async_image.c     the globals of PHP that belong to a request, and moving them
  *     async_libraries.c those of libraries that are more than values
+ *     async_extensions.c those of extensions that do not export them
  *     async_ini.c       settings that a request has changed
  *     async_guard.c     parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors
  *     async_exclusive.c one connection, one coroutine at a time
@@ -125,6 +126,18 @@ void *async_globals_of(const char *extension, size_t size);
 /* Where an extension has the error of the last call, as its first global; NULL: it is not loaded. */
 int *async_last_error_of(const char *extension);
 
+/* --- async_extensions.c --- */
+
+/* What belongs to the code that runs: names the places to `add`; empties them for a new coroutine; frees what they hold
+ * at its end. */
+void async_extensions_running_places(void (*add)(void *at, size_t size));
+void async_extensions_running_begin(void);
+void async_extensions_running_end(void);
+/* What belongs to a request, as in async_libraries.c. */
+void async_extensions_request_places(void (*add)(void *at, size_t size));
+void async_extensions_request_inherit(void);
+void async_extensions_request_destroy(void);
+
 /* --- async_ini.c --- */
 
 typedef struct async_ini_change async_ini_change;
@@ -140,6 +153,8 @@ int async_ini_error_reporting(void);
 
 /* --- async_guard.c --- */
 
+/* Functions in which nothing may wait. Where drivers are guarded, see async_exclusive_install(). */
+void async_guard_install(void);
 void async_guard_startup(void);
 void async_guard_shutdown(void);
 
@@ -147,6 +162,9 @@ void async_guard_shutdown(void);
 
 /* Guards the objects of drivers. While PHP's modules are the only code there is. */
 void async_exclusive_install(void);
+/* Puts a function in the place of one of PHP's, which it finds with async_wrapped(). */
+void async_wrap(zend_function *function, zif_handler wrapper);
+zif_handler async_wrapped(const zend_execute_data *execute_data);
 /* A coroutine was ended in the middle of a driver's method. */
 void async_exclusive_forget(const coroutine *self);
 

@@ -25,6 +25,9 @@ static const char *const prefixes[] = {"mysqli_", "pg_", "curl_exec", "curl_mult
 
 /* PDO::ATTR_PERSISTENT. */
 #define PDO_OPTION_PERSISTENT 12
+/* STREAM_CLIENT_PERSISTENT, the fifth argument of stream_socket_client(). */
+#define STREAM_OPTION_PERSISTENT 1
+#define STREAM_OPTIONS 4
 
 static int slot = -1;
 static zif_handler original_construct_pdo;
@@ -65,14 +68,28 @@ static zend_object *subject_of(zend_execute_data *execute_data) {
     return first != NULL && Z_TYPE_P(first) == IS_OBJECT ? connection_of(Z_OBJ_P(first)) : NULL;
 }
 
+typedef union handler {
+    zif_handler function;
+    void *pointer;
+} handler;
+
+zif_handler async_wrapped(const zend_execute_data *execute_data) {
+    return ((handler){.pointer = EX(func)->internal_function.reserved[slot]}).function;
+}
+
+void async_wrap(zend_function *function, zif_handler wrapper) {
+    zend_internal_function *wrapped = &function->internal_function;
+    if (slot >= 0 && function->type == ZEND_INTERNAL_FUNCTION && wrapped->reserved[slot] == NULL) {
+        wrapped->reserved[slot] = ((handler){.function = wrapped->handler}).pointer;
+        wrapped->handler = wrapper;
+    }
+}
+
 static ZEND_NAMED_FUNCTION(call_alone) {
-    union {
-        void *pointer;
-        zif_handler function;
-    } original = {.pointer = EX(func)->internal_function.reserved[slot]};
+    zif_handler original = async_wrapped(execute_data);
     zend_object *subject = coroutine_current != NULL ? subject_of(execute_data) : NULL;
     if (subject == NULL) {
-        original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+        original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
         return;
     }
     uint32_t handle = subject->handle;
@@ -82,7 +99,7 @@ static ZEND_NAMED_FUNCTION(call_alone) {
     coroutine *user = users[handle];
     if (user == coroutine_current) {
         /* A callback that the method calls. */
-        original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+        original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
         return;
     }
     if (user != NULL) {
@@ -96,7 +113,7 @@ static ZEND_NAMED_FUNCTION(call_alone) {
         RETURN_THROWS();
     }
     users[handle] = coroutine_current;
-    original.function(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    original(INTERNAL_FUNCTION_PARAM_PASSTHRU);
     users[handle] = NULL;
 }
 
@@ -106,18 +123,6 @@ void async_exclusive_forget(const coroutine *self) {
             users[handle] = NULL;
         }
     }
-}
-
-static void wrap(zend_function *function) {
-    if (function->type != ZEND_INTERNAL_FUNCTION || function->internal_function.handler == call_alone) {
-        return;
-    }
-    union {
-        zif_handler function;
-        void *pointer;
-    } original = {.function = function->internal_function.handler};
-    function->internal_function.reserved[slot] = original.pointer;
-    function->internal_function.handler = call_alone;
 }
 
 /* PDO gives everybody who asks for a persistent connection with the same arguments the same one. Coroutines get their
@@ -146,18 +151,51 @@ static void install_construct_pdo(void) {
     }
 }
 
+static zend_function *function_named(const char *name) {
+    return zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
+}
+
+/* Two functions of the same arguments: one does what the other does. */
+static void instead_of(const char *name, const char *other) {
+    zend_function *function = function_named(name);
+    const zend_function *model = function_named(other);
+    if (function != NULL && model != NULL) {
+        function->internal_function.handler = model->internal_function.handler;
+        function->internal_function.reserved[slot] = model->internal_function.reserved[slot];
+    }
+}
+
+/* A persistent stream to the same address is the same one for all. */
+static ZEND_NAMED_FUNCTION(connect_stream) {
+    zval *options =
+        ZEND_CALL_NUM_ARGS(execute_data) > STREAM_OPTIONS ? ZEND_CALL_VAR_NUM(execute_data, STREAM_OPTIONS) : NULL;
+    if (options != NULL && Z_TYPE_P(options) == IS_LONG) {
+        Z_LVAL_P(options) &= ~(zend_long)STREAM_OPTION_PERSISTENT;
+    }
+    async_wrapped(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void install_streams(void) {
+    instead_of("pfsockopen", "fsockopen");
+    zend_function *connect = function_named("stream_socket_client");
+    if (connect != NULL) {
+        async_wrap(connect, connect_stream);
+    }
+}
+
 void async_exclusive_install(void) {
     slot = zend_get_resource_handle("howdah");
     if (slot < 0) {
         return;
     }
+    install_streams();
     statement_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("pdostatement"));
     zend_function *function;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         zend_class_entry *found = zend_hash_str_find_ptr(CG(class_table), classes[i], strlen(classes[i]));
         if (found != NULL) {
             ZEND_HASH_FOREACH_PTR(&found->function_table, function) {
-                wrap(function);
+                async_wrap(function, call_alone);
             }
             ZEND_HASH_FOREACH_END();
         }
@@ -167,9 +205,11 @@ void async_exclusive_install(void) {
     ZEND_HASH_FOREACH_STR_KEY_PTR(CG(function_table), name, function) {
         for (size_t i = 0; name != NULL && i < sizeof prefixes / sizeof *prefixes; i++) {
             if (strncmp(ZSTR_VAL(name), prefixes[i], strlen(prefixes[i])) == 0) {
-                wrap(function);
+                async_wrap(function, call_alone);
             }
         }
     }
     ZEND_HASH_FOREACH_END();
+    instead_of("pg_pconnect", "pg_connect");
+    async_guard_install();
 }

@@ -5,6 +5,8 @@
 #include <zend_gc.h>
 
 static zend_op_array *(*original_compile_file)(zend_file_handle *file, int type);
+static zend_op_array *(*original_compile_string)(zend_string *source, const char *filename,
+                                                 zend_compile_position position);
 static zend_class_entry *(*original_autoload)(zend_string *name, zend_string *lc_name);
 static int (*original_collect)(void);
 static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
@@ -13,6 +15,14 @@ static void (*original_error)(int type, zend_string *file, const uint32_t line, 
 static zend_op_array *compile_pinned(zend_file_handle *file, int type) {
     coroutine_pinned++;
     zend_op_array *compiled = original_compile_file(file, type);
+    coroutine_pinned--;
+    return compiled;
+}
+
+/* Code of eval(): an error handler may be called in the middle of it. */
+static zend_op_array *compile_string_pinned(zend_string *source, const char *filename, zend_compile_position position) {
+    coroutine_pinned++;
+    zend_op_array *compiled = original_compile_string(source, filename, position);
     coroutine_pinned--;
     return compiled;
 }
@@ -46,9 +56,37 @@ static void report_error(int type, zend_string *file, const uint32_t line, zend_
     zend_bailout();
 }
 
+/* Functions that keep what they are doing in variables of PHP's own, and call scripts meanwhile: a comparison, a
+ * buffer's callback, an error handler. */
+static const char *const pinned_functions[] = {
+    "array_multisort",  /* how to compare */
+    "highlight_string", /* the scanner of code */
+    "highlight_file",   "show_source",      "php_strip_whitespace",
+    "token_get_all",    "parse_ini_string", /* the scanner of settings */
+    "parse_ini_file",
+};
+
+static ZEND_NAMED_FUNCTION(call_pinned) {
+    coroutine_pinned++;
+    async_wrapped(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    coroutine_pinned--;
+}
+
+void async_guard_install(void) {
+    for (size_t i = 0; i < sizeof pinned_functions / sizeof *pinned_functions; i++) {
+        zend_function *function =
+            zend_hash_str_find_ptr(CG(function_table), pinned_functions[i], strlen(pinned_functions[i]));
+        if (function != NULL) {
+            async_wrap(function, call_pinned);
+        }
+    }
+}
+
 void async_guard_startup(void) {
     original_compile_file = zend_compile_file;
     zend_compile_file = compile_pinned;
+    original_compile_string = zend_compile_string;
+    zend_compile_string = compile_string_pinned;
     original_autoload = zend_autoload;
     if (original_autoload != NULL) {
         zend_autoload = autoload;
@@ -61,6 +99,7 @@ void async_guard_startup(void) {
 
 void async_guard_shutdown(void) {
     zend_compile_file = original_compile_file;
+    zend_compile_string = original_compile_string;
     if (original_autoload != NULL) {
         zend_autoload = original_autoload;
     }

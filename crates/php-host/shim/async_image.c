@@ -5,6 +5,7 @@
  * Everything else of PHP is shared by the requests of a worker, by design: classes and their statics, functions,
  * constants, included files, connections, the autoloader. docs/guide/async.md has the list. */
 #include "async.h"
+#include "worker_loop.h"
 
 #include <ext/date/php_date.h>
 #include <ext/filter/php_filter.h>
@@ -21,7 +22,7 @@ typedef struct place {
     size_t size;
 } place;
 
-#define MAX_PLACES 64
+#define MAX_PLACES 96
 static place places[MAX_PLACES];
 static size_t count;
 static size_t total;
@@ -134,6 +135,7 @@ void async_image_startup(void) {
     ADD(BG(strtok_len));
     add(&shim.call, offsetof(shim_state, calls_done) - offsetof(shim_state, call));
     async_libraries_places(add);
+    async_extensions_request_places(add);
     add_session();
     add_filter();
     add_date();
@@ -173,6 +175,7 @@ void async_request_load(async_request *request) {
     }
     worthless = false;
     loaded = request;
+    shim_reset_file_status();
     howdah_rs_select_call(request != NULL ? request->number : 0);
     if (request == NULL) {
         load(nobody);
@@ -259,6 +262,7 @@ static void inherit(void) {
     BG(user_shutdown_function_names) = NULL;
     BG(strtok_string) = NULL;
     async_libraries_inherit();
+    async_extensions_request_inherit();
     if (SHIM_HAS_SESSION()) {
         zval *names = (zval *)&PS(mod_user_names);
         for (size_t i = 0; i < sizeof PS(mod_user_names) / sizeof(zval); i++) {
@@ -324,6 +328,7 @@ void async_image_destroy(void) {
         zend_string_release(BG(strtok_string));
     }
     async_libraries_destroy();
+    async_extensions_request_destroy();
     destroy_session();
     if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
         efree(date_globals_at->timezone);

@@ -1,5 +1,6 @@
 /* What libraries of PHP keep for a request and what is more than a value: the variables that output_add_rewrite_var()
- * and session.use_trans_sid add to links, tick functions, the errors that libxml collects. It moves with the request's
+ * and session.use_trans_sid add to links, tick functions, the errors that libxml
+ * collects and whom it asks for entities. It moves with the request's
  * globals (async_image.c); here is how it begins and how it ends. */
 #include "async.h"
 
@@ -19,15 +20,16 @@ int *async_last_error_of(const char *extension) {
 
 /* --- libxml --- */
 
-/* How ext/libxml's globals begin; its header needs those of libxml. Behind these is whom it asks for entities, which
- * stays the worker's. */
-typedef struct libxml_beginning {
+/* ext/libxml's globals; its header needs those of libxml. */
+typedef struct libxml_globals_layout {
     zval stream_context;
     smart_str error_buffer;
     zend_llist *error_list;
-} libxml_beginning;
+    shim_entity_loader entity_loader;
+    bool entity_loader_disabled;
+} libxml_globals_layout;
 
-static libxml_beginning *libxml_at;
+static libxml_globals_layout *libxml_at;
 
 static void add_libxml(void (*add)(void *at, size_t size)) {
     /* libxml's own variable, which says whether errors are collected. */
@@ -49,6 +51,7 @@ static void inherit_libxml(void) {
         return;
     }
     libxml_at->error_buffer = (smart_str){0};
+    shim_entity_loader_addref(&libxml_at->entity_loader);
     const zend_llist *boot = libxml_at->error_list;
     if (boot != NULL) {
         libxml_at->error_list = emalloc(sizeof *boot);
@@ -60,6 +63,7 @@ static void destroy_libxml(void) {
     if (libxml_at == NULL) {
         return;
     }
+    shim_entity_loader_free(&libxml_at->entity_loader);
     smart_str_free(&libxml_at->error_buffer);
     if (libxml_at->error_list != NULL) {
         zend_llist_destroy(libxml_at->error_list);

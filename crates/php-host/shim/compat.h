@@ -103,6 +103,84 @@ static inline void shim_compat_forget_out_of_memory(void) {
 }
 #endif
 
+/* Layouts of variables that extensions do not export (async_extensions.c). */
+
+/* SOAP: tables in front of what a call sets, and how much that is, up to the setting soap.wsdl_cache. */
+#define SHIM_SOAP_TABLES (PHP_VERSION_ID >= 80500 ? 0 : 3)
+#define SHIM_SOAP_CALL_SIZE (PHP_VERSION_ID >= 80400 ? 49 : 57)
+
+/* PostgreSQL: where the last link lies, and the size of all; the table of links is the end. */
+#define SHIM_PGSQL_LAST_LINK (PHP_VERSION_ID >= 80500 ? 40 : 56)
+#define SHIM_PGSQL_SIZE                                                                                                \
+    (PHP_VERSION_ID >= 80500   ? 48 + 11 * sizeof(void *) + 8 + 3 * sizeof(HashTable)                                  \
+     : PHP_VERSION_ID >= 80400 ? 64 + 11 * sizeof(void *) + 3 * sizeof(HashTable)                                      \
+                               : 64 + 3 * sizeof(HashTable))
+
+/* intl's last error. */
+#if PHP_VERSION_ID >= 80500
+typedef struct shim_intl_error {
+    zend_string *message;
+    int code;
+} shim_intl_error;
+static inline void shim_intl_error_free(shim_intl_error *error) {
+    if (error->message != NULL) {
+        zend_string_release(error->message);
+    }
+}
+#else
+typedef struct shim_intl_error {
+    int code;
+    int message_is_own;
+    char *message;
+} shim_intl_error;
+static inline void shim_intl_error_free(shim_intl_error *error) {
+    if (error->message_is_own && error->message != NULL) {
+        efree(error->message);
+    }
+}
+#endif
+
+/* The function that libxml asks for entities. */
+#if PHP_VERSION_ID >= 80300
+typedef zend_fcall_info_cache shim_entity_loader;
+static inline void shim_entity_loader_addref(shim_entity_loader *loader) {
+    if (ZEND_FCC_INITIALIZED(*loader)) {
+        zend_fcc_addref(loader);
+    }
+}
+static inline void shim_entity_loader_free(shim_entity_loader *loader) {
+    if (ZEND_FCC_INITIALIZED(*loader)) {
+        zend_fcc_dtor(loader);
+    }
+}
+#else
+typedef struct shim_entity_loader {
+    zval callback;
+    zend_fcall_info info;
+    zend_fcall_info_cache cache;
+} shim_entity_loader;
+static inline void shim_entity_loader_addref(shim_entity_loader *loader) {
+    Z_TRY_ADDREF(loader->callback);
+}
+static inline void shim_entity_loader_free(shim_entity_loader *loader) {
+    zval callback = loader->callback;
+    loader->info.size = 0;
+    ZVAL_NULL(&loader->callback);
+    zval_ptr_dtor(&callback);
+}
+#endif
+
+/* What http_get_last_response_headers() says, from 8.4 on. Needs ext/standard/basic_functions.h where it is used. */
+#if PHP_VERSION_ID >= 80400
+#define SHIM_ADD_LAST_HTTP_HEADERS(add) add(&BG(last_http_headers), sizeof BG(last_http_headers))
+#define SHIM_FORGET_LAST_HTTP_HEADERS() ZVAL_UNDEF(&BG(last_http_headers))
+#define SHIM_FREE_LAST_HTTP_HEADERS() zval_ptr_dtor(&BG(last_http_headers))
+#else
+#define SHIM_ADD_LAST_HTTP_HEADERS(add) ((void)0)
+#define SHIM_FORGET_LAST_HTTP_HEADERS() ((void)0)
+#define SHIM_FREE_LAST_HTTP_HEADERS() ((void)0)
+#endif
+
 /* PHP calls zend_interrupt_function between two of its instructions soon. */
 #define SHIM_REQUEST_INTERRUPT() zend_atomic_bool_store_ex(&EG(vm_interrupt), true)
 

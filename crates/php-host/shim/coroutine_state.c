@@ -22,61 +22,60 @@ typedef struct place {
 #define PLACE(variable)                                                                                                \
     { &(variable), sizeof(variable) }
 
-static place places[] = {
+#define MAX_PLACES 40
+static place places[MAX_PLACES] = {
     /* A destructor that runs while an exception unwinds may wait. */
-    PLACE(EG(exception)),
-    PLACE(EG(prev_exception)),
-    PLACE(EG(opline_before_exception)),
+    PLACE(EG(exception)), PLACE(EG(prev_exception)), PLACE(EG(opline_before_exception)),
     /* Set by C code around calls into PHP (constructors that throw, property updates). */
-    PLACE(EG(error_handling)),
-    PLACE(EG(exception_class)),
-    PLACE(EG(fake_scope)),
-    PLACE(EG(filename_override)),
+    PLACE(EG(error_handling)), PLACE(EG(exception_class)), PLACE(EG(fake_scope)), PLACE(EG(filename_override)),
     PLACE(EG(lineno_override)),
     /* The buffers of ob_start(), and which of their callbacks runs. */
     PLACE(output_globals),
     /* usort() while its comparison waits; serialize() and unserialize() while a magic method does. */
-    PLACE(BG(user_compare_fci)),
-    PLACE(BG(user_compare_fci_cache)),
-    PLACE(BG(serialize_lock)),
-    PLACE(BG(serialize)),
+    PLACE(BG(user_compare_fci)), PLACE(BG(user_compare_fci_cache)), PLACE(BG(serialize_lock)), PLACE(BG(serialize)),
     PLACE(BG(unserialize)),
     /* Messages that fopen('http://…') collects, and what pclose() found. */
-    PLACE(FG(wrapper_errors)),
-    PLACE(FG(user_stream_current_filename)),
-    PLACE(FG(pclose_ret)),
-    PLACE(FG(pclose_wait)),
+    PLACE(FG(wrapper_errors)), PLACE(FG(user_stream_current_filename)), PLACE(FG(pclose_ret)), PLACE(FG(pclose_wait)),
 #ifdef HAVE_GETHOSTBYNAME_R
     /* What gethostbyname() fills in while it waits; another coroutine's call would free it. */
-    PLACE(FG(tmp_host_info)),
-    PLACE(FG(tmp_host_buf)),
-    PLACE(FG(tmp_host_buf_len)),
+    PLACE(FG(tmp_host_info)), PLACE(FG(tmp_host_buf)), PLACE(FG(tmp_host_buf_len)),
 #endif
     /* What json_last_error() and preg_last_error() say. */
-    PLACE(JSON_G(error_code)),
-    PLACE(PCRE_G(error_code)),
-    /* What socket_last_error() and posix_get_last_error() say; filled in where the extensions are loaded. */
-    {NULL, 0},
-    {NULL, 0},
+    PLACE(JSON_G(error_code)), PLACE(PCRE_G(error_code)),
+    /* Statements since the last tick. */
+    PLACE(EG(ticks_count)),
+    /* Behind these, where the extensions are loaded: what socket_last_error() and posix_get_last_error() say, and those
+     * of async_extensions.c. */
 };
+static size_t count;
 
 static const char *const extensions_with_errors[] = {"sockets", "posix"};
-#define EXTENSIONS (sizeof extensions_with_errors / sizeof *extensions_with_errors)
 
 /* The state of the worker's main context when it began to serve. */
-static unsigned char blank[1024];
+static unsigned char blank[1536];
+
+static void add(void *at, size_t size) {
+    if (count == MAX_PLACES) {
+        abort(); /* caught by any test of the mode */
+    }
+    places[count++] = (place){at, size};
+}
 
 /* Asked for before anything is served, too: a script may start coroutines while it boots. */
 size_t coroutine_state_size(void) {
     static size_t total;
     if (total == 0) {
-        for (size_t i = 0; i < EXTENSIONS; i++) {
+        while (places[count].at != NULL) {
+            count++;
+        }
+        for (size_t i = 0; i < sizeof extensions_with_errors / sizeof *extensions_with_errors; i++) {
             int *last_error = async_last_error_of(extensions_with_errors[i]);
             if (last_error != NULL) {
-                places[sizeof places / sizeof *places - EXTENSIONS + i] = (place){last_error, sizeof *last_error};
+                add(last_error, sizeof *last_error);
             }
         }
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        async_extensions_running_places(add);
+        for (size_t i = 0; i < count; i++) {
             total += places[i].size;
         }
     }
@@ -84,14 +83,14 @@ size_t coroutine_state_size(void) {
 }
 
 void coroutine_state_save(unsigned char *image) {
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < count; i++) {
         coroutine_copy_place(image, places[i].at, places[i].size);
         image += places[i].size;
     }
 }
 
 void coroutine_state_load(const unsigned char *image) {
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < count; i++) {
         coroutine_copy_place(places[i].at, image, places[i].size);
         image += places[i].size;
     }
@@ -143,6 +142,8 @@ void coroutine_state_begin(void) {
 #ifdef HAVE_GETHOSTBYNAME_R
     FG(tmp_host_buf) = NULL;
 #endif
+    EG(ticks_count) = 0;
+    async_extensions_running_begin();
     php_output_activate();
 }
 
@@ -151,6 +152,7 @@ void coroutine_state_end(void) {
 #ifdef HAVE_GETHOSTBYNAME_R
     free(FG(tmp_host_buf));
 #endif
+    async_extensions_running_end();
     /* What the scheduler must not find. */
     coroutine_state_load(blank);
 }

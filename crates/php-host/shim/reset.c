@@ -4,6 +4,7 @@
  * connections, functions for shutdown (they run when the script ends). docs/guide/worker.md has the list. */
 #include "worker_loop.h"
 
+#include <ext/standard/basic_functions.h>
 #include <string.h>
 
 static zend_module_entry *module_named(const char *name, size_t length) {
@@ -33,6 +34,37 @@ void shim_reset_status(void) {
         PG(last_error_file) = NULL;
     }
     zend_memory_reset_peak_usage();
+}
+
+/* What the last stat() said holds for a request: files change between two. */
+void shim_reset_file_status(void) {
+    if (BG(CurrentStatFile) != NULL || BG(CurrentLStatFile) != NULL) {
+        php_clear_stat_cache(0, NULL, 0);
+    }
+}
+
+/* zlib asks once in a request whether the client takes compressed output. */
+static zend_module_entry *zlib(void) {
+    static zend_module_entry *module;
+    static bool looked;
+    if (!looked) {
+        looked = true;
+        module = module_named(ZEND_STRL("zlib"));
+    }
+    return module;
+}
+
+/* Also begins zlib.output_compression; asks $_SERVER. */
+void shim_reset_compression_open(void) {
+    if (zlib() != NULL) {
+        call_module(zlib(), zlib()->request_startup_func);
+    }
+}
+
+void shim_reset_compression_close(void) {
+    if (zlib() != NULL) {
+        call_module(zlib(), zlib()->request_shutdown_func);
+    }
 }
 
 /* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request

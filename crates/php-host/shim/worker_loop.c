@@ -149,6 +149,7 @@ void shim_loop_boot_end(void) {
     shim_reset_session_close();
     shim_reset_filter();
     shim_reset_output_close();
+    shim_reset_compression_close();
     SG(post_read) = 1;
     sapi_deactivate();
     phase = LOOP_BETWEEN;
@@ -158,6 +159,7 @@ void shim_loop_boot_end(void) {
 /* PHP's start of a request, as far as it is about the request and not about the script. */
 void shim_loop_open(void) {
     shim_reset_status();
+    shim_reset_file_status();
     shim_input_prepare();
     SG(request_info).no_headers = 0;
     sapi_activate();
@@ -166,6 +168,7 @@ void shim_loop_open(void) {
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
     }
     shim_reset_superglobals();
+    shim_reset_compression_open();
     shim_reset_session_open();
     /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. It counts the
      * processor time of the process, so it says nothing about one call among several. */
@@ -233,6 +236,7 @@ void shim_loop_put_away(void) {
     shim_reset_filter();
     shim_reset_session_close();
     shim_reset_output_close();
+    shim_reset_compression_close();
     shim_reset_input();
     sapi_deactivate();
 }

@@ -59,13 +59,16 @@ void shim_loop_boot_variables(zval *array);
 
 /* At the beginning of a call, in this order. */
 void shim_reset_status(void);
+void shim_reset_file_status(void);
 void shim_reset_output_open(void);
 void shim_reset_superglobals(void);
+void shim_reset_compression_open(void);
 void shim_reset_session_open(void);
 /* At the end of a call: before the client has its answer, then after. */
 void shim_reset_session_close(void);
 void shim_reset_memory_limit(void);
 void shim_reset_output_close(void);
+void shim_reset_compression_close(void);
 void shim_reset_input(void);
 void shim_reset_filter(void);
 
