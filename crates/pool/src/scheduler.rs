@@ -360,8 +360,11 @@ impl Scheduler {
         };
         self.queue.retain(|job| !is_over(job));
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call()) {
-            let waits_too_long = |lane: &Lane| lane.in_flight.back().is_some_and(|c| c.job.entered.elapsed() > limit);
-            while waits_too_long(lane)
+            let last_is_over = |lane: &Lane| {
+                lane.in_flight.back().is_some_and(|c| c.job.entered.elapsed() > limit || c.job.sink.is_gone())
+            };
+            while last_is_over(lane)
+                && lane.holds_waiting_call()
                 && let Some(job) = lane.take_back_last()
             {
                 is_over(&job);

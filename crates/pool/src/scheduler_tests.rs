@@ -121,3 +121,17 @@ fn a_lane_that_ends_gives_all_waiting_calls_back() {
     assert_eq!(places(&scheduler).concat().len(), clients.len());
     assert!(scheduler.lanes[1].as_ref().unwrap().in_flight.is_empty());
 }
+
+/// A call that waited behind a running one, and not in the queue, was run although its client had left: where a call
+/// waits depends on the thread that took its connection.
+#[test]
+fn a_client_that_leaves_is_noticed_wherever_its_call_waits() {
+    let mut scheduler = scheduler(1);
+    let mut clients: Vec<_> = (1..=4).map(|id| submit(&mut scheduler, id)).collect();
+    assert_eq!(places(&scheduler), [vec![1, 2], vec![3, 4]]);
+    scheduler.expire(Duration::from_secs(60));
+    assert_eq!(scheduler.waiting(), 3);
+    clients.drain(1..3);
+    scheduler.expire(Duration::from_secs(60));
+    assert_eq!((places(&scheduler), scheduler.waiting()), (vec![vec![1], vec![4]], 1));
+}
