@@ -42,9 +42,25 @@ class CompositeException extends \Exception
     public function getErrors(): array {}
 }
 
-/** Two coroutines used one connection at the same time. */
+/** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
 class ConcurrentUseError extends \Error
 {
+    /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */
+    public function getOtherTraceAsString(): string {}
+
+    public function __toString(): string {}
+}
+
+/** A connection came back to its pool with an open transaction, which was rolled back. Its own trace is that of the return. */
+class OpenTransactionError extends \Error
+{
+    /** Where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
+    public function getTakenTraceAsString(): string {}
+
+    /** Where the transaction was begun; null if a statement (`BEGIN`) did it. */
+    public function getBegunTraceAsString(): ?string {}
+
+    public function __toString(): string {}
 }
 
 /** Nothing can wake this coroutine any more: all of the worker wait for each other. */
@@ -391,12 +407,14 @@ final class Pool implements \Countable
      * @param callable(object): mixed|null $reset       called at each return; false: it cannot be used again
      * @param callable(object): mixed|null $check       whether it is alive; false: it is not
      * @param callable(object): mixed|null $close
+     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools of one name; by
+     *                                                  its kind if null
      */
-    public function __construct(callable $factory, int $max = 16, int $minIdle = 0, float $idleTimeout = 60.0, float $lifetime = 3600.0, ?float $waitTimeout = 30.0, float $checkAfter = 5.0, ?callable $reset = null, ?callable $check = null, ?callable $close = null) {}
+    public function __construct(callable $factory, int $max = 16, int $minIdle = 0, float $idleTimeout = 60.0, float $lifetime = 3600.0, ?float $waitTimeout = 30.0, float $checkAfter = 5.0, ?callable $reset = null, ?callable $check = null, ?callable $close = null, ?string $name = null) {}
 
     /**
      * A pool of PDO connections. What a request leaves behind is undone at the return: an open transaction is rolled back
-     * and reported, attributes are set back. If statements were seen that change the session (SET, temporary tables, user
+     * (see put()), attributes are set back. If statements were seen that change the session (SET, temporary tables, user
      * variables, locks …), the connection is reset (PostgreSQL: DISCARD ALL) or replaced by a new one (others).
      *
      * @param array<int, mixed> $options as for PDO
@@ -415,8 +433,8 @@ final class Pool implements \Countable
     public static function mysqli(?string $host = null, ?string $user = null, ?string $password = null, ?string $database = null, ?int $port = null, ?string $socket = null, ?string $charset = null, array $options = [], bool $reset = true, int $max = 16, mixed ...$limits): self {}
 
     /**
-     * A pool of phpredis connections. At the return an open multi() is discarded and reported, watched keys are released,
-     * and database and options are set back.
+     * A pool of phpredis connections. At the return an open multi() is discarded (see put()), watched keys are released, and
+     * database and options are set back.
      *
      * @param string                    $host     or the path of a socket
      * @param string|array<string>|null $auth     password, or user and password
@@ -438,11 +456,16 @@ final class Pool implements \Countable
     /**
      * Gives a connection back. It must not be used afterwards.
      *
-     * @throws MisuseError if it was given back before, or is not of this pool
+     * @throws MisuseError          if it was given back before, or is not of this pool
+     * @throws OpenTransactionError if a transaction was open. It is rolled back, and the connection has been returned.
      */
     public function put(object $connection): void {}
 
-    /** Calls $fn($connection) and takes the connection back, however that ends. */
+    /**
+     * Calls $fn($connection) and takes the connection back, however that ends.
+     *
+     * @throws OpenTransactionError if the function returns with an open transaction; if it throws, its error is thrown
+     */
     public function use(callable $fn, ?float $timeout = null): mixed {}
 
     /** The connection of this coroutine: taken at the first call, returned when the coroutine ends. */

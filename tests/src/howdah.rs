@@ -184,6 +184,12 @@ impl Howdah {
         process::signal(self.pid(), signal);
     }
 
+    /// The admin endpoint.
+    #[must_use]
+    pub fn admin(&self) -> Target {
+        Target::Unix(self.admin.clone())
+    }
+
     /// Runs `howdah SUBCOMMAND --admin …` against this server.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Output {

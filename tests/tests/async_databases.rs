@@ -1,18 +1,23 @@
 //! Async mode and databases: stock drivers whose queries wait beside each other, each answer to the request that asked.
 
-use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, marker, meeting, only_own};
+use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
 use howdah_tests::servers::Server;
-use howdah_tests::{Kind, Request, run};
+use howdah_tests::{Kind, Request, Setup, run};
 
 /// `$db` is a new connection to a private MariaDB. The named lock `gate` is a meeting inside of the server: whoever asks
 /// `SLEEP` while all others do shows that the queries run at once.
 fn on_mariadb(script: &str, expected: &str) {
+    on_mariadb_with(|setup| setup, script, expected);
+}
+
+/// The same with more setup.
+fn on_mariadb_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     let server = Server::mariadb();
     let connect = format!(
         "$db = new PDO('mysql:host=127.0.0.1;port={0}', 'tester', '', [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION, PDO::MYSQL_ATTR_LOCAL_INFILE => true]); $port = {0};",
         server.port
     );
-    everyone_sees(&format!("{connect} {script}"), expected);
+    everyone_sees_with(setup, &format!("{connect} {script}"), expected);
 }
 
 #[test]
@@ -131,7 +136,8 @@ fn postgresql_queries() {
 
 #[test]
 fn one_connection_in_two_coroutines_is_an_error_and_stays_its_owners() {
-    on_mariadb(
+    on_mariadb_with(
+        |s| s.expect_log("is using this PDO"),
         // The first query waits for a lock, so that it is there as long as the second one is tried.
         "$holder = new PDO(\"mysql:host=127.0.0.1;port=$port\", 'tester', ''); $holder->query(\"SELECT GET_LOCK('l$m', 0)\")->fetchColumn();
         $t = Howdah\\go(fn () => $db->query(\"SELECT GET_LOCK('l$m', 100), '$m'\")->fetchColumn(1)); meet('a'); usleep(20000); try { $db->query('SELECT 1'); echo 'mixed'; } catch (Howdah\\ConcurrentUseError $e) { echo 'refused '; }

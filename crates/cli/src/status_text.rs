@@ -48,6 +48,9 @@ pub(crate) fn render(status: &Value) -> String {
         for (label, count) in pool["faults"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "  failed: {label} {count}");
         }
+        for connections in pool["connection_pools"].as_array().into_iter().flatten() {
+            let _ = writeln!(out, "  {}", connection_pool(connections));
+        }
         for worker in pool["workers"].as_array().into_iter().flatten() {
             let state = if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) };
             let state = match (several, &worker["in_flight"]) {
@@ -78,6 +81,41 @@ pub(crate) fn render(status: &Value) -> String {
         }
     }
     out
+}
+
+/// One line about the connections of all workers; what has never happened is left out.
+fn connection_pool(numbers: &Value) -> String {
+    let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
+    let mut line = format!(
+        "connections {}: {} of {} open, {} in use, {} idle, {} waiting; taken {}",
+        numbers["name"].as_str().unwrap_or("-"),
+        number("open"),
+        number("limit"),
+        number("in_use"),
+        number("idle"),
+        number("waiting"),
+        number("acquired"),
+    );
+    let waits = number("waits");
+    if waits > 0 {
+        let ms = |us: u64| us as f64 / 1000.0;
+        let mean = ms(number("wait_us")) / waits as f64;
+        let _ = write!(line, ", waited {waits} (mean {mean:.2} ms, longest {:.2} ms)", ms(number("wait_max_us")));
+    }
+    for (name, what) in [
+        ("timeouts", "timeouts"),
+        ("opened", "opened"),
+        ("closed", "closed"),
+        ("open_failures", "not opened"),
+        ("check_failures", "failed checks"),
+        ("forgotten", "not given back"),
+        ("open_transactions", "open transactions"),
+    ] {
+        if number(name) > 0 {
+            let _ = write!(line, ", {what} {}", number(name));
+        }
+    }
+    line
 }
 
 fn mean(pool: &Value) -> String {
@@ -119,6 +157,16 @@ mod tests {
         let text = render(&status);
         assert!(text.contains("async mode, 50 at once in each worker"), "{text}");
         assert!(text.contains("runs 7") && text.contains("12 ms  GET /slow"), "{text}");
+    }
+
+    #[test]
+    fn connections_of_all_workers_have_a_line() {
+        let status = json!({"pools": [{"name": "p", "connection_pools": [
+            {"name": "shop", "limit": 40, "open": 3, "in_use": 1, "idle": 2, "waiting": 0, "acquired": 10, "waits": 4,
+             "wait_us": 2000, "wait_max_us": 1500, "timeouts": 0, "opened": 5, "closed": 2, "open_transactions": 1},
+        ]}]});
+        let expected = "  connections shop: 3 of 40 open, 1 in use, 2 idle, 0 waiting; taken 10, waited 4 (mean 0.50 ms, longest 1.50 ms), opened 5, closed 2, open transactions 1\n";
+        assert!(render(&status).contains(expected), "{}", render(&status));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `metrics`; `sink` (a file that can be reopened), `clock`, `escape` and
+//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool`; `sink` (a file that can be reopened), `clock`, `escape` and
 //! `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
 pub mod cell;
 mod clock;
+mod connection_pool;
 mod escape;
 pub mod log;
 pub mod metrics;
 mod sink;
 
 pub use access_log::{AccessEntry, AccessLog};
+pub use connection_pool::ConnectionPool;
 pub use metrics::{Front, Metrics, PoolMetrics};

@@ -1,10 +1,11 @@
 //! The metrics of a server: one table of names, the cells behind them, and the text that Prometheus reads.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
+use crate::connection_pool::ConnectionPool;
 use crate::escape;
 
 /// What kind of number a metric is.
@@ -84,6 +85,38 @@ metrics! {
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
     PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
+    PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
+        "Connections that a connection pool may have open, over all workers.";
+    PooledOpen "howdah_connection_pool_open" Gauge ["pool", "name"]
+        "Connections that a connection pool has open.";
+    PooledIdle "howdah_connection_pool_idle" Gauge ["pool", "name"]
+        "Open connections that nobody uses.";
+    PooledInUse "howdah_connection_pool_in_use" Gauge ["pool", "name"]
+        "Open connections that are in use.";
+    PooledWaiting "howdah_connection_pool_waiting" Gauge ["pool", "name"]
+        "Coroutines that wait for a connection.";
+    PooledWaitMax "howdah_connection_pool_wait_max_seconds" Gauge ["pool", "name"]
+        "The longest wait for a connection in a worker that runs.";
+    PooledAcquired "howdah_connection_pool_acquired_total" Counter ["pool", "name"]
+        "Connections asked for.";
+    PooledWaits "howdah_connection_pool_waits_total" Counter ["pool", "name"]
+        "Times that a connection had to be waited for.";
+    PooledWaitTime "howdah_connection_pool_wait_seconds_total" Counter ["pool", "name"]
+        "Time that connections were waited for.";
+    PooledTimeouts "howdah_connection_pool_timeouts_total" Counter ["pool", "name"]
+        "Waits for a connection that were in vain.";
+    PooledOpened "howdah_connection_pool_opened_total" Counter ["pool", "name"]
+        "Connections opened.";
+    PooledClosed "howdah_connection_pool_closed_total" Counter ["pool", "name"]
+        "Connections closed.";
+    PooledOpenFailures "howdah_connection_pool_open_failures_total" Counter ["pool", "name"]
+        "Connections that could not be opened.";
+    PooledCheckFailures "howdah_connection_pool_check_failures_total" Counter ["pool", "name"]
+        "Connections that failed a check or a reset.";
+    PooledForgotten "howdah_connection_pool_forgotten_total" Counter ["pool", "name"]
+        "Connections that came back only when their coroutine ended.";
+    PooledTransactions "howdah_connection_pool_open_transactions_total" Counter ["pool", "name"]
+        "Connections that came back with an open transaction.";
 }
 
 /// What answered a request.
@@ -136,6 +169,8 @@ pub struct PoolMetrics {
     pub replays: Counter,
     /// Time that requests ran in PHP, in microseconds.
     pub php_time_us: Counter,
+    /// The connection pools of its workers, by name.
+    connection_pools: Mutex<Vec<ConnectionPool>>,
 }
 
 impl PoolMetrics {
@@ -143,6 +178,11 @@ impl PoolMetrics {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Sets what is known of the connection pools of its workers.
+    pub fn set_connection_pools(&self, pools: Vec<ConnectionPool>) {
+        *self.connection_pools.lock().unwrap_or_else(PoisonError::into_inner) = pools;
     }
 }
 
@@ -247,6 +287,22 @@ impl Metrics {
                     page.sample(&[&pool.name], Seconds(pool.php_time_us.get()));
                 }
             }
+            Id::PooledLimit => page.connections(pools, |numbers| numbers.limit),
+            Id::PooledOpen => page.connections(pools, |numbers| numbers.open),
+            Id::PooledIdle => page.connections(pools, |numbers| numbers.idle),
+            Id::PooledInUse => page.connections(pools, |numbers| numbers.in_use),
+            Id::PooledWaiting => page.connections(pools, |numbers| numbers.waiting),
+            Id::PooledWaitMax => page.connections(pools, |numbers| Seconds(numbers.wait_max_us)),
+            Id::PooledAcquired => page.connections(pools, |numbers| numbers.acquired),
+            Id::PooledWaits => page.connections(pools, |numbers| numbers.waits),
+            Id::PooledWaitTime => page.connections(pools, |numbers| Seconds(numbers.wait_us)),
+            Id::PooledTimeouts => page.connections(pools, |numbers| numbers.timeouts),
+            Id::PooledOpened => page.connections(pools, |numbers| numbers.opened),
+            Id::PooledClosed => page.connections(pools, |numbers| numbers.closed),
+            Id::PooledOpenFailures => page.connections(pools, |numbers| numbers.open_failures),
+            Id::PooledCheckFailures => page.connections(pools, |numbers| numbers.check_failures),
+            Id::PooledForgotten => page.connections(pools, |numbers| numbers.forgotten),
+            Id::PooledTransactions => page.connections(pools, |numbers| numbers.open_transactions),
         }
     }
 }
@@ -285,6 +341,15 @@ impl<'a> Page<'a> {
     fn labelled(&mut self, pool: &str, counters: &Labelled) {
         for (label, count) in counters.all() {
             self.sample(&[pool, label], count);
+        }
+    }
+
+    /// One number of each connection pool.
+    fn connections<V: std::fmt::Display>(&mut self, pools: &[Arc<PoolMetrics>], number: impl Fn(&ConnectionPool) -> V) {
+        for pool in pools {
+            for connections in &*pool.connection_pools.lock().unwrap_or_else(PoisonError::into_inner) {
+                self.sample(&[&pool.name, &connections.name], number(connections));
+            }
         }
     }
 
@@ -356,6 +421,8 @@ mod tests {
         pool.faults.inc("queue_full");
         pool.restarts.inc("died");
         pool.php_time_us.add(1_250_000);
+        let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
+        pool.set_connection_pools(vec![connections]);
         let text = metrics.render();
         for line in [
             "# TYPE howdah_requests_total counter",
@@ -372,6 +439,8 @@ mod tests {
             "howdah_pool_faults_total{pool=\"de\\\"fault\",kind=\"queue_full\"} 1",
             "howdah_pool_worker_restarts_total{pool=\"de\\\"fault\",reason=\"died\"} 1",
             "howdah_pool_php_seconds_total{pool=\"de\\\"fault\"} 1.25",
+            "howdah_connection_pool_idle{pool=\"de\\\"fault\",name=\"a\\\"b\"} 3",
+            "howdah_connection_pool_wait_seconds_total{pool=\"de\\\"fault\",name=\"a\\\"b\"} 0.0015",
         ] {
             assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
         }

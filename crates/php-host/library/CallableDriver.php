@@ -37,6 +37,11 @@ final class CallableDriver implements PoolDriver
         return $this->reset === null;
     }
 
+    public function inTransaction(object $connection, ConnectionState $state): bool
+    {
+        return false;
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         return $this->reset === null || ($this->reset)($connection) !== false;

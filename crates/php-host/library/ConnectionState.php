@@ -18,6 +18,8 @@ final class ConnectionState
     public bool $doubtful = false;
     /** Where the open transaction was begun. */
     public ?string $begun = null;
+    /** The reset has ended a transaction that was open. */
+    public bool $rolledBack = false;
     /** @var array<int, mixed> attributes that were changed, with their former values */
     public array $attributes = [];
     public bool $lent = false;

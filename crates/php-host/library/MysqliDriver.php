@@ -19,7 +19,7 @@ if (class_exists(\mysqli::class, false)) {
         {
             $this->state->check();
             $begun = parent::begin_transaction($flags, $name);
-            $this->state->begun = (new \Exception())->getTraceAsString();
+            $this->state->begun = Stack::full();
 
             return $begun;
         }
@@ -93,20 +93,25 @@ final class MysqliDriver implements PoolDriver
 
     public function isAsNew(object $connection, ConnectionState $state): bool
     {
-        return !$this->reset && $state->begun === null;
+        return !$this->reset && !$this->inTransaction($connection, $state);
+    }
+
+    public function inTransaction(object $connection, ConnectionState $state): bool
+    {
+        return PoolReport::mysqliInTransaction($connection) ?? $state->begun !== null;
     }
 
     public function reset(object $connection, ConnectionState $state): bool
     {
-        if ($state->begun !== null) {
-            Report::warning("A connection came back to its pool with an open transaction, which was rolled back; begun at\n$state->begun");
-            if (!$this->reset && !$connection->rollback()) {
-                return false;
-            }
+        $open = $this->inTransaction($connection, $state);
+        if (!$this->reset) {
+            $good = !$open || $connection->rollback();
+        } else {
+            $good = $connection->change_user($this->user ?? '', $this->password ?? '', $this->database) && $this->useCharset($connection);
         }
+        $state->rolledBack = $open && $good;
 
-        return !$this->reset
-            || $connection->change_user($this->user ?? '', $this->password ?? '', $this->database) && $this->useCharset($connection);
+        return $good;
     }
 
     public function close(object $connection): void

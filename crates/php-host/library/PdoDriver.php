@@ -34,14 +34,18 @@ final class PdoDriver implements PoolDriver
         return !$state->changed && $state->attributes === [] && $connection->buffered && !$connection->inTransaction();
     }
 
+    public function inTransaction(object $connection, ConnectionState $state): bool
+    {
+        return $connection->inTransaction();
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         if ($connection->inTransaction()) {
-            Report::warning('A connection came back to its pool with an open transaction, which was rolled back'
-                . ($state->begun === null ? '' : "; begun at\n$state->begun"));
             if (!$connection->rollBack()) {
                 return false;
             }
+            $state->rolledBack = true;
         }
         if ($connection->driver === 'mysql' && !$connection->getAttribute(PooledPdo::BUFFERED_QUERY)) {
             // Rows of an unfinished result would meet the next query.

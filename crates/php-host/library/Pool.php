@@ -15,12 +15,16 @@ use Howdah\Internal\PdoDriver;
 use Howdah\Internal\PooledConnection;
 use Howdah\Internal\PoolDriver;
 use Howdah\Internal\PoolNumbers;
+use Howdah\Internal\PoolReport;
 use Howdah\Internal\RedisDriver;
 use Howdah\Internal\Report;
+use Howdah\Internal\Stack;
 use Howdah\Internal\WaitQueue;
 
 final class Pool implements \Countable
 {
+    /** What `howdah status` and the metrics call it. */
+    public readonly string $name;
     private PoolDriver $driver;
     /** @var list<PooledConnection> the one used last at the end */
     private array $idle = [];
@@ -48,6 +52,8 @@ final class Pool implements \Countable
      * @param callable(object): mixed|null $reset       called at each return; false: it cannot be used again
      * @param callable(object): mixed|null $check       whether it is alive; false: it is not
      * @param callable(object): mixed|null $close
+     * @param string|null                  $name        for `howdah status` and the metrics, which add up pools of one name; by
+     *                                                  its kind if null
      */
     public function __construct(
         callable $factory,
@@ -60,6 +66,7 @@ final class Pool implements \Countable
         ?callable $reset = null,
         ?callable $check = null,
         ?callable $close = null,
+        ?string $name = null,
     ) {
         if ($max < 1 || $minIdle < 0 || $minIdle > $max) {
             throw new \ValueError('A pool needs $max of at least 1 and $minIdle from 0 to $max');
@@ -68,6 +75,8 @@ final class Pool implements \Countable
         $this->driver = new CallableDriver($factory(...), $closure($check), $closure($reset), $closure($close));
         $this->line = new WaitQueue();
         $this->numbers = new PoolNumbers();
+        $this->name = $name ?? PoolReport::freeName('objects');
+        PoolReport::add($this, $this->numbers, $this->name);
         $self = \WeakReference::create($this);
         $this->forget = static function (PooledConnection $entry) use ($self): void {
             $self->get()?->forgotten($entry);
@@ -76,7 +85,7 @@ final class Pool implements \Countable
 
     /**
      * A pool of PDO connections. What a request leaves behind is undone at the return: an open transaction is rolled back
-     * and reported, attributes are set back. If statements were seen that change the session (SET, temporary tables, user
+     * (see put()), attributes are set back. If statements were seen that change the session (SET, temporary tables, user
      * variables, locks …), the connection is reset (PostgreSQL: DISCARD ALL) or replaced by a new one (others).
      *
      * @param array<int, mixed> $options as for PDO
@@ -90,7 +99,7 @@ final class Pool implements \Countable
         int $max = 16,
         mixed ...$limits,
     ): self {
-        return self::with(new PdoDriver($dsn, $user, $password, $options), $max, $limits);
+        return self::with(new PdoDriver($dsn, $user, $password, $options), strstr($dsn, ':', true) ?: 'pdo', $max, $limits);
     }
 
     /**
@@ -114,12 +123,12 @@ final class Pool implements \Countable
         int $max = 16,
         mixed ...$limits,
     ): self {
-        return self::with(new MysqliDriver($host, $user, $password, $database, $port, $socket, $charset, $options, $reset), $max, $limits);
+        return self::with(new MysqliDriver($host, $user, $password, $database, $port, $socket, $charset, $options, $reset), 'mysqli', $max, $limits);
     }
 
     /**
-     * A pool of phpredis connections. At the return an open multi() is discarded and reported, watched keys are released,
-     * and database and options are set back.
+     * A pool of phpredis connections. At the return an open multi() is discarded (see put()), watched keys are released, and
+     * database and options are set back.
      *
      * @param string                    $host     or the path of a socket
      * @param string|array<string>|null $auth     password, or user and password
@@ -137,7 +146,7 @@ final class Pool implements \Countable
         int $max = 16,
         mixed ...$limits,
     ): self {
-        return self::with(new RedisDriver($host, $port, $auth, $database, $connectTimeout, $readTimeout, $settings), $max, $limits);
+        return self::with(new RedisDriver($host, $port, $auth, $database, $connectTimeout, $readTimeout, $settings), 'redis', $max, $limits);
     }
 
     /**
@@ -169,6 +178,7 @@ final class Pool implements \Countable
         }
         $entry->state->lend();
         $entry->holder = $coroutine;
+        $entry->taken = Stack::here();
         $connection = $entry->connection;
         $key = spl_object_id($connection);
         $this->lent[$key] = $entry;
@@ -181,9 +191,16 @@ final class Pool implements \Countable
     /**
      * Gives a connection back. It must not be used afterwards.
      *
-     * @throws MisuseError if it was given back before, or is not of this pool
+     * @throws MisuseError          if it was given back before, or is not of this pool
+     * @throws OpenTransactionError if a transaction was open. It is rolled back, and the connection has been returned.
      */
     public function put(object $connection): void
+    {
+        $this->giveBack($connection, null);
+    }
+
+    /** @param \Throwable|null $because what ended its use */
+    private function giveBack(object $connection, ?\Throwable $because): void
     {
         $key = spl_object_id($connection);
         $entry = $this->lent[$key] ?? null;
@@ -201,7 +218,7 @@ final class Pool implements \Countable
             $asNew = false;
         }
         if (!$asNew) {
-            $this->recycle($entry);
+            $this->recycleAndTell($entry, $because);
 
             return;
         }
@@ -214,10 +231,15 @@ final class Pool implements \Countable
         $this->passOn($entry);
     }
 
-    /** Calls $fn($connection) and takes the connection back, however that ends. */
+    /**
+     * Calls $fn($connection) and takes the connection back, however that ends.
+     *
+     * @throws OpenTransactionError if the function returns with an open transaction; if it throws, its error is thrown
+     */
     public function use(callable $fn, ?float $timeout = null): mixed
     {
         $connection = $this->get($timeout);
+        $error = null;
         try {
             return $fn($connection);
         } catch (\Throwable $error) {
@@ -226,7 +248,7 @@ final class Pool implements \Countable
             }
             throw $error;
         } finally {
-            $this->put($connection);
+            $this->giveBack($connection, $error);
         }
     }
 
@@ -276,13 +298,14 @@ final class Pool implements \Countable
     }
 
     /** @param array<string, mixed> $limits */
-    private static function with(PoolDriver $driver, int $max, array $limits): self
+    private static function with(PoolDriver $driver, string $kind, int $max, array $limits): self
     {
         foreach (['factory', 'reset', 'check', 'close'] as $name) {
             if (\array_key_exists($name, $limits)) {
                 throw new \ValueError("\$$name is for pools of other objects");
             }
         }
+        $limits['name'] ??= PoolReport::freeName($kind);
         $pool = new self(static fn () => null, $max, ...$limits);
         $pool->driver = $driver;
 
@@ -318,7 +341,11 @@ final class Pool implements \Countable
         $began = WaitQueue::now();
         ++$this->numbers->waited;
         $waiter = $this->line->wait($timeout);
-        $this->numbers->wait_seconds += WaitQueue::now() - $began;
+        $waited = WaitQueue::now() - $began;
+        $this->numbers->wait_seconds += $waited;
+        if ($waited > $this->numbers->wait_max_seconds) {
+            $this->numbers->wait_max_seconds = $waited;
+        }
         if ($waiter === null) {
             ++$this->numbers->timeouts;
             throw new TimeoutException(\sprintf('None of the pool\'s %d connections was free within %g s', $this->max, $timeout));
@@ -336,11 +363,52 @@ final class Pool implements \Countable
         $entry = new PooledConnection($this->forget);
         // exit() and errors alike give the place back.
         $place = new Guard($this->leavePlace(...));
-        $entry->connection = $this->driver->open($entry->state);
+        try {
+            $entry->connection = $this->driver->open($entry->state);
+        } catch (\Throwable $error) {
+            ++$this->numbers->open_failures;
+            throw $error;
+        }
         $place->disarm();
         ++$this->numbers->opened;
 
         return $entry;
+    }
+
+    /** Makes a connection as new, passes it on, and says so if a transaction had to be ended for that. */
+    private function recycleAndTell(PooledConnection $entry, ?\Throwable $because): void
+    {
+        if (!$this->isInTransaction($entry)) {
+            $this->recycle($entry);
+
+            return;
+        }
+        [$taken, $begun] = [$entry->taken, $entry->state->begun];
+        $entry->state->rolledBack = false;
+        $this->recycle($entry);
+        if (!$entry->state->rolledBack) {
+            // It was lost with the connection, of which somebody has been told already.
+            return;
+        }
+        ++$this->numbers->open_transactions;
+        $message = "A connection came back to the pool \"$this->name\" with an open transaction, which was rolled back";
+        if ($because !== null) {
+            Report::warning("$message; its use was ended by " . $because::class . ': ' . $because->getMessage() . Report::origin($taken, $begun));
+
+            return;
+        }
+        Report::error("$message; given back at:\n" . Stack::full() . Report::origin($taken, $begun));
+        throw new OpenTransactionError($message, $taken, $begun);
+    }
+
+    private function isInTransaction(PooledConnection $entry): bool
+    {
+        try {
+            return $this->driver->inTransaction($entry->connection, $entry->state);
+        } catch (\Throwable) {
+            // Another coroutine is in the middle of something with it.
+            return false;
+        }
     }
 
     /** A connection has come back: makes it as new, and passes it on. */
@@ -442,6 +510,12 @@ final class Pool implements \Countable
         if (($this->lent[$key] ?? null) === $entry) {
             unset($this->lent[$key]);
             ++$this->numbers->forgotten;
+            if ($this->isInTransaction($entry)) {
+                ++$this->numbers->open_transactions;
+                $message = "A connection of the pool \"$this->name\" was left with an open transaction at its coroutine's end; it is rolled back"
+                    . Report::origin($entry->taken, $entry->state->begun);
+                $entry->holder?->isCancelled() ? Report::warning($message) : Report::error($message);
+            }
             Task::start($this->recycle(...), [$entry], detached: true);
         }
     }

@@ -1,6 +1,6 @@
 <?php
 
-/* How a pool deals with one kind of connection. All methods but isAsNew() may wait. */
+/* How a pool deals with one kind of connection. All methods but isAsNew() and inTransaction() may wait. */
 
 declare(strict_types=1);
 
@@ -15,6 +15,9 @@ interface PoolDriver
 
     /** Whether nothing is to be undone before the next one may have it. Must not wait, nor ask the other side. */
     public function isAsNew(object $connection, ConnectionState $state): bool;
+
+    /** Whether a transaction is open that the reset would roll back. Must not wait, nor ask the other side. */
+    public function inTransaction(object $connection, ConnectionState $state): bool;
 
     /**
      * Makes the connection as it was when it was opened.

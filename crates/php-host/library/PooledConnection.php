@@ -18,6 +18,9 @@ final class PooledConnection
     /** @var Coroutine|null that has taken it; not typed, as PHP would look the class up at each assignment */
     public $holder = null;
 
+    /** Where it was taken. */
+    public string $taken = '';
+
     /** @param \Closure(self): void $forget makes the pool take it back */
     public function __construct(private readonly \Closure $forget)
     {

@@ -75,7 +75,7 @@ if (class_exists(\PDO::class, false)) {
         {
             $this->state->check();
             $begun = parent::beginTransaction();
-            $this->state->begun = (new \Exception())->getTraceAsString();
+            $this->state->begun = Stack::full();
 
             return $begun;
         }
@@ -83,15 +83,19 @@ if (class_exists(\PDO::class, false)) {
         public function commit(): bool
         {
             $this->state->check();
+            $ended = parent::commit();
+            $this->state->begun = null;
 
-            return parent::commit();
+            return $ended;
         }
 
         public function rollBack(): bool
         {
             $this->state->check();
+            $ended = parent::rollBack();
+            $this->state->begun = null;
 
-            return parent::rollBack();
+            return $ended;
         }
 
         public function setAttribute(int $attribute, mixed $value): bool

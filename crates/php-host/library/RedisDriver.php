@@ -15,6 +15,8 @@ if (class_exists(\Redis::class, false)) {
         public bool $closed = false;
         /** Something was called that changes the connection: what exactly is looked at when it comes back. */
         public bool $touched = false;
+        /** Where multi() or pipeline() was called. */
+        public ?string $begun = null;
 
         public function watch(...$keys): \Redis|bool
         {
@@ -42,6 +44,7 @@ if (class_exists(\Redis::class, false)) {
         public function multi(...$arguments): \Redis|bool
         {
             $this->touched = true;
+            $this->begun = Stack::full();
 
             return parent::multi(...$arguments);
         }
@@ -49,6 +52,7 @@ if (class_exists(\Redis::class, false)) {
         public function pipeline(): \Redis|bool
         {
             $this->touched = true;
+            $this->begun = Stack::full();
 
             return parent::pipeline();
         }
@@ -130,14 +134,24 @@ final class RedisDriver implements PoolDriver
         return !$connection->touched && $connection->isConnected() && $connection->clearLastError();
     }
 
+    public function inTransaction(object $connection, ConnectionState $state): bool
+    {
+        if (!$connection->touched || !$connection->isConnected() || $connection->getMode() === \Redis::ATOMIC) {
+            return false;
+        }
+        $state->begun = $connection->begun;
+
+        return true;
+    }
+
     public function reset(object $connection, ConnectionState $state): bool
     {
         if ($connection->closed || !$connection->isConnected()) {
             return false;
         }
         if ($connection->getMode() !== \Redis::ATOMIC) {
-            Report::warning('A Redis connection came back to its pool within multi() or pipeline(), which was discarded');
             $connection->discard();
+            $state->rolledBack = true;
         }
         if ($connection->watching) {
             $connection->watching = false;

@@ -13,6 +13,17 @@ final class Report
         self::write(LOG_ERR, \sprintf('Uncaught %s: %s', $where, $error));
     }
 
+    public static function error(string $message): void
+    {
+        self::write(LOG_ERR, $message);
+    }
+
+    /** Where a connection with an open transaction comes from; the lines that follow a message. */
+    public static function origin(string $taken, ?string $begun): string
+    {
+        return "\nThe connection was taken at:\n$taken" . ($begun === null ? '' : "\nThe transaction was begun at:\n$begun");
+    }
+
     public static function warning(string $message): void
     {
         self::write(LOG_WARNING, $message);

@@ -48,9 +48,49 @@ class CompositeException extends \Exception
     }
 }
 
-/** Two coroutines used one connection at the same time. */
+/** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
 class ConcurrentUseError extends \Error
 {
+    /** Set by the shim (async_stacks.c). */
+    protected string $other = '';
+
+    /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */
+    public function getOtherTraceAsString(): string
+    {
+        return $this->other;
+    }
+
+    public function __toString(): string
+    {
+        return parent::__toString() . "\nThe coroutine that has the connection:\n$this->other";
+    }
+}
+
+/** A connection came back to its pool with an open transaction, which was rolled back. Its own trace is that of the return. */
+class OpenTransactionError extends \Error
+{
+    /** @internal */
+    public function __construct(string $message, private readonly string $taken, private readonly ?string $begun)
+    {
+        parent::__construct($message);
+    }
+
+    /** Where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
+    public function getTakenTraceAsString(): string
+    {
+        return $this->taken;
+    }
+
+    /** Where the transaction was begun; null if a statement (`BEGIN`) did it. */
+    public function getBegunTraceAsString(): ?string
+    {
+        return $this->begun;
+    }
+
+    public function __toString(): string
+    {
+        return parent::__toString() . Internal\Report::origin($this->taken, $this->begun);
+    }
 }
 
 /** Nothing can wake this coroutine any more: all of the worker wait for each other. */

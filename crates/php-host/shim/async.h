@@ -13,6 +13,8 @@
  *     async_slice.c     time slices for handlers that compute
  *     async_audit.c     finds state that requests leave behind, for development
  *     async_hooks.c     puts the functions of async_io.c, async_files.c and async_process.c in the place of libc's
+ *     async_stacks.c    where coroutines stand, as text; errors that name two of them; deadlocks
+ *     async_pools.c     what the library's connection pools need from C: their numbers for the server
  *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
 #ifndef HOWDAH_ASYNC_H
 #define HOWDAH_ASYNC_H
@@ -68,8 +70,8 @@ typedef struct async_watch {
 int async_wait_fds(async_watch *watches, unsigned count, uint64_t until, const char *what);
 /* The same for one descriptor; COROUTINE_* or -1. */
 int async_wait_fd(int fd, short events, uint64_t until, const char *what);
-/* Whether another coroutine waits for the same of this descriptor. */
-bool async_fd_taken(int fd, short events);
+/* Another coroutine that waits for the same of this descriptor, or NULL. */
+const coroutine *async_fd_taken(int fd, short events);
 /* A descriptor is about to be closed: whoever waits for it goes on. */
 void async_fd_closing(int fd);
 
@@ -198,13 +200,34 @@ void coroutine_class_startup(void);
 zend_object *coroutine_object_of(coroutine *self);
 /* The coroutine has ended: its object forgets it. */
 void coroutine_object_release(coroutine *self);
+/* The pools take back what the coroutine has of them. */
+void coroutine_give_connections_back(coroutine *self);
 /* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
 void async_call_list(zval *list);
 /* Deals with an exception that leaves a coroutine. */
 void async_exit_or_report(void);
-/* All coroutines wait for each other: logs their stacks and fails those that can be. */
-void async_report_deadlock(void);
 /* Throws one of the library's exceptions by its short name. */
 void async_throw(const char *name, const char *message);
+
+/* --- async_pools.c --- */
+
+void async_pools_class_startup(void);
+/* Writes the numbers of all connection pools to where the server looks for them. */
+void async_pools_publish(void);
+
+/* --- async_stacks.c --- */
+
+void async_stacks_class_startup(void);
+void async_stacks_startup(void);
+/* Where a coroutine stands, as Exception::getTraceAsString() has it; a new string. */
+zend_string *async_stack_of(const coroutine *self);
+/* Logs and throws that the current coroutine wants a connection which another one has. */
+void async_refuse_concurrent_use(const char *message, const coroutine *other);
+/* The current coroutine wants to wait for what another one waits for already: logged; thrown by the second function, as
+ * nothing can be thrown from inside a hook. */
+void async_stream_taken(const coroutine *other);
+void async_throw_stream_taken(void);
+/* All coroutines wait for each other: logs their stacks and fails those that can be. */
+void async_report_deadlock(void);
 
 #endif

@@ -3,7 +3,6 @@
 #include "async.h"
 #include "worker_loop.h"
 
-#include <syslog.h>
 #include <zend_builtin_functions.h>
 #include <zend_closures.h>
 #include <zend_interfaces.h>
@@ -48,15 +47,19 @@ zend_object *coroutine_object_of(coroutine *self) {
 
 /* Connections of pools that the coroutine has not given back (Pool::get() notes them in its data): their pools take
  * them back, without waiting. */
-static void give_connections_back(zval *data) {
-    zval *connections =
-        Z_TYPE_P(data) == IS_ARRAY ? zend_hash_str_find(Z_ARRVAL_P(data), ZEND_STRL("connections")) : NULL;
+void coroutine_give_connections_back(coroutine *self) {
+    zval *data = self->object != NULL ? OBJ_PROP_NUM(&self->object->std, 0) : NULL;
+    zval *connections = data != NULL && Z_TYPE_P(data) == IS_ARRAY
+                            ? zend_hash_str_find(Z_ARRVAL_P(data), ZEND_STRL("connections"))
+                            : NULL;
     if (connections == NULL || Z_TYPE_P(connections) != IS_ARRAY ||
         zend_hash_num_elements(Z_ARRVAL_P(connections)) == 0) {
         return;
     }
     zval kept;
     ZVAL_COPY(&kept, connections);
+    SEPARATE_ARRAY(data);
+    zend_hash_str_del(Z_ARRVAL_P(data), ZEND_STRL("connections"));
     zval *entry;
     ZEND_HASH_FOREACH_VAL(Z_ARRVAL(kept), entry) {
         if (Z_TYPE_P(entry) == IS_OBJECT &&
@@ -74,7 +77,7 @@ void coroutine_object_release(coroutine *self) {
     if (object == NULL) {
         return;
     }
-    give_connections_back(OBJ_PROP_NUM(&object->std, 0));
+    coroutine_give_connections_back(self);
     /* Its data goes now, whoever still knows the object: locks and connections of the coroutine come back with it. */
     zval *data = OBJ_PROP_NUM(&object->std, 0);
     zval old = *data;
@@ -169,33 +172,6 @@ void async_exit_or_report(void) {
         }
     } else {
         shim_loop_report_exception();
-    }
-}
-
-/* --- deadlock --- */
-
-static void log_stack(coroutine *self) {
-    zval frames;
-    zend_execute_data *here = EG(current_execute_data);
-    EG(current_execute_data) = self->frame;
-    zend_fetch_debug_backtrace(&frames, 0, DEBUG_BACKTRACE_IGNORE_ARGS, 0);
-    EG(current_execute_data) = here;
-    zend_string *text = zend_trace_to_string(Z_ARRVAL(frames), true);
-    shim_log(LOG_ERR, "coroutine %llu waits (%s):\n%s", (unsigned long long)self->id, self->waits_for, ZSTR_VAL(text));
-    zend_string_release(text);
-    zval_ptr_dtor(&frames);
-}
-
-void async_report_deadlock(void) {
-    shim_log(LOG_ERR, "deadlock: %u coroutines wait for each other", coroutine_count());
-    for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
-        log_stack(self);
-    }
-    for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
-        if (self->may_be_failed) {
-            self->deadlocked = true;
-            coroutine_wake(self, COROUTINE_WOKEN);
-        }
     }
 }
 

@@ -85,6 +85,15 @@ void async_wrap(zend_function *function, zif_handler wrapper) {
     }
 }
 
+static void refuse(const coroutine *user, const zend_object *subject) {
+    char message[256];
+    (snprintf)(message, sizeof message,
+               "Another coroutine (%llu) is using this %.80s: give each coroutine a connection of its own, for example "
+               "with Howdah\\Pool",
+               (unsigned long long)user->id, ZSTR_VAL(subject->ce->name));
+    async_refuse_concurrent_use(message, user);
+}
+
 static ZEND_NAMED_FUNCTION(call_alone) {
     zif_handler original = async_wrapped(execute_data);
     zend_object *subject = coroutine_current != NULL ? subject_of(execute_data) : NULL;
@@ -103,13 +112,7 @@ static ZEND_NAMED_FUNCTION(call_alone) {
         return;
     }
     if (user != NULL) {
-        char message[160];
-        (snprintf)(
-            message, sizeof message,
-            "Another coroutine (%llu) is using this %s: give each coroutine a connection of its own, for example "
-            "with Howdah\\Pool",
-            (unsigned long long)user->id, ZSTR_VAL(subject->ce->name));
-        async_throw("ConcurrentUseError", message);
+        refuse(user, subject);
         RETURN_THROWS();
     }
     users[handle] = coroutine_current;

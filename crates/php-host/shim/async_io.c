@@ -31,9 +31,9 @@ static int cancelled(void) {
 /* The wait of almost all drivers: one descriptor, one direction. The kernel need not be asked first, it answers at the
  * next turn of the scheduler. */
 static int poll_one(struct pollfd *fd, int timeout) {
-    if (async_fd_taken(fd->fd, fd->events)) {
-        coroutine_current->concurrent_use = true;
-        async_interrupt();
+    const coroutine *other = async_fd_taken(fd->fd, fd->events);
+    if (other != NULL) {
+        async_stream_taken(other);
         errno = EBUSY;
         return -1;
     }

@@ -216,16 +216,16 @@ static void deliver(int fd, uint32_t events) {
     }
 }
 
-bool async_fd_taken(int fd, short events) {
+const coroutine *async_fd_taken(int fd, short events) {
     if (fd < 0 || (size_t)fd >= watchers_size) {
-        return false;
+        return NULL;
     }
     for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
         if ((watch->events & events) != 0 && watch->owner != coroutine_current && !watch->only_looks) {
-            return true;
+            return watch->owner;
         }
     }
-    return false;
+    return NULL;
 }
 
 void async_fd_closing(int fd) {
@@ -309,6 +309,7 @@ static void give_memory_back(void) {
 
 static void sleep_until_something(void) {
     give_memory_back();
+    async_pools_publish();
     if (!howdah_rs_prepare_wait()) {
         return;
     }
@@ -336,11 +337,13 @@ void async_loop_run(bool (*finished)(void)) {
         if (coroutine_any_ready()) {
             /* Answers are not to wait until there is nothing to do. */
             howdah_rs_publish();
+            async_pools_publish();
             poll_events(0);
         } else if (!finished()) {
             sleep_until_something();
         }
         expire_timers();
     }
+    async_pools_publish();
     howdah_rs_publish();
 }

@@ -99,6 +99,11 @@ static void answer(void *request) {
     shim_response_end(false);
 }
 
+/* Before the call is done, so that what pools have to say about them is said about this request. */
+static void give_connections_back(void *self) {
+    coroutine_give_connections_back(self);
+}
+
 static void put_away(void *request) {
     (void)request;
     shim_loop_put_away();
@@ -169,6 +174,7 @@ static void request_body(coroutine *self) {
     call_functions(&request->after_response);
     wait_for_others(request);
     async_audit_end();
+    coroutine_guarded(give_connections_back, self);
     coroutine_guarded(put_away, request);
     finish();
     self->request = NULL;

@@ -96,6 +96,11 @@ void howdah_rs_select_call(uint64_t number);
 /* Shows the server everything written so far and wakes it if it sleeps. */
 void howdah_rs_publish(void);
 
+/* A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
+ * memory, where the server looks when somebody asks. A script's child must not call them. */
+void howdah_rs_pool_name(unsigned slot, const char *name, size_t length);
+void howdah_rs_pool_numbers(unsigned slot, const uint64_t numbers[POOL_NUMBERS]);
+
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */
 
 typedef struct howdah_boot {

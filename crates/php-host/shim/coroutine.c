@@ -160,6 +160,9 @@ static void end(coroutine *self) {
     if (self->cancel_reason != NULL) {
         zend_string_release(self->cancel_reason);
     }
+    if (self->others_stack != NULL) {
+        zend_string_release(self->others_stack);
+    }
     coroutine_object_release(self);
 }
 

@@ -73,6 +73,8 @@ struct coroutine {
     bool cancel_thrown;
     bool concurrent_use;  /* ConcurrentUseError is to be thrown */
     bool prints_for_main; /* is adding to the buffers of its request's main coroutine */
+    /* With concurrent_use: where the coroutine stood that has the descriptor. */
+    zend_string *others_stack;
     unsigned shields;
     zend_string *cancel_reason;
     /* Coroutines that wait for the end of this one. */

@@ -69,8 +69,7 @@ static void interrupt(zend_execute_data *execute_data) {
     async_slice_check();
     coroutine *self = coroutine_current;
     if (self->concurrent_use) {
-        self->concurrent_use = false;
-        async_throw("ConcurrentUseError", "Another coroutine is waiting for an answer on the same connection");
+        async_throw_stream_taken();
     } else if (self->cancelled && !self->cancel_thrown && self->shields == 0) {
         self->cancel_thrown = true;
         async_throw("CancelledException",
@@ -132,6 +131,7 @@ static void startup(void) {
     async_hooks_install();
     async_slice_startup();
     async_audit_startup();
+    async_stacks_startup();
     original_interrupt = zend_interrupt_function;
     zend_interrupt_function = interrupt;
     booted_memory = zend_memory_usage(true);

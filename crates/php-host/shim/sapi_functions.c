@@ -176,9 +176,10 @@ zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler h
 }
 
 PHP_INI_BEGIN()
-/* Async mode; see async_slice.c and async_audit.c. */
+/* Async mode; see async_slice.c, async_audit.c and async_stacks.c. */
 PHP_INI_ENTRY("howdah.time_slice", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_ENTRY("howdah.audit", "0", PHP_INI_SYSTEM, NULL)
+PHP_INI_ENTRY("howdah.traces", "0", PHP_INI_SYSTEM, NULL)
 PHP_INI_END()
 
 static PHP_MINIT_FUNCTION(howdah) {

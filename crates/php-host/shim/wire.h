@@ -21,12 +21,35 @@ typedef struct WireCall {
     StrRef method, script, uri, query, content_type, cookie, authorization;
 } WireCall;
 
-#define HOWDAH_WIRE_VERSION 3u
+#define HOWDAH_WIRE_VERSION 4u
 #define CALL_HEAD_ONLY 1u
 #define CALL_BODY_INLINE 2u
 #define CALL_BODY_FD 4u
 #define CANCEL_CLIENT_GONE 1u
 #define CANCEL_DEADLINE 2u
+
+/* What a worker tells about its connection pools. */
+#define POOL_SLOTS 21
+#define POOL_NAME_LEN 56
+typedef enum pool_number {
+    POOL_LIMIT,
+    POOL_OPEN,
+    POOL_IDLE,
+    POOL_LENT,
+    POOL_WAITING,
+    POOL_WAIT_MAX_NS,
+    POOL_TAKEN,
+    POOL_WAITED,
+    POOL_WAIT_NS,
+    POOL_TIMEOUTS,
+    POOL_OPENED,
+    POOL_CLOSED,
+    POOL_OPEN_FAILURES,
+    POOL_CHECK_FAILURES,
+    POOL_FORGOTTEN,
+    POOL_OPEN_TRANSACTIONS,
+    POOL_NUMBERS
+} pool_number;
 
 /* Variables that travel as a number: X(number, name). */
 #define HOWDAH_VAR_COUNT 78

@@ -3,7 +3,7 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_call::OpenCall;
-use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, WireCall, WireDone};
+use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone};
 use howdah_transport::worker_end::body_kind;
 use howdah_transport::{CallMap, Event, WorkerEnd};
 use std::cell::UnsafeCell;
@@ -305,6 +305,22 @@ extern "C" fn howdah_rs_select_call(number: u64) {
     }
     host.current = host.others.remove(&number);
     host.lane.select(if host.current.is_some() { number } else { 0 });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usize) {
+    if let Some(host) = host() {
+        // SAFETY: C's promise in bridge.h.
+        host.lane.set_pool_name(slot as usize, unsafe { bytes(name, length) });
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_pool_numbers(slot: c_uint, numbers: *const [u64; POOL_NUMBERS]) {
+    // SAFETY: C passes an array of this length or NULL; it is borrowed for the length of this call.
+    if let (Some(host), Some(numbers)) = (host(), unsafe { numbers.as_ref() }) {
+        host.lane.set_pool_numbers(slot as usize, numbers);
+    }
 }
 
 impl Host {

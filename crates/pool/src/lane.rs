@@ -6,7 +6,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::reply_sink::Sink;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
-use howdah_transport::{BodyInLane, CallSender, CallSlot, SendError};
+use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -202,6 +202,11 @@ impl Lane {
             unsent: Vec::new(),
             next_number: 1,
         }
+    }
+
+    /// What its worker tells about its connection pools.
+    pub(crate) fn connection_pools(&self) -> Vec<PoolReport> {
+        self.sender.pools()
     }
 
     /// Puts a call into the lane. On an error the job comes back.

@@ -7,6 +7,7 @@
 pub mod call;
 mod calls;
 pub mod config;
+mod connection_pools;
 mod deadline;
 mod descriptor;
 pub mod fault;

@@ -11,9 +11,11 @@
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 
+use crate::connection_pools;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase};
 use crate::pace::Pace;
+use howdah_observe::ConnectionPool;
 use howdah_transport::SendError;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub(crate) struct Scheduler {
     several: bool,
     /// Set while no worker can be started: what callers are told.
     pub(crate) down: Option<String>,
+    /// What the connection pools of workers that have ended had counted.
+    pub(crate) ended_connection_pools: Vec<ConnectionPool>,
 }
 
 impl Scheduler {
@@ -289,7 +293,9 @@ impl Scheduler {
     /// Removes a lane whose worker is dead and returns it with its calls.
     pub(crate) fn remove_lane(&mut self, index: usize) -> Option<Lane> {
         self.idle.retain(|&i| i != index);
-        self.lanes.get_mut(index)?.take()
+        let lane = self.lanes.get_mut(index)?.take()?;
+        connection_pools::keep(&lane, &mut self.ended_connection_pools);
+        Some(lane)
     }
 
     /// Stops sending calls to a lane and lets its worker end; calls it has not begun go to others.

@@ -1,6 +1,8 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
+use crate::connection_pools;
 use crate::pool::Pool;
+use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,6 +53,8 @@ pub struct PoolStatus {
     pub reloads: u64,
     /// Failed calls by label.
     pub faults: BTreeMap<&'static str, u64>,
+    /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
+    pub connection_pools: Vec<ConnectionPool>,
 }
 
 /// A worker at one moment.
@@ -86,6 +90,8 @@ pub struct WorkerStatus {
     pub snapshot_restored_pages: Option<u32>,
     /// In snapshot mode, how long that took, in microseconds.
     pub snapshot_restore_us: Option<f64>,
+    /// Its connection pools (`Howdah\Pool`) by name.
+    pub connection_pools: Vec<ConnectionPool>,
 }
 
 impl Pool {
@@ -103,6 +109,7 @@ impl Pool {
         self.metrics().workers_busy.set(busy);
         self.metrics().in_flight.set(calls as i64);
         self.metrics().queue_length.set(scheduler.waiting() as i64);
+        self.metrics().set_connection_pools(connection_pools::of_all(&scheduler));
     }
 
     /// The pool at this moment.
@@ -134,6 +141,7 @@ impl Pool {
                     snapshot_searches: lane.snapshot.map(|s| s.searches),
                     snapshot_restored_pages: lane.snapshot.map(|s| s.restored_pages),
                     snapshot_restore_us: lane.snapshot.map(|s| f64::from(s.restore_ns) / 1000.0),
+                    connection_pools: connection_pools::of_worker(lane),
                 }
             })
             .collect();
@@ -156,6 +164,7 @@ impl Pool {
             restarts: counters.restarts.load(Ordering::Relaxed),
             reloads: counters.reloads.load(Ordering::Relaxed),
             faults: self.metrics().faults.all().into_iter().collect(),
+            connection_pools: connection_pools::of_all(&scheduler),
         }
     }
 }

@@ -18,6 +18,14 @@ pub fn render() -> String {
     for (name, value) in numbers {
         let _ = writeln!(out, "#define {name} {value}u");
     }
+    let _ = writeln!(out, "\n/* What a worker tells about its connection pools. */");
+    let _ = writeln!(out, "#define POOL_SLOTS {}", wire::POOL_SLOTS);
+    let _ = writeln!(out, "#define POOL_NAME_LEN {}", wire::POOL_NAME_LEN);
+    let _ = writeln!(out, "typedef enum pool_number {{");
+    for name in wire::POOL_NUMBER_NAMES {
+        let _ = writeln!(out, "    {name},");
+    }
+    let _ = writeln!(out, "    POOL_NUMBERS\n}} pool_number;");
     let _ = writeln!(out, "\n/* Variables that travel as a number: X(number, name). */");
     let _ = writeln!(out, "#define HOWDAH_VAR_COUNT {}", wire::VAR_NAMES.len());
     out.push_str("#define HOWDAH_VAR_NAMES(X)");

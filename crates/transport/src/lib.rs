@@ -3,7 +3,8 @@
 //! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
 //! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how the
 //! other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
-//! `control_socket` carries descriptors beside the lane.
+//! `control_socket` carries descriptors beside the lane. A page more (`pool_page`) has what a worker tells about its connection
+//! pools.
 //!
 //! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
@@ -13,6 +14,7 @@ pub mod call_map;
 pub mod control_socket;
 pub mod header;
 pub mod held;
+mod pool_page;
 mod ring;
 mod segment;
 pub mod server_end;
@@ -24,6 +26,7 @@ pub mod zygote_protocol;
 
 pub use call_map::CallMap;
 pub use held::HeldPayload;
+pub use pool_page::PoolReport;
 pub use segment::LaneSizes;
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
 pub use worker_end::WorkerEnd;

@@ -1,8 +1,9 @@
-//! The memory of one lane: a sealed memfd, its mapping and the control page at its start.
+//! The memory of one lane: a sealed memfd, its mapping, the control page at its start and the page of the pools behind it.
 //!
 //! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
 //! the descriptor to one worker. Either mapping lives until its owner drops it.
 
+use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
 use crate::wire::WIRE_VERSION;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -13,8 +14,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// "HOWDLANE": marks a segment as ours.
 const MAGIC: u64 = 0x454e_414c_4457_4f48;
-/// Bytes before the first ring.
+/// Bytes of the control page.
 const CONTROL_LEN: usize = 4096;
+/// Bytes before the first ring.
+const RINGS_AT: usize = CONTROL_LEN + POOL_PAGE_LEN;
 /// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring is empty.
 pub(crate) const MAX_FRAME_DIVISOR: usize = 2;
 
@@ -78,7 +81,7 @@ impl LaneSizes {
     }
 
     fn total(self) -> usize {
-        CONTROL_LEN + self.request as usize + self.response as usize
+        RINGS_AT + self.request as usize + self.response as usize
     }
 
     fn valid(self) -> bool {
@@ -163,15 +166,21 @@ impl Segment {
         unsafe { self.base.cast::<Control>().as_ref() }
     }
 
+    pub(crate) fn pools(&self) -> &PoolPage {
+        // SAFETY: the page lies behind the control page, inside the mapping (zeroed by the kernel, all fields atomics,
+        // page-aligned), which lives as long as `self`.
+        unsafe { self.base.add(CONTROL_LEN).cast::<PoolPage>().as_ref() }
+    }
+
     pub(crate) fn request_ring(&self) -> crate::ring::Ring {
-        // SAFETY: the ring lies inside the mapping, behind the control page.
-        let data = unsafe { self.base.add(CONTROL_LEN) };
+        // SAFETY: the ring lies inside the mapping, behind the control page and that of the pools.
+        let data = unsafe { self.base.add(RINGS_AT) };
         crate::ring::Ring::new(data, self.sizes.request)
     }
 
     pub(crate) fn response_ring(&self) -> crate::ring::Ring {
         // SAFETY: as above, behind the request ring.
-        let data = unsafe { self.base.add(CONTROL_LEN + self.sizes.request as usize) };
+        let data = unsafe { self.base.add(RINGS_AT + self.sizes.request as usize) };
         crate::ring::Ring::new(data, self.sizes.response)
     }
 }

@@ -6,6 +6,7 @@
 //! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read.
 
 use crate::held::{HeldPayload, Holds};
+use crate::pool_page::PoolReport;
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
@@ -227,6 +228,12 @@ impl CallSender {
     #[must_use]
     pub fn selected(&self) -> u64 {
         self.segment.control().selected.0.load(Ordering::Relaxed)
+    }
+
+    /// The worker's connection pools (as far as it tells).
+    #[must_use]
+    pub fn pools(&self) -> Vec<PoolReport> {
+        self.segment.pools().read()
     }
 
     /// True if the worker has taken everything (as far as it tells).

@@ -6,7 +6,7 @@
 //! wrote; the server checks every number that comes from the worker.
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -158,6 +158,59 @@ pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"]
 
 /// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).
 pub const DONE_RETIRE: u32 = 1;
+
+/// Connection pools that a worker can tell about. Beyond that, none is told about.
+pub const POOL_SLOTS: usize = 21;
+/// Bytes of a pool's name.
+pub const POOL_NAME_LEN: usize = 56;
+
+macro_rules! pool_numbers {
+    ($($(#[$doc:meta])+ $name:ident $c:ident,)*) => {
+        /// What a worker counts of a connection pool: positions in `pool_page`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum PoolNumber { $($(#[$doc])+ $name),* }
+
+        /// Their names in C, by position.
+        pub const POOL_NUMBER_NAMES: &[&str] = &[$(stringify!($c)),*];
+        /// How many there are.
+        pub const POOL_NUMBERS: usize = POOL_NUMBER_NAMES.len();
+    };
+}
+
+pool_numbers! {
+    /// Connections it may have open.
+    Limit POOL_LIMIT,
+    /// Connections it has open, or is opening.
+    Open POOL_OPEN,
+    /// Of these, those nobody uses.
+    Idle POOL_IDLE,
+    /// Of these, those that are lent.
+    Lent POOL_LENT,
+    /// Coroutines that wait for one.
+    Waiting POOL_WAITING,
+    /// The longest time one has waited, in nanoseconds.
+    WaitMaxNs POOL_WAIT_MAX_NS,
+    /// From here on they only grow: connections asked for.
+    Taken POOL_TAKEN,
+    /// Times somebody had to wait for one.
+    Waited POOL_WAITED,
+    /// How long they waited all together, in nanoseconds.
+    WaitNs POOL_WAIT_NS,
+    /// Times somebody waited in vain.
+    Timeouts POOL_TIMEOUTS,
+    /// Connections opened.
+    Opened POOL_OPENED,
+    /// Connections closed.
+    Closed POOL_CLOSED,
+    /// Connections that could not be opened.
+    OpenFailures POOL_OPEN_FAILURES,
+    /// Connections that failed a check or a reset.
+    CheckFailures POOL_CHECK_FAILURES,
+    /// Connections that came back only when their coroutine ended.
+    Forgotten POOL_FORGOTTEN,
+    /// Connections that came back with an open transaction.
+    OpenTransactions POOL_OPEN_TRANSACTIONS,
+}
 
 macro_rules! var_names {
     ($($name:ident)*) => {

@@ -11,7 +11,9 @@ use crate::control_socket::{ControlSocket, Message};
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::Segment;
 use crate::wake;
-use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, WireCall, WireDone, WireVar};
+use crate::wire::{
+    CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, POOL_NUMBERS, WireCall, WireDone, WireVar,
+};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -96,6 +98,16 @@ impl WorkerEnd {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Names one of the `POOL_SLOTS` connection pools that the worker tells about; what does not fit is cut.
+    pub fn set_pool_name(&self, slot: usize, name: &[u8]) {
+        self.segment.pools().set_name(slot, name);
+    }
+
+    /// The numbers of a connection pool, by `wire::PoolNumber`. The server reads them when it wants to.
+    pub fn set_pool_numbers(&self, slot: usize, numbers: &[u64; POOL_NUMBERS]) {
+        self.segment.pools().set_numbers(slot, numbers);
     }
 
     /// Tells the server that the worker has booted.

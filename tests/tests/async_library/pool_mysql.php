@@ -10,7 +10,7 @@ return static function (callable $is, callable $error): void {
     $pool->use(static fn ($db) => $db->exec('CREATE OR REPLACE DATABASE pool; CREATE TABLE pool.t (a INT)'));
     $state = static fn ($db): array => [(int) $db->query('SELECT COUNT(*) FROM pool.t')->fetchColumn(), $id($db)->fetchColumn()];
     [, $first] = $pool->use($state);
-    $pool->use(static function ($db): void { $db->beginTransaction(); $db->exec('INSERT INTO pool.t VALUES (1)'); });
+    $is('told', $error(static fn () => $pool->use(static function ($db): void { $db->beginTransaction(); $db->exec('INSERT INTO pool.t VALUES (1)'); })), 'OpenTransactionError');
     $is('an open transaction', $pool->use($state), [0, $first]);
     $pool->use(static function ($db): void { $db->setAttribute(PDO::ATTR_DEFAULT_FETCH_MODE, PDO::FETCH_OBJ); $db->setAttribute(PDO::ATTR_ERRMODE, 0); });
     $is('attributes', $pool->use(static fn ($db) => [$db->getAttribute(PDO::ATTR_DEFAULT_FETCH_MODE), $db->getAttribute(PDO::ATTR_ERRMODE), $id($db)->fetchColumn()]), [PDO::FETCH_BOTH, 2, $first]);
@@ -40,7 +40,7 @@ return static function (callable $is, callable $error): void {
     $is('in a child', timeout(60, static fn () => $db->query('SELECT 8')->fetchColumn()), 8);
 
     $pool = Pool::mysqli('127.0.0.1', 'tester', '', 'pool', $port, charset: 'latin1');
-    $pool->use(static function ($db): void { $db->begin_transaction(); mysqli_query($db, 'INSERT INTO t VALUES (1)'); mysqli_query($db, 'SET @v = 3, sql_mode = ""'); mysqli_query($db, 'USE mysql'); });
+    $is('mysqli: told', $error(static fn () => $pool->use(static function ($db): void { $db->begin_transaction(); mysqli_query($db, 'INSERT INTO t VALUES (1)'); mysqli_query($db, 'SET @v = 3, sql_mode = ""'); mysqli_query($db, 'USE mysql'); })), 'OpenTransactionError');
     $is('mysqli', $pool->use(static fn ($db) => array_map(static fn ($sql) => $db->query("SELECT $sql")->fetch_row()[0], ['(SELECT COUNT(*) FROM pool.t)', '@v', 'DATABASE()', '@@character_set_client'])), ['0', null, 'pool', 'latin1']);
     $is('mysqli: one connection', $pool->stats()['opened'], 1);
     $kept = $pool->use(static fn ($db) => $db);

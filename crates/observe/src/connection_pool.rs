@@ -1,0 +1,116 @@
+//! The numbers of connection pools (`Howdah\Pool` in PHP), as `howdah status` and the metrics show them: of one worker, or
+//! added up by name.
+
+use serde::Serialize;
+
+/// Names of connection pools in one list. A worker that makes up more is not listened to.
+const MAX_NAMES: usize = 64;
+
+/// What is known of the connection pools of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ConnectionPool {
+    /// Their name.
+    pub name: String,
+    /// Connections they may have open.
+    pub limit: u64,
+    /// Connections that are open, or being opened.
+    pub open: u64,
+    /// Of these, those nobody uses.
+    pub idle: u64,
+    /// Of these, those in use.
+    pub in_use: u64,
+    /// Coroutines that wait for one.
+    pub waiting: u64,
+    /// The longest wait of a worker that runs, in microseconds.
+    pub wait_max_us: u64,
+    /// Connections asked for.
+    pub acquired: u64,
+    /// Times one had to be waited for.
+    pub waits: u64,
+    /// How long all together, in microseconds.
+    pub wait_us: u64,
+    /// Waits in vain.
+    pub timeouts: u64,
+    /// Connections opened.
+    pub opened: u64,
+    /// Connections closed.
+    pub closed: u64,
+    /// Connections that could not be opened.
+    pub open_failures: u64,
+    /// Connections that failed a check or a reset.
+    pub check_failures: u64,
+    /// Connections that came back only when their coroutine ended.
+    pub forgotten: u64,
+    /// Connections that came back with an open transaction.
+    pub open_transactions: u64,
+}
+
+impl ConnectionPool {
+    /// Adds the numbers of another one.
+    fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.limit, other.limit),
+            (&mut self.open, other.open),
+            (&mut self.idle, other.idle),
+            (&mut self.in_use, other.in_use),
+            (&mut self.waiting, other.waiting),
+            (&mut self.acquired, other.acquired),
+            (&mut self.waits, other.waits),
+            (&mut self.wait_us, other.wait_us),
+            (&mut self.timeouts, other.timeouts),
+            (&mut self.opened, other.opened),
+            (&mut self.closed, other.closed),
+            (&mut self.open_failures, other.open_failures),
+            (&mut self.check_failures, other.check_failures),
+            (&mut self.forgotten, other.forgotten),
+            (&mut self.open_transactions, other.open_transactions),
+        ];
+        for (sum, number) in sums {
+            *sum = sum.saturating_add(number);
+        }
+        self.wait_max_us = self.wait_max_us.max(other.wait_max_us);
+    }
+
+    /// What stays of it when its worker has ended: what it has counted. Its open connections are gone with it, and closed.
+    #[must_use]
+    pub fn ended(self) -> Self {
+        let closed = self.closed.saturating_add(self.open);
+        Self { limit: 0, open: 0, idle: 0, in_use: 0, waiting: 0, wait_max_us: 0, closed, ..self }
+    }
+
+    /// Adds this to the one of its name in a list, which stays sorted by name.
+    pub fn add_to(self, list: &mut Vec<Self>) {
+        match list.binary_search_by(|other| other.name.cmp(&self.name)) {
+            Ok(at) => list[at].add(&self),
+            Err(at) if list.len() < MAX_NAMES => list.insert(at, self),
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(name: &str, open: u64) -> ConnectionPool {
+        ConnectionPool { name: name.into(), open, opened: open, wait_max_us: open, ..ConnectionPool::default() }
+    }
+
+    #[test]
+    fn pools_of_one_name_are_added_up() {
+        let mut list = Vec::new();
+        for pool in [pool("b", 2), pool("a", 1), pool("b", 3), pool("b", 4).ended()] {
+            pool.add_to(&mut list);
+        }
+        let b = ConnectionPool { opened: 9, wait_max_us: 3, closed: 4, ..pool("b", 5) };
+        assert_eq!(list, [pool("a", 1), b]);
+    }
+
+    #[test]
+    fn a_list_has_no_more_names_than_anybody_needs() {
+        let mut list = Vec::new();
+        (0..1000).for_each(|n| pool(&n.to_string(), u64::MAX).add_to(&mut list));
+        pool("1", u64::MAX).add_to(&mut list);
+        assert_eq!((list.len(), list[1].open), (MAX_NAMES, u64::MAX));
+    }
+}

@@ -1,0 +1,52 @@
+//! What workers tell about their connection pools (`Howdah\Pool`): read from their lanes when somebody asks, added up by
+//! name, and kept when a worker ends.
+
+use crate::lane::Lane;
+use crate::scheduler::Scheduler;
+use howdah_observe::ConnectionPool;
+use howdah_transport::PoolReport;
+use howdah_transport::wire::PoolNumber;
+
+fn from_report(report: PoolReport) -> ConnectionPool {
+    let number = |which: PoolNumber| report.numbers[which as usize];
+    ConnectionPool {
+        limit: number(PoolNumber::Limit),
+        open: number(PoolNumber::Open),
+        idle: number(PoolNumber::Idle),
+        in_use: number(PoolNumber::Lent),
+        waiting: number(PoolNumber::Waiting),
+        wait_max_us: number(PoolNumber::WaitMaxNs) / 1000,
+        acquired: number(PoolNumber::Taken),
+        waits: number(PoolNumber::Waited),
+        wait_us: number(PoolNumber::WaitNs) / 1000,
+        timeouts: number(PoolNumber::Timeouts),
+        opened: number(PoolNumber::Opened),
+        closed: number(PoolNumber::Closed),
+        open_failures: number(PoolNumber::OpenFailures),
+        check_failures: number(PoolNumber::CheckFailures),
+        forgotten: number(PoolNumber::Forgotten),
+        open_transactions: number(PoolNumber::OpenTransactions),
+        name: report.name,
+    }
+}
+
+/// The connection pools of one worker, by name.
+pub(crate) fn of_worker(lane: &Lane) -> Vec<ConnectionPool> {
+    let mut pools = Vec::new();
+    lane.connection_pools().into_iter().for_each(|report| from_report(report).add_to(&mut pools));
+    pools
+}
+
+/// Those of all workers, and what workers that have ended had counted.
+pub(crate) fn of_all(scheduler: &Scheduler) -> Vec<ConnectionPool> {
+    let mut pools = scheduler.ended_connection_pools.clone();
+    for lane in scheduler.lanes.iter().flatten() {
+        of_worker(lane).into_iter().for_each(|pool| pool.add_to(&mut pools));
+    }
+    pools
+}
+
+/// A worker has ended.
+pub(crate) fn keep(lane: &Lane, ended: &mut Vec<ConnectionPool>) {
+    of_worker(lane).into_iter().for_each(|pool| pool.ended().add_to(ended));
+}
