@@ -93,6 +93,17 @@ pub fn left_over(known: &BTreeSet<Identity>, mark: &str, group: u32) -> Vec<Stri
         .collect()
 }
 
+/// Waits until a process has nothing to do: a worker has work left when its answer has arrived, such as to restore its
+/// memory. One that is only kept from the processor by others does not count as asleep.
+pub fn wait_until_asleep(pid: u32) {
+    let mut seen = 0;
+    let asleep = eventually(Duration::from_secs(20), || {
+        seen = if stat(pid).is_some_and(|s| s.state == 'S') { seen + 1 } else { 0 };
+        seen == 4
+    });
+    assert!(asleep, "process {pid} does not come to rest");
+}
+
 /// What a process holds open, by kind. Names that differ only in a number count as one kind.
 #[must_use]
 pub fn descriptors(pid: u32) -> BTreeMap<String, usize> {

@@ -215,7 +215,7 @@ scenario!(
 scenario!(
     idle_connections_are_closed_without_an_answer,
     howdah_only = "the reference's time-out is a minute",
-    |s| s.setting("http.idle_timeout", "\"300ms\"").file("f.txt", "x"),
+    |s| s.setting("http.idle_timeout", "\"1s\"").file("f.txt", "x"),
     |site| {
         let mut fresh = site.conn();
         assert!(fresh.closed_by_server(), "a connection that never asks");

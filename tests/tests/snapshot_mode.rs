@@ -59,6 +59,7 @@ fn worker_pid(site: &Site) -> u64 {
 
 /// Resident memory that is not shared, in KiB, and numbers of descriptors and of mappings.
 fn size_of_worker(pid: u64) -> [u64; 3] {
+    howdah_tests::process::wait_until_asleep(u32::try_from(pid).unwrap());
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find(|l| l.starts_with("RssAnon")).unwrap();
     let anonymous = line.split_whitespace().nth(1).unwrap().parse().unwrap();

@@ -198,11 +198,12 @@ fn no_random_value_comes_twice() {
 
 /// Numbers of a worker that must not grow.
 fn sizes(site: &Site, pid: &str) -> (usize, usize, u64) {
+    assert!(site.get("/ready.txt").status == 200);
+    howdah_tests::process::wait_until_asleep(pid.parse().unwrap());
     let count = |what: &str| std::fs::read_dir(format!("/proc/{pid}/{what}")).unwrap().count();
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().lines().count();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let rss = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap().trim().trim_end_matches(" kB");
-    assert!(site.get("/ready.txt").status == 200);
     (count("fd"), maps, rss.parse().unwrap())
 }
 

@@ -434,7 +434,7 @@ fn parse_done(payload: &[u8]) -> Option<Done> {
 }
 
 /// How long a worker has to answer the request for its PHP stack.
-pub(crate) const STACK_WAIT: Duration = Duration::from_millis(300);
+pub(crate) const STACK_WAIT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
