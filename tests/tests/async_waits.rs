@@ -514,3 +514,33 @@ fn the_audit_says_where_a_call_blocks() {
         },
     );
 }
+
+/// How long it takes is the script's choice: what is asserted is that it is noticed, and where.
+#[test]
+fn the_audit_says_what_held_the_process() {
+    run(
+        Kind::Async,
+        |s| {
+            crowd_of(s, CROWD).ini("howdah.audit", "1").php(
+                "one.php",
+                "usleep(10);\nspl_autoload_register($load = function () { usleep(60000); }); class_exists('Nothing'); spl_autoload_unregister($load);\nusleep(10);
+                $used = fn () => ($u = getrusage())['ru_utime.tv_sec'] * 1e6 + $u['ru_utime.tv_usec']; $until = $used() + 60000; while ($used() < $until) {}\nusleep(10); usleep(10); echo 'ok';",
+            )
+        },
+        |site| {
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            for (what, from, to) in [("stood still", "one.php:2", "one.php:4"), ("computed", "one.php:4", "one.php:6")]
+            {
+                let line = site.wait_for_log(&["audit: the process", what, &format!("/{from} and "), to]);
+                assert!(line.ends_with("label=\"GET /one.php\""), "{line}");
+                assert_eq!(
+                    site.log().lines().filter(|l| l.contains(what) && l.contains(to)).count(),
+                    1,
+                    "{}",
+                    site.log()
+                );
+            }
+        },
+    );
+}

@@ -187,6 +187,9 @@ void async_audit_overlap(void);
 void async_audit_end(void);
 /* A waiting call is about to be made where nothing may wait. */
 void async_audit_blocked(void);
+/* Around what a coroutine does between two waits. */
+void async_audit_turn_begin(const coroutine *self);
+void async_audit_turn_end(const coroutine *self);
 
 /* --- async_hooks.c --- */
 
@@ -221,6 +224,8 @@ void async_stacks_class_startup(void);
 void async_stacks_startup(void);
 /* Where a coroutine stands, as Exception::getTraceAsString() has it; a new string. */
 zend_string *async_stack_of(const coroutine *self);
+/* File and line where a coroutine that does not run will go on; a new string. */
+zend_string *async_place_of(const coroutine *self);
 /* Logs and throws that the current coroutine wants a connection which another one has. */
 void async_refuse_concurrent_use(const char *message, const coroutine *other);
 /* The current coroutine wants to wait for what another one waits for already: logged; thrown by the second function, as

@@ -1,14 +1,20 @@
 /* For development: finds state that one request leaves for the next. With the ini setting howdah.audit=1 the static
  * properties of all classes and the static variables of all functions and methods are fingerprinted before and after
  * each request that ran alone, and what differs is logged by name. Slow; requests that overlapped are not judged, as
- * nobody could tell whose change it was. Also logged: where waiting calls are made that can only block. */
+ * nobody could tell whose change it was. Also logged: where waiting calls are made that can only block, and between
+ * which two places the process stood still or computed for long. */
 #include "async.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <syslog.h>
+#include <time.h>
 
 /* Deeper structures count by their identity. */
 #define DEPTH 4
+
+/* Nanoseconds for which a coroutine may hold the process unnoticed. */
+#define HELD UINT64_C(20000000)
 
 static bool enabled;
 /* Name of a static → fingerprint, as of the last request's end. */
@@ -16,6 +22,17 @@ static HashTable seen;
 static bool has_seen;
 /* Places that were reported. */
 static HashTable blocking;
+
+/* What the thread had used when the running coroutine began to run, and where that was. */
+typedef struct usage {
+    uint64_t clock, processor;
+    /* Times the thread gave the processor away to wait. */
+    long waits;
+} usage;
+static usage turn;
+static zend_string *turn_began;
+/* Processor time of the audit itself in this turn. */
+static uint64_t own_time;
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) + (hash >> 29);
@@ -135,7 +152,20 @@ static void look_at_class(zend_class_entry *class_type, bool report) {
     ZEND_HASH_FOREACH_END();
 }
 
+static uint64_t processor_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static usage usage_now(void) {
+    struct rusage used;
+    getrusage(RUSAGE_THREAD, &used);
+    return (usage){.clock = async_now(), .processor = processor_time(), .waits = used.ru_nvcsw};
+}
+
 static void look_at_all(bool report) {
+    uint64_t began = processor_time();
     zend_class_entry *class_type;
     ZEND_HASH_FOREACH_PTR(EG(class_table), class_type) {
         look_at_class(class_type, report);
@@ -146,6 +176,7 @@ static void look_at_all(bool report) {
         look_at_function(function, NULL, report);
     }
     ZEND_HASH_FOREACH_END();
+    own_time += processor_time() - began;
 }
 
 void async_audit_startup(void) {
@@ -191,4 +222,43 @@ void async_audit_blocked(void) {
             "audit: a call may block the process, as nothing can wait here (autoloader, compiler or collector): %s:%u",
             file, line);
     }
+}
+
+static bool is_new(const char *what, const char *place) {
+    char key[512];
+    int length = (snprintf)(key, sizeof key, "%s %s", what, place);
+    return length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL;
+}
+
+void async_audit_turn_begin(const coroutine *self) {
+    if (enabled) {
+        turn_began = async_place_of(self);
+        own_time = 0;
+        turn = usage_now();
+    }
+}
+
+/* Between two waits of a coroutine nobody else runs. Who waited for the processor only is not to blame. */
+void async_audit_turn_end(const coroutine *self) {
+    if (!enabled || turn_began == NULL) {
+        return;
+    }
+    usage now = usage_now();
+    uint64_t held = now.clock - turn.clock, computed = now.processor - turn.processor;
+    uint64_t still = held > computed ? held - computed : 0;
+    computed = computed > own_time ? computed - own_time : 0;
+    const char *what = now.waits > turn.waits && still >= HELD ? "stood still" : computed >= HELD ? "computed" : NULL;
+    if (what != NULL) {
+        zend_string *place = self->state == COROUTINE_ENDED ? NULL : async_place_of(self);
+        const char *until = place != NULL ? ZSTR_VAL(place) : "the coroutine's end";
+        if (is_new(what, until)) {
+            shim_log(LOG_NOTICE, "audit: the process %s for %llu ms, in which nobody else ran, between %s and %s", what,
+                     (unsigned long long)((what[0] == 's' ? still : computed) / 1000000), ZSTR_VAL(turn_began), until);
+        }
+        if (place != NULL) {
+            zend_string_release(place);
+        }
+    }
+    zend_string_release(turn_began);
+    turn_began = NULL;
 }

@@ -328,10 +328,12 @@ void async_loop_run(bool (*finished)(void)) {
         async_take_events();
         coroutine *self;
         for (int i = 0; i < TURN && (self = coroutine_take_ready()) != NULL; i++) {
+            async_audit_turn_begin(self);
             coroutine_enter(self);
             if (shim.script_child) {
                 return;
             }
+            async_audit_turn_end(self);
         }
         coroutine_trim();
         if (coroutine_any_ready()) {

@@ -94,6 +94,10 @@ static zend_string *place_of(const zend_execute_data *frame) {
     return zend_string_concat2(ZSTR_VAL(file), ZSTR_LEN(file), line, sizeof line - out.room);
 }
 
+zend_string *async_place_of(const coroutine *self) {
+    return self->frame != NULL ? place_of(self->frame) : ZSTR_INIT_LITERAL("the coroutine's start", 0);
+}
+
 /* In the form of Exception::getTraceAsString(), without arguments. */
 static zend_string *stack_of(const zend_execute_data *frame) {
     char buffer[MAX_TEXT];
