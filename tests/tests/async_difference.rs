@@ -89,7 +89,8 @@ fn answer(mut stream: TcpStream, after: Duration) -> std::io::Result<()> {
 
 fn busy(setup: Setup, echo: u16) -> Setup {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("www/busy");
-    let files = ["application.php", "language.php", "library.php", "ticks.php", "waits.php", "worker.php"];
+    let files =
+        ["application.php", "every_third.php", "language.php", "library.php", "ticks.php", "waits.php", "worker.php"];
     files
         .iter()
         .fold(setup, |s, name| s.file(&format!("busy/{name}"), std::fs::read(directory.join(name)).unwrap()))

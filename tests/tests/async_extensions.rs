@@ -40,6 +40,16 @@ fn a_soap_call_was_decoded_with_another_ones_types() {
     everyone_sees(client, "@: @");
 }
 
+/// The depth of what is encoded was counted together and set back by whoever was ready.
+#[test]
+fn a_soap_call_beside_others_was_nested_too_deep() {
+    let client = "$client = new class(null, ['location' => 'http://localhost/', 'uri' => 'urn:own', 'typemap' => [['type_ns' => 'urn:own', 'type_name' => 't',
+            'to_xml' => function ($value) { for ($i = 0; $i < 3; $i++) { pause(); } return \"<x>$value</x>\"; }]]]) extends SoapClient {
+            public function __doRequest($request, $location, $action, $version, $oneWay = false): ?string { throw new Exception(strip_tags($request)); } };
+        meet('a'); for ($i = 0; $i < 5; $i++) { try { $client->f([new SoapVar($m, null, 't', 'urn:own')]); } catch (Exception $e) { echo trim($e->getMessage()) === $m ? '.' : $e->getMessage(); } } echo $m;";
+    everyone_sees(client, ".....@");
+}
+
 /// While one waited in a call, PHP's errors of all were made faults of its client.
 #[test]
 fn an_error_beside_a_soap_call_was_its_fault() {

@@ -129,6 +129,15 @@ fn the_output_of_a_started_coroutine_lands_in_its_request() {
     );
 }
 
+/// The end of a coroutine had sent the headers.
+#[test]
+fn headers_can_be_set_after_a_coroutine_has_ended() {
+    everyone_sees(
+        "Howdah\\await(Howdah\\go(fn () => usleep(500))); meet('a'); header(\"X-After: $m\"); echo headers_sent() ? 'sent' : implode(preg_grep('/X-After/', headers_list()));",
+        "X-After: @",
+    );
+}
+
 #[test]
 fn a_coroutine_that_nobody_awaits_belongs_to_the_answer() {
     everyone_sees("Howdah\\go(function () use ($m) { meet('child'); echo $m, $_GET['m']; }); echo 'a';", "a@@");

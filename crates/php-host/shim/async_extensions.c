@@ -72,11 +72,14 @@ static void add_soap(add_place add) {
         return;
     }
     add(soap + SHIM_SOAP_TABLES * sizeof(HashTable), SHIM_SOAP_CALL_SIZE);
-    /* Behind the two numbers and a table: encoding, classes, features; behind another table: references. */
+    /* Behind the two numbers and a table: encoding, classes, features; behind another table: references, and in newer
+     * releases of each version the depth of encoding. In others a variable lies there that is set once, when PHP
+     * starts.
+     */
     size_t encoding = align(SHIM_SOAP_TABLES * sizeof(HashTable) + SHIM_SOAP_CALL_SIZE + 2) + 4 * sizeof(void *);
     size_t features_end = encoding + 3 * sizeof(void *);
     add(soap + encoding, features_end - encoding);
-    add(soap + features_end + sizeof(HashTable), 2 * sizeof(void *));
+    add(soap + features_end + sizeof(HashTable), 2 * sizeof(void *) + sizeof(int));
 }
 
 /* --- of the code that runs: all --- */

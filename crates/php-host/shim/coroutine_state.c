@@ -148,7 +148,11 @@ void coroutine_state_begin(void) {
 }
 
 void coroutine_state_end(void) {
+    /* PHP sends the headers with this; they are the request's, which may go on. */
+    unsigned char sent = SG(headers_sent);
+    SG(headers_sent) = 1;
     php_output_deactivate();
+    SG(headers_sent) = sent;
 #ifdef HAVE_GETHOSTBYNAME_R
     free(FG(tmp_host_buf));
 #endif

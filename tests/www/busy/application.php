@@ -482,6 +482,74 @@ final class Sessions implements SessionHandlerInterface
     }
 }
 
+if (extension_loaded('soap')) {
+    /* A client whose answers take their time; no server is asked. */
+    final class Caller extends SoapClient
+    {
+        public string $sent = '';
+
+        public function __doRequest(string $request, string $location, string $action, int $version, bool $oneWay = false): ?string
+        {
+            pause();
+            $mark = $_GET['m'];
+            $this->sent .= strip_tags($request);
+            @trigger_error("beside the call of $mark");
+            if (str_contains($request, 'fail')) {
+                $body = "<E:Fault><faultcode>E:Server</faultcode><faultstring>failed $mark</faultstring></E:Fault>";
+            } else {
+                $body = "<o:workResponse><return i:type='o:made'><text i:type='o:t'>text $mark</text><made i:type='o:made'><mark i:type='s:string'>$mark</mark></made></return></o:workResponse>";
+            }
+            pause();
+
+            return "<E:Envelope xmlns:E='http://schemas.xmlsoap.org/soap/envelope/' xmlns:i='http://www.w3.org/2001/XMLSchema-instance'"
+                . " xmlns:s='http://www.w3.org/2001/XMLSchema' xmlns:o='urn:own'><E:Body>$body</E:Body></E:Envelope>";
+        }
+    }
+}
+
+/* What a SOAP answer becomes; its properties wait. */
+final class Soaped
+{
+    private array $values = [];
+
+    public function __set(string $name, mixed $value): void
+    {
+        pause();
+        $this->values[$name] = $value;
+    }
+
+    public function __get(string $name): mixed
+    {
+        return $this->values[$name] ?? null;
+    }
+}
+
+/* What a SOAP server calls. */
+final class Served
+{
+    public function __construct(private string $mark)
+    {
+    }
+
+    public function hello(string $from): string
+    {
+        pause();
+
+        return "hello $from by $this->mark";
+    }
+}
+
+/* Calls a function twice, in coroutines where there are some. */
+function both(callable $function, string $one, string $other): void
+{
+    if (WAITS) {
+        Howdah\all([static fn () => $function($one), static fn () => $function($other)]);
+    } else {
+        $function($one);
+        $function($other);
+    }
+}
+
 /* The end of all: what a request says of itself when everything else has run. */
 function report(string $mark): void
 {

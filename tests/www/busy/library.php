@@ -277,12 +277,194 @@ return [
         libxml_use_internal_errors(false);
     },
     'formatting' => static function (string $m): void {
-        if (!function_exists('numfmt_create')) {
-            echo 'no intl ', $m;
-            return;
-        }
         $formatter = @numfmt_create('no such locale at all', 12345) ?? null;
         pause();
         echo intl_get_error_code() === 0 ? 'fine' : 'failed', $m;
+        transliterator_create("no $m");
+        pause();
+        echo intl_get_error_message();
+    },
+    'collating' => static function (string $m): void {
+        $upper = crc32($m) % 2 === 1;
+        $collator = new Collator('en');
+        $collator->setAttribute(Collator::CASE_FIRST, $upper ? Collator::UPPER_FIRST : Collator::LOWER_FIRST);
+        $objects = array_map(static fn (string $mark): Magic => new Magic($mark), ["b$m", 'a', "B$m", 'A']);
+        $collator->sort($objects, Collator::SORT_STRING);
+        echo implode(array_map(static fn (Magic $object): string => $object->mark, $objects));
+        $texts = [new Magic("c$m"), new Magic("a$m"), new Magic("b$m")];
+        $numbers = [3, 1, 2];
+        array_multisort($texts, $upper ? SORT_DESC : SORT_ASC, SORT_STRING, $numbers);
+        echo implode($numbers);
+    },
+    'soap' => static function (string $m): void {
+        if (!extension_loaded('soap')) {
+            return;
+        }
+        $client = new Caller(null, ['location' => 'http://localhost/', 'uri' => 'urn:own', 'classmap' => ['made' => Soaped::class], 'typemap' => [
+            ['type_ns' => 'urn:own', 'type_name' => 't', 'from_xml' => static function (string $xml) use ($m): string {
+                pause();
+
+                return strip_tags($xml) . " read by $m";
+            }, 'to_xml' => static function (mixed $value) use ($m): string {
+                pause();
+
+                return "<x>$value $m</x>";
+            }],
+        ]]);
+        $answer = $client->work(new SoapVar("sent $m", null, 't', 'urn:own'));
+        echo is_object($answer) ? get_class($answer) . $answer->text . $answer->made->mark : $answer, $client->sent;
+        try {
+            $client->fail($m);
+        } catch (SoapFault $e) {
+            echo $e->getMessage();
+        }
+        $server = new SoapServer(null, ['uri' => 'urn:own']);
+        $server->setObject(new Served($m));
+        ob_start();
+        $server->handle('<E:Envelope xmlns:E="http://schemas.xmlsoap.org/soap/envelope/" xmlns:o="urn:own"><E:Body><o:hello><a>' . $m . '</a></o:hello></E:Body></E:Envelope>');
+        echo strip_tags(ob_get_clean());
+        if (!headers_sent()) {
+            header_remove('Content-Length');
+            header('Content-Type: text/html; charset=UTF-8');
+        }
+    },
+    'last errors' => static function (string $m): void {
+        $odd = crc32($m) % 2 === 1;
+        while (openssl_error_string() !== false) {
+        }
+        $odd && openssl_pkey_get_private("no key $m");
+        date_create_from_format('Y', $odd ? "year $m" : '2020');
+        mysqli_report($odd ? MYSQLI_REPORT_OFF : MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
+        pause();
+        echo openssl_error_string() === false ? 'none' : 'some', json_encode(date_get_last_errors()), (new mysqli_driver())->report_mode, mysqli_connect_errno();
+        mb_detect_order($odd ? ['ASCII', 'UTF-8'] : ['ASCII', 'EUC-JP']);
+        stream_context_set_default(['http' => ['user_agent' => $m]]);
+        pause();
+        echo implode(mb_detect_order()), stream_context_get_options(stream_context_get_default())['http']['user_agent'];
+    },
+    'encodings of output' => static function (string $m): void {
+        // Both set headers, and warnings have paths in them.
+        if (headers_sent()) {
+            return;
+        }
+        $before = mb_http_output();
+        mb_http_output(crc32($m) % 2 ? 'UTF-16BE' : 'UTF-16LE');
+        ob_start();
+        ob_start('mb_output_handler');
+        echo $m;
+        pause();
+        ob_flush();
+        pause();
+        echo strrev($m);
+        ob_end_flush();
+        $text = ob_get_clean();
+        mb_http_output($before);
+        echo bin2hex($text);
+    },
+    'compression' => static function (string $m): void {
+        // Both set headers, and warnings have paths in them.
+        if (headers_sent()) {
+            return;
+        }
+        $_SERVER['HTTP_ACCEPT_ENCODING'] = crc32($m) % 2 ? 'gzip' : 'deflate';
+        $written = '';
+        ob_start(static function (string $text) use (&$written): string {
+            $written .= $text;
+
+            return '';
+        });
+        ob_start('ob_gzhandler');
+        echo $m;
+        pause();
+        ob_flush();
+        pause();
+        echo " more $m";
+        ob_end_flush();
+        ob_end_clean();
+        header_remove('Content-Encoding');
+        header_remove('Vary');
+        echo (crc32($m) % 2 ? @gzdecode($written) : @zlib_decode($written)) ?: bin2hex($written);
+        $deflate = deflate_init(ZLIB_ENCODING_GZIP);
+        $packed = deflate_add($deflate, $m, ZLIB_SYNC_FLUSH);
+        pause();
+        echo gzdecode($packed . deflate_add($deflate, "end$m", ZLIB_FINISH));
+    },
+    'assertions' => static function (string $m): void {
+        @assert_options(ASSERT_CALLBACK, static function (string $file, int $line, mixed $nothing, ?string $what = null) use ($m): void {
+            pause();
+            echo "[not $what in $m]";
+        });
+        @assert_options(ASSERT_EXCEPTION, 0);
+        @assert_options(ASSERT_WARNING, 0);
+        pause();
+        assert(strlen($m) === 0, "empty $m");
+        pause();
+        echo @assert_options(ASSERT_CALLBACK) instanceof Closure ? 'kept' : 'lost';
+    },
+    'entities' => static function (string $m): void {
+        if (crc32($m) % 3 === 0) {
+            libxml_set_external_entity_loader(static function (?string $public, string $system) use ($m): mixed {
+                pause();
+                $stream = fopen('php://memory', 'w+');
+                fwrite($stream, "($system of $m)");
+                rewind($stream);
+
+                return $stream;
+            });
+        }
+        pause();
+        $document = new DOMDocument();
+        $loaded = @$document->loadXML("<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity$m'>]><a>&e;$m</a>", LIBXML_NOENT);
+        echo $loaded ? $document->textContent : 'not loaded';
+        libxml_set_external_entity_loader(null);
+    },
+    'compiling' => static function (string $m): void {
+        set_error_handler(static function (int $no, string $text) use ($m): bool {
+            pause();
+            echo "{{$text} for $m}";
+
+            return true;
+        });
+        $made = eval("return new class { public function f(\$a = 1, \$b) { return '$m'; } };");
+        echo $made->f(0, 0);
+        pause();
+        $made = eval('return new class extends ArrayObject { public function offsetGet($x) { return $x; } };');
+        echo $made[$m];
+        print_r(parse_ini_string("a = $m\nb = \"unterminated"));
+        ob_start(static function (string $text): string {
+            pause();
+
+            return strtoupper($text);
+        }, 1);
+        highlight_string("<?php echo '$m'; // $m");
+        ob_end_flush();
+        restore_error_handler();
+    },
+    'coroutines' => static function (string $m): void {
+        $parts = [];
+        $part = static function (string $name) use ($m, &$parts): void {
+            pause();
+            @trigger_error("silent in $m");
+            trigger_error("unheard of $m");
+            pause();
+            $parts[] = "$name {$_GET['m']} " . error_reporting();
+        };
+        $level = error_reporting(E_ALL & ~E_USER_NOTICE);
+        set_error_handler(static function (int $no, string $text) use ($m, $part): bool {
+            both($part, 'in the handler', 'in it, too');
+            echo "{{$text} $m}";
+
+            return true;
+        }, E_USER_WARNING);
+        both($part, 'one', 'two');
+        trigger_error("from $m", E_USER_WARNING);
+        restore_error_handler();
+        error_reporting($level);
+        sort($parts);
+        echo implode(',', $parts);
+    },
+    'ticks' => static function (string $m): void {
+        $mark = $m;
+        echo include __DIR__ . '/every_third.php';
     },
 ];
