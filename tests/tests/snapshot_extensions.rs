@@ -47,7 +47,7 @@ fn extension(name: &str) -> Option<PathBuf> {
     (!configured).then(|| directory.unwrap_or_else(|| Path::new("/usr/lib/php").to_owned()).join(format!("{name}.so")))
 }
 
-fn with_extension(setup: Setup, name: &str, key: &str) -> Setup {
+pub(crate) fn with_extension(setup: Setup, name: &str, key: &str) -> Setup {
     match extension(name) {
         Some(path) => setup.ini(key, &path.display().to_string()),
         None => setup,
@@ -55,7 +55,7 @@ fn with_extension(setup: Setup, name: &str, key: &str) -> Setup {
 }
 
 /// True if this machine has the extension; says so if not.
-fn there(name: &str) -> bool {
+pub(crate) fn there(name: &str) -> bool {
     let there = extension(name).is_none_or(|path| path.exists());
     if !there {
         eprintln!("not run: {name} is not here, `make test` unpacks its package where the distribution has one");

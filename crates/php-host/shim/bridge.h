@@ -52,6 +52,10 @@ void howdah_rs_snapshot_numbers(snapshot_report numbers);
  * frame from howdah_rs_next_call() is invalid afterwards. */
 void howdah_rs_done(uint64_t peak_memory, bool retire);
 
+/* Gives the current call back to the server, for a worker that has booted later; the worker must end at once. False
+ * when a part of its answer has been sent. Not in async mode. */
+bool howdah_rs_give_back(uint64_t boot_began_us);
+
 /* Writes a line into the server's log with the current call's id; level as in syslog(3), 0 emergency to 7 debug. Works
  * before the first call too (boot messages). */
 void howdah_rs_log(int level, const char *message, size_t length);

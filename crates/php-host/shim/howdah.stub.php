@@ -58,6 +58,23 @@ namespace Howdah {
     /** "classic", later "worker", "snapshot", "async". */
     function mode(): string {}
 
+    /**
+     * Snapshot mode: takes the snapshot here; what follows runs in every request. True in a request; false where there is
+     * nothing to take.
+     */
+    function snapshot(): bool {}
+
+    /** Snapshot mode: `$callback` runs first in every request. */
+    function on_restore(callable $callback): void {}
+
+    /**
+     * Snapshot mode, in a request of which nothing was sent: what the boot has read has changed. The worker ends, one that
+     * boots now takes its place, and the request runs on a worker whose boot began after it arrived. Does not return then.
+     * False where it cannot be given away: outside of requests and of snapshot mode, after the first output was sent, and
+     * when it arrived before this worker's boot.
+     */
+    function boot_again(string $why = ''): bool {}
+
     /** The request's id as in the logs, 16 hexadecimal digits; "" outside of a request. */
     function request_id(): string {}
 }

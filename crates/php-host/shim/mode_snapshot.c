@@ -36,6 +36,8 @@ typedef struct lasting {
 } lasting;
 
 static lasting *last;
+/* When the boot began, microseconds since the epoch; as the calls' time of arrival. */
+static uint64_t boot_began;
 static bool by_boot_file;
 /* A warm-up call runs: nobody reads its output. */
 static bool warming;
@@ -231,6 +233,9 @@ static bool wait_for_call(void) {
     }
     shim_loop_open();
     shim_snapshot_random_renew();
+    if (!warming) {
+        shim_debugger_begin();
+    }
     call_restore_callbacks();
     if (EG(exception) != NULL) {
         shim_loop_report_exception();
@@ -300,6 +305,10 @@ bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache)
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_boot_again, 0, 0, _IS_BOOL, 0)
+ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\"\"")
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_on_restore, 0, 1, IS_VOID, 0)
 ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
@@ -334,10 +343,39 @@ PHP_FUNCTION(howdah_on_restore) {
     zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
 }
 
+/* Whether another worker can do the call in this one's place. One that arrived before the boot began is run here: it
+ * could have come before what has changed since, and else it might wander for ever. */
+static bool may_give_back(void) {
+    return shim.mode == &shim_mode_snapshot && snapshot_taken() && shim.call != NULL && !warming &&
+           !shim.script_child && !SG(headers_sent) && shim.call->received_unix_us > boot_began;
+}
+
+/* Does not return if the call is given back. */
+PHP_FUNCTION(howdah_boot_again) {
+    char *why = "";
+    size_t length = 0;
+    ZEND_PARSE_PARAMETERS_START(0, 1)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STRING(why, length)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!may_give_back()) {
+        RETURN_FALSE;
+    }
+    shim_log(LOG_NOTICE, "snapshot: worker replaced: the boot is outdated%s%.*s", length != 0 ? ": " : "",
+             (int)(length < 400 ? length : 400), why);
+    if (!howdah_rs_give_back(boot_began)) {
+        RETURN_FALSE;
+    }
+    /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
+    shim_snapshot_end_outside();
+    snapshot_exit();
+}
+
 /* clang-format off */
 static const zend_function_entry functions[] = {
     ZEND_NS_FALIAS("Howdah", snapshot, howdah_snapshot, arginfo_snapshot)
     ZEND_NS_FALIAS("Howdah", on_restore, howdah_on_restore, arginfo_on_restore)
+    ZEND_NS_FALIAS("Howdah", boot_again, howdah_boot_again, arginfo_boot_again)
     PHP_FE_END
 };
 /* clang-format on */
@@ -448,6 +486,9 @@ static shim_outcome run(void) {
         shim_log(LOG_CRIT, "snapshot: %s", snapshot_reason());
         return SHIM_RETIRE;
     }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    boot_began = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
     by_boot_file = *shim.boot->boot_script != '\0';
     if (!by_boot_file && *shim.boot->script == '\0') {
         shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");

@@ -157,6 +157,13 @@ unsigned shim_script_prepare(zend_file_handle *file);
 /* Watches chdir(), after PHP's modules have started. */
 void shim_script_startup(void);
 
+/* --- debugger.c --- */
+
+/* In a mode whose script takes calls, before it boots. */
+void shim_debugger_prepare(void);
+/* At the beginning of a call: opens a debugger's session if the request asks for one. */
+void shim_debugger_begin(void);
+
 /* --- user_ini.c --- */
 int shim_sapi_activate(void);
 void shim_user_ini_shutdown(void);

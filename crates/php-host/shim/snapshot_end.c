@@ -239,7 +239,7 @@ static void close_resources(void) {
     }
 }
 
-static void release_outside_world(void) {
+void shim_snapshot_end_outside(void) {
     zend_try {
         close_resources();
     }
@@ -294,7 +294,7 @@ void shim_snapshot_end_request(bool after_bailout) {
     }
     zend_end_try();
     shim.peak_memory = zend_memory_peak_usage(true);
-    release_outside_world();
+    shim_snapshot_end_outside();
 }
 
 /* Encrypted streams carry state in memory that both ends count on: going back in it breaks the connection. */

@@ -32,6 +32,8 @@ void shim_snapshot_random_renew(void);
 void shim_snapshot_end_remember(void);
 /* Everything that PHP does at the end of a request before memory goes. */
 void shim_snapshot_end_request(bool after_bailout);
+/* The last part of that: lets go of what the request holds outside of its memory. */
+void shim_snapshot_end_outside(void);
 /* A stream that cannot be restored, as text, or NULL. */
 const char *shim_snapshot_refused_stream(void);
 

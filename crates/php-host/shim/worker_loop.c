@@ -91,6 +91,9 @@ bool shim_loop_open_script(const char *path) {
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
     SG(request_info).path_translated = (char *)path;
+    if (!shim.mode->concurrent) {
+        shim_debugger_prepare();
+    }
     if (php_request_startup() == FAILURE) {
         phase = LOOP_CLOSED;
         shim_log(LOG_CRIT, "PHP could not start a request; the worker ends");
@@ -184,6 +187,7 @@ bool shim_loop_begin(void) {
         return false;
     }
     shim_loop_open();
+    shim_debugger_begin();
     return true;
 }
 

@@ -231,6 +231,16 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
+    let Some(host) = host() else { return false };
+    if host.several() || host.current.as_ref().is_none_or(|call| call.head_sent || call.ended) {
+        return false;
+    }
+    host.lane.return_call(boot_began_us);
+    true
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     if let Some(host) = host() {
         host.snapshot = numbers;

@@ -138,7 +138,7 @@ mod tests {
             received: now,
             interim: None,
         };
-        let job = Box::new(Job { call, sink, entered: now, killed: 0 });
+        let job = Box::new(Job { call, sink, entered: now, killed: 0, given_back: 0 });
         InFlight { number, slot, job, since: now, answering: false, told_gone: false, overdue: None }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Job {
     pub(crate) entered: Instant,
     /// Workers that died while this call's code ran in them.
     pub(crate) killed: u32,
+    /// Workers that gave this call back.
+    pub(crate) given_back: usize,
 }
 
 /// What a call had to do with the death of its worker.

@@ -223,6 +223,10 @@ impl LaneReader {
                 self.log(&frame);
                 return Ok(());
             }
+            FrameKind::GiveBack => {
+                let began = frame.payload.try_into().map_err(|_| "a malformed call given back")?;
+                return self.pool.call_given_back(self.index, frame.number, u64::from_ne_bytes(began));
+            }
             FrameKind::Call | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
                 return Err("a frame that only the server sends".into());
             }

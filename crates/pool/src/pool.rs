@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 
 /// How often a call is run again after a worker died under it.
 const MAX_REPLAYS: u32 = 2;
+/// How often a call may be given back, beside twice by each worker. Workers that booted after its arrival keep it.
+const MAX_GIVEN_BACK: usize = 10;
 /// How often, if it was the code of other calls that killed the worker.
 const MAX_REPLAYS_OF_BYSTANDERS: u32 = 8;
 
@@ -99,7 +101,7 @@ impl Pool {
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
-        let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0 });
+        let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0, given_back: 0 });
         if let Err(fault) = self.lock().submit(job, shard::current()) {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
@@ -202,6 +204,31 @@ impl Pool {
         } else {
             scheduler.refill(index);
         }
+    }
+
+    /// The worker's boot has become outdated: the call goes to another one, this one ends. An error means that it broke
+    /// the rules.
+    pub(crate) fn call_given_back(&self, index: usize, number: u64, boot_began_us: u64) -> Result<(), String> {
+        let mut scheduler = self.lock();
+        let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return Ok(()) };
+        if lane.phase == Phase::Ending {
+            return Ok(());
+        }
+        let (home, generation) = (lane.home, lane.generation);
+        let is_unanswered = !lane.several && lane.answered(number).is_some_and(|call| !call.answering);
+        let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
+        let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };
+        // Those behind it come before it in the queue's head, so they go there first.
+        scheduler.drain_lane(index);
+        call.job.given_back += 1;
+        if call.job.given_back > self.config.max_workers * 2 + MAX_GIVEN_BACK {
+            call.job.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the call back"));
+        } else if !call.job.sink.is_gone() {
+            scheduler.resubmit(call.job, home);
+        }
+        drop(scheduler);
+        self.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
+        Ok(())
     }
 
     pub(crate) fn abort_call(&self, index: usize, number: u64) {

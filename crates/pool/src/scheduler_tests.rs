@@ -41,7 +41,7 @@ fn submit(scheduler: &mut Scheduler, id: u64) -> Receiver {
         received: Instant::now(),
         interim: None,
     };
-    let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0 });
+    let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0, given_back: 0 });
     scheduler.submit(job, 0).unwrap();
     receiver
 }

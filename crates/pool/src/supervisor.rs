@@ -46,6 +46,11 @@ pub(crate) enum Event {
     },
     /// A worker takes no more calls: it can be replaced before it has ended.
     WorkerRetires,
+    /// A worker has ended because what its boot has read has changed since.
+    BootOutdated {
+        generation: u64,
+        boot_began_us: u64,
+    },
     WorkerGone {
         worker: u32,
         pid: u32,
@@ -168,6 +173,9 @@ impl Supervisor {
                 self.finish_reload_if_ready();
             }
             Event::WorkerRetires => {}
+            Event::BootOutdated { generation, boot_began_us } => {
+                tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
+            }
             Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason, said } => {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
                 self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));

@@ -100,6 +100,9 @@ pub enum FrameKind {
     Interim = 21,
     /// The worker has booted and waits for its first call.
     Ready = 22,
+    /// The worker gives its call back unanswered, for one that has booted later, and ends; payload `u64`, when its boot
+    /// began, microseconds since the epoch.
+    GiveBack = 23,
 }
 
 impl FrameKind {
@@ -118,6 +121,7 @@ impl FrameKind {
             20 => Self::Log,
             21 => Self::Interim,
             22 => Self::Ready,
+            23 => Self::GiveBack,
             _ => return None,
         })
     }

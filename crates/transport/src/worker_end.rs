@@ -316,6 +316,12 @@ impl WorkerEnd {
         self.number = 0;
     }
 
+    /// Gives the call back, of which nothing was answered. The worker must end then; its lane is thrown away.
+    pub fn return_call(&mut self, boot_began_us: u64) {
+        self.put(FrameKind::GiveBack, 0, &boot_began_us.to_ne_bytes());
+        self.publish();
+    }
+
     /// Writes a log line; cut to what fits into a frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
         if self.number == 0 && self.bell.is_none() {
