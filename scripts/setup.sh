@@ -46,7 +46,7 @@ packages() {
         test) echo "$base $tested" ;;
         lint) echo "$base clang-format" ;;
         bench) echo "$base $tested apache2 libapache2-mod-php$php $symfony" ;;
-        apps) echo "$base $tested php$php-gd $symfony" ;;
+        apps) echo "$base $tested php$php-gd $symfony php-laravel-framework" ;;
         *) fail "unknown goal: $goal" ;;
     esac
 }

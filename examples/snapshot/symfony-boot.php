@@ -3,7 +3,9 @@
  * A Symfony application with its plain front controller in snapshot mode: howdah serve public --mode snapshot --boot symfony-boot.php
  *
  * Put this file into the project's directory, beside `vendor`. It loads the classes of the framework, the container and the services
- * that a request needs, and throws the kernel away: public/index.php makes its own in each request, as it always does.
+ * that a request needs, and throws the kernel away: public/index.php makes its own in each request, as it always does. When
+ * the container is built anew (cache:clear), the application boots anew before the next request, since its classes may have changed
+ * too.
  */
 
 use Symfony\Component\HttpFoundation\Request;
@@ -14,5 +16,14 @@ require_once __DIR__ . '/vendor/autoload.php';
     $kernel = new App\Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
     // Any answer will do, 404 too: what is wanted are the classes that it takes.
     $kernel->terminate($request = Request::create('/'), $kernel->handle($request));
+    $container = $kernel->getBuildDir() . '/' . (new ReflectionObject($kernel->getContainer()))->getShortName() . '.php';
     $kernel->shutdown();
+
+    $built = @filemtime($container) . ' ' . @fileinode($container);
+    Howdah\on_restore(static function () use ($container, $built): void {
+        clearstatcache(true, $container);
+        if (@filemtime($container) . ' ' . @fileinode($container) !== $built) {
+            Howdah\boot_again('the container was built anew');
+        }
+    });
 })();

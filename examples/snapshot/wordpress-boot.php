@@ -2,20 +2,25 @@
 /**
  * WordPress in snapshot mode: howdah serve /path/to/wordpress --mode snapshot --boot wordpress-boot.php
  *
- * Loads WordPress, its plugins and its translations up to the hook `plugins_loaded` and takes the snapshot there. All that looks at
- * the request comes later: magic quotes of the superglobals, the theme, the current user, `init` and `wp_loaded` run in
- * every request, as they do without a snapshot. Set ABSPATH_DIR or put this file beside wp-load.php.
+ * Loads WordPress and its plugins up to the hook `plugins_loaded` and takes the snapshot there. All that looks at the
+ * request comes later: the theme, the current user, `init` and `wp_loaded` run in every request, as they do without a snapshot.
+ * wordpress-front.php saves more; this is for plugins that it does not suit.
+ *
+ * Only for index.php: give all other scripts a classic pool, see README.md. Needs wordpress-changes.php beside it, and follows
+ * changes as that file says. Set ABSPATH_DIR or put both beside wp-load.php. Not for multisite.
  */
 
-$directory = rtrim(getenv('ABSPATH_DIR') ?: __DIR__, '/');
+require_once __DIR__ . '/wordpress-changes.php';
 
-// Hooks may be set before WordPress loads (WP_Hook::build_preinitialized_hooks).
 $GLOBALS['wp_filter'] = ['plugins_loaded' => [PHP_INT_MIN => [[
     'function' => static function (): void {
-        // The database connection is opened anew in each request if it was an encrypted one; a plain one stays.
+        HowdahWordPress::recorded();
+        // The connection to the database stays; a server that has closed it meanwhile costs the worker, not the request.
         Howdah\snapshot();
+        HowdahWordPress::follow();
     },
     'accepted_args' => 0,
 ]]]];
+HowdahWordPress::record();
 
-require_once $directory . '/wp-load.php';
+require_once rtrim(getenv('ABSPATH_DIR') ?: __DIR__, '/') . '/wp-load.php';

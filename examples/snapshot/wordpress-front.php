@@ -6,15 +6,16 @@
  * wordpress-boot.php, but the snapshot has seen a request without a visitor. What WordPress had read of the request is read again
  * below. What plugins and themes read of the request in those hooks is not: look at yours before you use this.
  *
- * Only for index.php. Give /wp-admin/*, /wp-login.php, /xmlrpc.php, /wp-comments-post.php and all other scripts a classic pool: they
- * define constants (WP_ADMIN, DOING_AJAX) before WordPress loads. The customizer's preview does not work on the snapshot.
- * Active plugins, the theme with its files, widgets and the language are those of the boot: `howdah reload` after changing them.
- * WP_HOME and WP_SITEURL must not depend on the request. Set ABSPATH_DIR or put this file beside wp-load.php. With
- * `warmup = ["/"]` in howdah.toml the regular expressions of a page are compiled before the snapshot.
+ * Only for index.php: give all other scripts a classic pool, see README.md. Needs wordpress-changes.php beside it, and follows
+ * changes of the database as that file says; changed files need `howdah reload` or the setting `watch`. The customizer's preview does
+ * not work on the snapshot. WP_HOME and WP_SITEURL must not depend on the request. Set ABSPATH_DIR or put both files beside
+ * wp-load.php. Not for multisite. With `warmup = ["/"]` in howdah.toml the regular expressions of a page are compiled before the
+ * snapshot.
  */
 
-$directory = rtrim(getenv('ABSPATH_DIR') ?: __DIR__, '/');
-require_once $directory . '/wp-load.php';
+require_once __DIR__ . '/wordpress-changes.php';
+HowdahWordPress::record();
+require_once rtrim(getenv('ABSPATH_DIR') ?: __DIR__, '/') . '/wp-load.php';
 
 // A block theme's page takes its templates from files, and WordPress reads all of them several times for it. They are read here.
 (static function (): void {
@@ -48,18 +49,17 @@ require_once $directory . '/wp-load.php';
     }, PHP_INT_MAX, 3);
 })();
 
+HowdahWordPress::recorded();
 Howdah\snapshot();
+HowdahWordPress::follow();
 
-(static function (): void {
-    // As wp-settings.php does at its start, and in its order.
-    wp_fix_server_vars();
-    timer_start();
-    // Options and posts may have changed since the boot.
-    wp_cache_flush();
-    wp_magic_quotes();
-    do_action('sanitize_comment_cookies');
-    $GLOBALS['wp_rewrite']->init();
-    // Who asks is in the cookies of the request.
-    $GLOBALS['current_user'] = null;
-    $GLOBALS['wp']->init();
-})();
+// What is left of wp-settings.php and of WordPress's own hooks that looks at the request, in their order.
+wp_magic_quotes();
+do_action('sanitize_comment_cookies');
+// Who asks is in the cookies of the request.
+$GLOBALS['current_user'] = null;
+$GLOBALS['wp']->init();
+_show_post_preview();
+if (has_action('init', 'wp_cron') || has_action('wp_loaded', '_wp_cron')) {
+    wp_cron();
+}

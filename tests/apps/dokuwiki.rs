@@ -143,6 +143,15 @@ fn administer(pair: &mut Pair) {
     });
     pair.get("a page with the new settings", 200, "/doku.php/start");
     pair.each(|side| assert!(side.page().contains("new words"), "{}", side.page()));
+    let extensions = "/doku.php/start?do=admin&page=extension&tab=plugins";
+    for (what, button) in [("off", "fn[disable][popularity]"), ("on", "fn[enable][popularity]")] {
+        pair.get("the extensions", 200, extensions);
+        pair.step(&format!("a plugin switched {what}"), 302, |side| {
+            posted_form(side, extensions, "extension__list", &[(button, "x")])
+        });
+        pair.get(&format!("the administrator's page, a plugin switched {what}"), 200, "/doku.php/start?do=admin");
+        pair.shows("page=popularity", what == "on");
+    }
     pair.get("the users", 200, "/doku.php/start?do=admin&page=usermanager");
     pair.get("the access rules", 200, "/doku.php/start?do=admin&page=acl");
     pair.step("the logout", 302, |side| {
@@ -162,9 +171,14 @@ fn visit(pair: &mut Pair) {
     administer(pair);
 }
 
+/// Settings hold from the next request on: OPcache looks at each file again.
+fn setup() -> Setup {
+    Setup::default().allow_log("PHP Warning").ini("opcache.revalidate_freq", "0")
+}
+
 #[test]
 fn dokuwiki_is_the_same_under_howdah() {
-    let mut pair = Pair::start(&Setup::default().workers(4).allow_log("PHP Warning"), rules());
+    let mut pair = Pair::start(&setup().workers(4), rules());
     pair.each(install);
     visit(&mut pair);
     pair.finish();
@@ -180,9 +194,8 @@ if (is_file(__DIR__ . '/root/doku.php')) {
 
 #[test]
 fn dokuwiki_is_the_same_in_snapshot_mode() {
-    let setup = Setup::default()
+    let setup = setup()
         .workers(2)
-        .allow_log("PHP Warning")
         .file("../boot.php", BOOT)
         .file("../dokuwiki-boot.php", include_str!("../../examples/snapshot/dokuwiki-boot.php"))
         .setting("mode", "\"snapshot\"")

@@ -56,6 +56,30 @@ impl Pair {
         self.rules.apply(site, &answer.text())
     }
 
+    /// Gets a path as a new visitor, from Howdah many times at once, so that each of its workers is asked; compares them all.
+    pub(crate) fn everywhere(&mut self, name: &str, path: &str) {
+        self.steps += 1;
+        let [ours, theirs] = &self.sides;
+        let truth = theirs.site.get(path);
+        // The first visitor is alone: applications do after a change what must be done once.
+        let mut answers = vec![ours.site.get(path)];
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..12).map(|_| scope.spawn(|| ours.site.get(path))).collect();
+            answers.extend(asked.into_iter().map(|thread| thread.join().unwrap()));
+        });
+        let found = answers.iter().find_map(|mine| {
+            let status = format!("status {} and {} (the reference)", mine.status, truth.status);
+            if mine.status == truth.status { self.body_difference(mine, &truth) } else { Some(status) }
+        });
+        self.differences.extend(found.map(|what| format!("{name}: {what}")));
+    }
+
+    /// Whether the last answers of both hold a text.
+    pub(crate) fn shows(&mut self, text: &str, wanted: bool) {
+        let both = self.sides.iter().all(|side| side.page().contains(text) == wanted);
+        self.differences.extend((!both).then(|| format!("{text:?} is {}there", if wanted { "not " } else { "" })));
+    }
+
     /// Does the same on both.
     pub(crate) fn each(&mut self, mut act: impl FnMut(&mut Side)) {
         for side in &mut self.sides {
@@ -83,7 +107,7 @@ impl Pair {
         let (mine, truth) = (head(ours), head(theirs));
         found.extend(truth.iter().filter(|l| !mine.contains(l)).map(|l| format!("header missing: {l}")));
         found.extend(mine.iter().filter(|l| !truth.contains(l)).map(|l| format!("header added: {l}")));
-        found.extend(self.body_difference());
+        found.extend(self.body_difference(&ours.last, &theirs.last));
         self.differences.extend(found.into_iter().map(|what| format!("{name}: {what}")));
     }
 
@@ -101,9 +125,9 @@ impl Pair {
         self.step(name, status, |_| Request::get(target));
     }
 
-    fn body_difference(&self) -> Option<String> {
+    fn body_difference(&self, mine: &Response, truth: &Response) -> Option<String> {
         let [ours, theirs] = &self.sides;
-        let (mine, truth) = (ours.last.decoded(), theirs.last.decoded());
+        let (mine, truth) = (mine.decoded(), truth.decoded());
         if mine == truth {
             return None;
         }

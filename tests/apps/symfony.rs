@@ -1,8 +1,10 @@
 //! A Symfony application (`lab/apps/symfony`, on Debian's packages) in snapshot mode, booted by the files of
 //! `examples/snapshot`: its pages are those of classic mode.
 
-use howdah_tests::{Kind, Setup, run};
+use howdah_tests::site::replace_file;
+use howdah_tests::{Kind, Setup, Site, run};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -34,6 +36,7 @@ fn project(setup: Setup) -> Setup {
             "<?php namespace App; require_once dirname(__DIR__) . '/bootstrap.php';
             // The application's kernel, and an answer to the test that asks whether the server is ready.
             class Kernel { private $kernel; function __construct(...$all) { $this->kernel = new \\Orders\\Kernel(...$all); }
+                function __call($name, $all) { return $this->kernel->$name(...$all); }
                 function boot() { $this->kernel->boot(); } function shutdown() { $this->kernel->shutdown(); }
                 function terminate($request, $response) { $this->kernel->terminate($request, $response); }
                 function handle($request) { return $request->getPathInfo() === '/gate.php'
@@ -90,4 +93,40 @@ fn symfonys_pages_are_the_same_in_snapshot_mode() {
     assert_eq!(by_script, classic);
     let by_boot_file = answers(|s| s.setting("mode", "\"snapshot\"").setting("boot", "\"../symfony-boot.php\""));
     assert_eq!(by_boot_file, classic);
+}
+
+/// As a deployment does: another file of the application, then `cache:clear`.
+fn deploy(site: &Site) {
+    let top = &site.place().top;
+    let kernel = top.join("src/Kernel.php");
+    let text = std::fs::read_to_string(&kernel).unwrap();
+    assert!(text.contains("'/api/products/{id}'"));
+    replace_file(&kernel, &text.replace("'/api/products/{id}'", "'/api/renamed/{id}'"));
+    std::fs::remove_dir_all(top.join("var/cache/prod")).unwrap();
+    let boot = "require 'vendor/autoload.php'; (new Orders\\Kernel('prod', false))->boot();";
+    let built = Command::new("php").args(["-d", "error_reporting=0", "-r", boot]).current_dir(top).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+}
+
+fn follows_a_new_container(setup: impl FnOnce(Setup) -> Setup) {
+    run(
+        Kind::Classic,
+        |s| setup(project(s)).workers(3).setting("mode", "\"snapshot\""),
+        |site| {
+            let page = site.get_ok("/api/products/7");
+            assert_eq!(site.get("/api/renamed/7").status, 404);
+            deploy(site);
+            for _ in 0..9 {
+                assert_eq!(site.get_ok("/api/renamed/7"), page);
+                assert_eq!(site.get("/api/products/7").status, 404);
+            }
+            let _ = site.wait_for_log(&["the container was built anew"]);
+        },
+    );
+}
+
+#[test]
+fn symfony_in_snapshot_mode_follows_a_new_container() {
+    follows_a_new_container(|s| s.setting("script", "\"../root/symfony-worker.php\""));
+    follows_a_new_container(|s| s.setting("boot", "\"../symfony-boot.php\""));
 }

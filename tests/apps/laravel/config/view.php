@@ -1,0 +1,3 @@
+<?php
+// Where templates are.
+return ['paths' => [resource_path('views')], 'compiled' => storage_path('framework/views')];

@@ -1,0 +1,23 @@
+<?php
+// Pages that read the request in every way, and pages that leave something behind.
+
+use App\Counter;
+use Illuminate\Http\Request;
+use Illuminate\Support\Facades\DB;
+use Illuminate\Support\Facades\Route;
+use Illuminate\Support\Facades\Validator;
+
+app()->singleton(Counter::class);
+Route::get('/', fn () => view('page', ['rows' => ['a & b', app()->getLocale()]]));
+Route::get('/items/{id}', function (Request $request, int $id) {
+    app()->setLocale('de');
+    config(['app.name' => "left by $id"]);
+    return response()->json(['id' => $id, 'own' => ++app(Counter::class)->own, 'all' => ++Counter::$all, 'url' => $request->fullUrl(), 'ajax' => $request->ajax()]);
+})->whereNumber('id');
+Route::get('/visits', fn (Request $request) => 'visits: ' . tap($request->session()->get('visits', 0) + 1, fn ($n) => $request->session()->put('visits', $n)));
+Route::get('/rows', fn () => DB::select('SELECT 1 + 1 AS two, ? AS given', ['x']));
+Route::get('/check', fn (Request $request) => Validator::make($request->query(), ['mail' => 'required|email'])->errors()->all());
+Route::get('/token', fn () => strlen(csrf_token()));
+Route::post('/token', fn () => 'posted');
+Route::get('/broken', fn () => throw new RuntimeException('broken on purpose'));
+Route::get('/gate.php', fn () => 'ready');
