@@ -33,6 +33,16 @@ fn superglobals_before_and_after_a_wait() {
 }
 
 #[test]
+fn a_superglobal_that_another_requests_code_is_the_first_to_name() {
+    let library = "function named($own) { $_REQUEST['own'] ??= $own; return $_REQUEST['m'] . $_REQUEST['own']; }";
+    everyone_sees_with(
+        |s| s.library("named.php", library),
+        "meet('a'); require_once __DIR__ . '/named.php'; meet('b'); echo named($m); meet('c'); echo named('another');",
+        "@@@@",
+    );
+}
+
+#[test]
 fn the_global_scope() {
     let library = "function set_it($v) { global $marked; $marked = $v; $GLOBALS['other'] = [$v]; }
         function get_it() { global $marked; return $marked . $GLOBALS['other'][0] . (isset($GLOBALS['later']) ? 'foreign' : ''); }";

@@ -56,6 +56,24 @@ fn pid(site: &Site) -> String {
 }
 
 #[test]
+fn requests_begin_although_many_others_compute_and_none_ends() {
+    site(
+        1,
+        40,
+        |s| s.ini("howdah.time_slice", "1"),
+        |site| {
+            let mut spinning: Vec<_> = (0..30).map(|_| site.conn()).collect();
+            spinning.iter_mut().for_each(|conn| conn.send(Request::get("/?do=spin").bytes()));
+            site.wait_for_mark("spinning", 30);
+            go(site);
+            for mut conn in spinning {
+                assert_eq!(conn.response("GET").expect(200).text(), "spun");
+            }
+        },
+    );
+}
+
+#[test]
 fn requests_beyond_the_concurrency_wait_in_the_queue() {
     site(
         2,

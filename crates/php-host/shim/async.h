@@ -3,6 +3,7 @@
  *     mode_async.c      the mode: what a worker script's frankenphp_handle_request() does here
  *     coroutine*.c      coroutines and the engine's state that goes with each
  *     async_loop.c      scheduler, timers, descriptors (epoll), calls from the server
+ *     async_admission.c when requests begin
  *     async_request.c   a request: its own superglobals, headers, output; opening and closing it
  *     async_image.c     the globals of PHP that belong to a request, and moving them
  *     async_libraries.c those of libraries that are more than values
@@ -88,13 +89,20 @@ struct async_request {
     /* Functions to call once the client has its answer. */
     zval after_response;
     struct async_ini_change *ini_changes;
-    async_request *next_idle;
+    /* In the line of those that have not begun, or of those to be used again. */
+    async_request *next;
+    /* Superglobals that it has (async_image.c). */
+    uint8_t superglobals;
+    /* Pauses before it began (async_admission.c). */
+    uint32_t pauses;
     /* The globals of PHP that are this request's, while another one's are in place. */
     unsigned char image[];
 };
 
-/* Opens a request for a call and starts its coroutine. False without memory. */
+/* Opens a request for a call; it begins when it is its turn. False without memory. */
 bool async_request_start(const WireCall *call, uint64_t number);
+/* Starts its coroutine. */
+void async_request_begin(async_request *request);
 /* The client or the server gave the call up. */
 void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
@@ -105,6 +113,27 @@ void async_request_leave(async_request *request);
 bool async_output_to_main(const char *data, size_t length);
 /* The function that is run for each request. */
 void async_request_handler(zend_fcall_info *function, zend_fcall_info_cache *cache);
+
+/* --- async_admission.c --- */
+
+typedef enum async_admission {
+    ADMISSION_EMPTY, /* nobody wants to begin */
+    ADMISSION_OPEN,  /* the next may */
+    ADMISSION_FULL,
+} async_admission;
+/* A request wants to begin. */
+void async_admission_add(async_request *request);
+/* Lets the next one begin; false if there is none or it may not yet. */
+bool async_admission_next(void);
+/* Lets this one begin, if it has not. */
+void async_admission_begin_at_once(uint64_t number);
+async_admission async_admission_state(void);
+/* Until when a worker that has nothing to do waits before it lets more begin; and that it has. */
+uint64_t async_admission_patience(void);
+void async_admission_pause(void);
+/* Once per turn of the loop. */
+void async_admission_look(void);
+void async_admission_ended(const async_request *request);
 
 /* --- async_image.c --- */
 

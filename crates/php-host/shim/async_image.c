@@ -38,6 +38,9 @@ static zend_date_globals *date_globals_at;
 static zval *filter_arrays;
 #define FILTER_ARRAYS 5
 
+/* PHP makes these for a request when code that names them is compiled (auto_globals_jit). */
+static zend_auto_global *made_late[2];
+
 static void add(void *at, size_t size) {
     if (count > 0 && (char *)places[count - 1].at + places[count - 1].size == (char *)at) {
         places[count - 1].size += size;
@@ -141,6 +144,30 @@ void async_image_startup(void) {
     add_date();
     add_mbstring();
     nobody = pemalloc(total, 1);
+    /* The same for all, so not the first request's that names it. */
+    zend_is_auto_global_str(ZEND_STRL("_ENV"));
+    made_late[0] = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_SERVER"));
+    made_late[1] = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_REQUEST"));
+}
+
+/* Those that some code names, as bits. Such code is there for good, so later requests begin with them. */
+static uint8_t named_superglobals(void) {
+    uint8_t named = 0;
+    for (int i = 0; i < 2; i++) {
+        named |= (uint8_t)(!(made_late[i]->jit && made_late[i]->armed) << i);
+    }
+    return named;
+}
+
+/* Code of another request was the first to name one; the code of the request in place may call it. */
+static void make_superglobals(async_request *request) {
+    uint8_t named = named_superglobals();
+    for (int i = 0; i < 2; i++) {
+        if ((named & ~request->superglobals & 1 << i) != 0) {
+            made_late[i]->auto_global_callback(made_late[i]->name);
+        }
+    }
+    request->superglobals = named;
 }
 
 size_t async_image_size(void) {
@@ -170,6 +197,7 @@ void async_request_load(async_request *request) {
     if (!worthless) {
         if (loaded != NULL) {
             loaded->ini_changes = async_ini_take();
+            loaded->superglobals = named_superglobals();
         }
         save(loaded != NULL ? loaded->image : nobody);
     }
@@ -185,12 +213,16 @@ void async_request_load(async_request *request) {
         inherit();
         shim_call_set(request->call);
         request->call = NULL;
+        request->superglobals = named_superglobals();
     } else {
         load(request->image);
         if (request->ini_changes != NULL) {
             async_ini_change *changes = request->ini_changes;
             request->ini_changes = NULL;
             async_ini_apply(changes);
+        }
+        if (request->superglobals != named_superglobals()) {
+            make_superglobals(request);
         }
     }
 }

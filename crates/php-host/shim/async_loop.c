@@ -271,7 +271,7 @@ static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
 }
 
 /* Looks for events; sleeps until `until` at most (0: not at all). */
-static void poll_events(uint64_t until) {
+static int poll_events(uint64_t until) {
     struct epoll_event events[EVENTS];
     int seen = wait_in_kernel(events, until);
     for (int i = 0; i < seen; i++) {
@@ -279,6 +279,23 @@ static void poll_events(uint64_t until) {
             deliver((int)events[i].data.u32, events[i].events);
         }
     }
+    return seen;
+}
+
+/* Requests want to begin, but those under way come first: until their answers are there, or it is clear that these
+ * take their time. */
+static void rest(void) {
+    uint64_t until = async_admission_patience();
+    async_pools_publish();
+    howdah_rs_publish();
+    if (poll_events(heap_count > 0 ? MIN(heap[0]->wake_at, until) : until) == 0 && async_now() >= until) {
+        async_admission_pause();
+    }
+}
+
+static coroutine *next(void) {
+    coroutine *self = coroutine_take_ready();
+    return self != NULL || !async_admission_next() ? self : coroutine_take_ready();
 }
 
 /* True if every coroutine waits for something that only PHP code could do, and none runs that could. */
@@ -326,8 +343,10 @@ static void sleep_until_something(void) {
 void async_loop_run(bool (*finished)(void)) {
     while (!finished()) {
         async_take_events();
+        async_admission_look();
+        async_admission_next();
         coroutine *self;
-        for (int i = 0; i < TURN && (self = coroutine_take_ready()) != NULL; i++) {
+        for (int i = 0; i < TURN && (self = next()) != NULL; i++) {
             async_audit_turn_begin(self);
             coroutine_enter(self);
             if (shim.script_child) {
@@ -336,11 +355,14 @@ void async_loop_run(bool (*finished)(void)) {
             async_audit_turn_end(self);
         }
         coroutine_trim();
-        if (coroutine_any_ready()) {
+        async_admission admission = async_admission_state();
+        if (coroutine_any_ready() || admission == ADMISSION_OPEN) {
             /* Answers are not to wait until there is nothing to do. */
             howdah_rs_publish();
             async_pools_publish();
             poll_events(0);
+        } else if (admission == ADMISSION_FULL) {
+            rest();
         } else if (!finished()) {
             sleep_until_something();
         }

@@ -9,6 +9,8 @@
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
+#include <unistd.h>
 
 static zend_fcall_info handler;
 static zend_fcall_info_cache handler_cache;
@@ -22,7 +24,7 @@ static uint32_t idle_count;
 static async_request *take_request(void) {
     async_request *request = idle_requests;
     if (request != NULL) {
-        idle_requests = request->next_idle;
+        idle_requests = request->next;
         idle_count--;
     } else {
         request = malloc(sizeof *request + async_image_size());
@@ -39,7 +41,7 @@ static void give_request_back(async_request *request) {
         free(request);
         return;
     }
-    request->next_idle = idle_requests;
+    request->next = idle_requests;
     idle_requests = request;
     idle_count++;
 }
@@ -178,6 +180,7 @@ static void request_body(coroutine *self) {
     coroutine_guarded(put_away, request);
     finish();
     self->request = NULL;
+    async_admission_ended(request);
     give_request_back(request);
 }
 
@@ -188,15 +191,19 @@ bool async_request_start(const WireCall *call, uint64_t number) {
     }
     request->number = number;
     request->call = call;
+    requests++;
+    async_admission_add(request);
+    return true;
+}
+
+void async_request_begin(async_request *request) {
     request->main = coroutine_start(request_body, request);
     if (request->main == NULL) {
-        give_request_back(request);
-        return false;
+        shim_log(LOG_CRIT, "no memory for another request; the worker ends");
+        _exit(EXIT_FAILURE);
     }
     request->coroutines = 1;
-    requests++;
     async_audit_overlap();
-    return true;
 }
 
 bool async_output_to_main(const char *data, size_t length) {
@@ -220,6 +227,7 @@ void async_request_leave(async_request *request) {
 }
 
 void async_request_cancel(uint64_t number, const char *reason) {
+    async_admission_begin_at_once(number);
     zend_string *text = zend_string_init(reason, strlen(reason), 0);
     for (coroutine *self = coroutine_youngest(); self != NULL; self = self->older) {
         if (self->request != NULL && self->request->number == number) {

@@ -53,6 +53,8 @@ static const char *const extensions_with_errors[] = {"sockets", "posix"};
 
 /* The state of the worker's main context when it began to serve. */
 static unsigned char blank[1536];
+/* It is in place: the coroutine that ran last has ended. */
+static bool blank_in_place;
 
 static void add(void *at, size_t size) {
     if (count == MAX_PLACES) {
@@ -89,11 +91,16 @@ void coroutine_state_save(unsigned char *image) {
     }
 }
 
-void coroutine_state_load(const unsigned char *image) {
+static void load(const unsigned char *image) {
     for (size_t i = 0; i < count; i++) {
         coroutine_copy_place(places[i].at, image, places[i].size);
         image += places[i].size;
     }
+}
+
+void coroutine_state_load(const unsigned char *image) {
+    blank_in_place = false;
+    load(image);
 }
 
 /* Where the output buffers lie in an image. */
@@ -138,7 +145,10 @@ void coroutine_state_startup(void) {
 }
 
 void coroutine_state_begin(void) {
-    coroutine_state_load(blank);
+    if (!blank_in_place) {
+        load(blank);
+    }
+    blank_in_place = false;
 #ifdef HAVE_GETHOSTBYNAME_R
     FG(tmp_host_buf) = NULL;
 #endif
@@ -158,5 +168,6 @@ void coroutine_state_end(void) {
 #endif
     async_extensions_running_end();
     /* What the scheduler must not find. */
-    coroutine_state_load(blank);
+    load(blank);
+    blank_in_place = true;
 }

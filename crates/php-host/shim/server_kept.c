@@ -1,6 +1,7 @@
 /* $_SERVER of a resident script, from one call to the next. Most of it stays the same: the process environment, the
  * names and most values of the variables. So the array of the call before is kept as it was made and brought up to date
- * where the new call differs, in place of some sixty insertions.
+ * where the new call differs, in place of some sixty insertions. In async mode several calls have theirs at the same
+ * time, so there are several.
  *
  * What a script does to its $_SERVER never reaches the kept array, as the reference held here makes PHP give the script
  * a copy when it writes. A script that still holds the array itself (a request object of a call before) keeps its own:
@@ -9,18 +10,30 @@
 
 #include <string.h>
 
-/* The array, and how many of its elements are ours; PHP adds more behind them (PHP_AUTH_USER, REQUEST_TIME, argv). */
-static HashTable *kept;
-static uint32_t kept_elements;
-/* How many of these are the process environment's. */
-static uint32_t kept_environment;
+typedef struct kept_array {
+    HashTable *table;
+    /* How many of its elements are ours; PHP adds more behind them (PHP_AUTH_USER, REQUEST_TIME, argv). */
+    uint32_t elements;
+    /* How many of these are the process environment's. */
+    uint32_t environment;
+} kept_array;
+
+/* Those at the front are used most; the empty ones are behind all others. */
+#define KEPT 32
+static kept_array kept_arrays[KEPT];
 
 static zif_handler original_putenv;
 
+static void forget(kept_array *kept) {
+    if (kept->table != NULL) {
+        zend_array_release(kept->table);
+        kept->table = NULL;
+    }
+}
+
 void shim_kept_forget(void) {
-    if (kept != NULL) {
-        zend_array_release(kept);
-        kept = NULL;
+    for (size_t i = 0; i < KEPT && kept_arrays[i].table != NULL; i++) {
+        forget(&kept_arrays[i]);
     }
 }
 
@@ -45,7 +58,7 @@ static bool has_names_of_php(HashTable *table) {
     return false;
 }
 
-void shim_kept_store(zval *array, uint32_t environment) {
+static void store(kept_array *kept, zval *array, uint32_t environment) {
     HashTable *table = Z_ARRVAL_P(array);
     uint32_t elements = environment + shim.call->n_vars + 1;
     /* Fewer elements: a name came twice, and nothing is where it is looked for. */
@@ -53,24 +66,47 @@ void shim_kept_store(zval *array, uint32_t environment) {
         shim_kept_forget();
         return;
     }
-    kept_elements = elements;
-    kept_environment = environment;
-    if (kept != table) {
-        shim_kept_forget();
-        kept = table;
-        GC_ADDREF(kept);
+    kept->elements = elements;
+    kept->environment = environment;
+    if (kept->table != table) {
+        forget(kept);
+        kept->table = table;
+        GC_ADDREF(table);
     }
     /* PHP adds to the array after this, and the reference held here is to see that. */
-    HT_ALLOW_COW_VIOLATION(kept);
+    HT_ALLOW_COW_VIOLATION(table);
+}
+
+void shim_kept_store(zval *array, uint32_t environment) {
+    shim_kept_forget();
+    store(&kept_arrays[0], array, environment);
 }
 
 /* Whether nobody holds the array but this file and, from the call before, $_SERVER. */
-static bool is_free(void) {
-    if (GC_REFCOUNT(kept) == 1) {
+static bool is_free(HashTable *table) {
+    if (GC_REFCOUNT(table) == 1) {
         return true;
     }
     const zval *global = zend_hash_str_find(&EG(symbol_table), ZEND_STRL("_SERVER"));
-    return GC_REFCOUNT(kept) == 2 && global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == kept;
+    return GC_REFCOUNT(table) == 2 && global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == table;
+}
+
+/* One that is free; else a copy of the first, in a place of its own while there is one. */
+static kept_array *take_kept(void) {
+    size_t i = 0;
+    for (; i < KEPT && kept_arrays[i].table != NULL; i++) {
+        if (is_free(kept_arrays[i].table)) {
+            return &kept_arrays[i];
+        }
+    }
+    kept_array copy = kept_arrays[0];
+    copy.table = zend_array_dup(copy.table);
+    if (!shim.mode->concurrent || i == KEPT) {
+        i = 0;
+        forget(&kept_arrays[0]);
+    }
+    kept_arrays[i] = copy;
+    return &kept_arrays[i];
 }
 
 static void cut_to(HashTable *table, uint32_t elements) {
@@ -97,35 +133,32 @@ static bool update_element(Bucket *element, const WireVar *var) {
 }
 
 bool shim_kept_reuse(zval *array) {
-    if (kept == NULL) {
+    if (kept_arrays[0].table == NULL) {
         return false;
     }
-    if (!is_free()) {
-        HashTable *copy = zend_array_dup(kept);
-        zend_array_release(kept);
-        kept = copy;
-    }
-    cut_to(kept, kept_elements);
-    if (kept->nNumUsed != kept_elements || kept->nNumOfElements != kept_elements) {
+    kept_array *kept = take_kept();
+    HashTable *table = kept->table;
+    cut_to(table, kept->elements);
+    if (table->nNumUsed != kept->elements || table->nNumOfElements != kept->elements) {
         shim_kept_forget();
         return false;
     }
     uint32_t same = 0;
-    uint32_t candidates = kept_elements - 1 - kept_environment;
+    uint32_t candidates = kept->elements - 1 - kept->environment;
     while (same < shim.call->n_vars && same < candidates &&
-           update_element(kept->arData + kept_environment + same, &shim.vars[same])) {
+           update_element(table->arData + kept->environment + same, &shim.vars[same])) {
         same++;
     }
     bool all = same == shim.call->n_vars && same == candidates;
     if (!all) {
-        cut_to(kept, kept_environment + same);
+        cut_to(table, kept->environment + same);
     }
     zend_array_destroy(Z_ARR_P(array));
-    ZVAL_ARR(array, kept);
-    GC_ADDREF(kept);
-    HT_ALLOW_COW_VIOLATION(kept);
+    ZVAL_ARR(array, table);
+    GC_ADDREF(table);
+    HT_ALLOW_COW_VIOLATION(table);
     /* PHP_SELF is last; an update in place is an ordinary insertion. */
     shim_add_call_variables(array, same);
-    shim_kept_store(array, kept_environment);
+    store(kept, array, kept->environment);
     return true;
 }

@@ -95,10 +95,8 @@ static const char resident_ini[] = "opcache.file_update_protection=0\n"
                                    "opcache.revalidate_freq=0\n"
                                    "opcache.force_restart_timeout=1000000000\n";
 
-/* A request must not find $_SERVER missing because another one was begun when no code named it. The just-in-time
- * compiler has not been proven with many stacks. */
-static const char concurrent_ini[] = "auto_globals_jit=0\n"
-                                     "opcache.jit=disable\n";
+/* The just-in-time compiler has not been proven with many stacks. */
+static const char concurrent_ini[] = "opcache.jit=disable\n";
 
 /* The next line that is not empty, NULL at the end; moves the position behind it. */
 static const char *next_entry(const char **position, size_t *length) {

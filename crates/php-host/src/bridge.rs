@@ -15,6 +15,9 @@ use std::time::Duration;
 /// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
 const SHORT_CALL: Duration = Duration::from_micros(200);
 
+/// Open calls that are kept for later ones.
+const SPARE_CALLS: usize = 64;
+
 /// What snapshot mode adds to the end of a call; `snapshot_report` in bridge.h.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +35,8 @@ struct Host {
     current: Option<Box<OpenCall>>,
     /// Async mode: the open calls that are not selected.
     others: CallMap<Box<OpenCall>>,
+    /// Async mode: to be used for calls to come.
+    spare: Vec<Box<OpenCall>>,
     /// A head under construction; complete before another call is selected.
     head: Vec<u8>,
     interim: bool,
@@ -54,6 +59,7 @@ pub(crate) fn install(lane: WorkerEnd) {
         lane,
         current: (!several).then(|| Box::new(OpenCall::none())),
         others: CallMap::default(),
+        spare: Vec::new(),
         head: Vec::with_capacity(1024),
         interim: false,
         snapshot: SnapshotNumbers::default(),
@@ -207,7 +213,7 @@ impl Host {
 extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
     let Some(current) = host.current.as_ref() else { return };
-    let wait = host.several() || done_follows && current.began.elapsed() < SHORT_CALL;
+    let wait = host.several() || done_follows && current.elapsed() < SHORT_CALL;
     host.end_response(!wait);
 }
 
@@ -216,17 +222,23 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let Some(host) = host() else { return };
     host.end_response(false);
     let Some(current) = host.current.as_mut() else { return };
-    current.finish();
+    let memory = current.finish();
     host.lane.done(WireDone {
-        php_ns: current.began.elapsed().as_nanos() as u64,
+        php_ns: current.elapsed().as_nanos() as u64,
         peak_memory,
         flags: host.snapshot.way << DONE_WAY_SHIFT | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.searches,
         restored_pages: host.snapshot.restored_pages,
         restore_ns: host.snapshot.restore_ns,
     });
-    if host.several() {
-        host.current = None;
+    if let Some(memory) = memory {
+        host.lane.recycle(memory);
+    }
+    if host.several()
+        && let Some(call) = host.current.take()
+        && host.spare.len() < SPARE_CALLS
+    {
+        host.spare.push(call);
     }
 }
 
@@ -314,6 +326,9 @@ extern "C" fn howdah_rs_select_call(number: u64) {
         host.others.insert(host.lane.number(), current);
     }
     host.current = host.others.remove(&number);
+    if let Some(current) = host.current.as_mut() {
+        current.run();
+    }
     host.lane.select(if host.current.is_some() { number } else { 0 });
 }
 
@@ -342,7 +357,8 @@ impl Host {
                 Ok(Some(Event::Stop)) => return EventKind::Stop,
                 Ok(Some(Event::Call(taken))) => {
                     *number = taken.number;
-                    let open = Box::new(OpenCall::taken(taken));
+                    let mut open = self.spare.pop().unwrap_or_else(|| Box::new(OpenCall::none()));
+                    open.take(taken);
                     *call = open.call().unwrap_or(std::ptr::null());
                     self.others.insert(*number, open);
                     return EventKind::Call;

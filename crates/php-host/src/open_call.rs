@@ -4,7 +4,7 @@ use howdah_transport::wire::WireCall;
 use howdah_transport::worker_end::{body_kind, call_parts};
 use howdah_transport::worker_events::TakenCall;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a call's body is read.
 enum Body {
@@ -16,7 +16,8 @@ enum Body {
 /// A call that is not done.
 pub(crate) struct OpenCall {
     body: Body,
-    pub(crate) began: Instant,
+    /// When it began to run; in async mode a call may wait in the worker for its turn, and has `None` until then.
+    began: Option<Instant>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// Nobody wants the answer any more.
@@ -28,14 +29,7 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     /// No call: what a worker that runs one at a time has before the first.
     pub(crate) fn none() -> Self {
-        Self {
-            body: Body::Empty,
-            began: Instant::now(),
-            head_sent: false,
-            ended: false,
-            cancelled: false,
-            memory: None,
-        }
+        Self { body: Body::Empty, began: None, head_sent: false, ended: false, cancelled: false, memory: None }
     }
 
     /// Begins a call whose body, if it travels as a descriptor, is given.
@@ -45,9 +39,10 @@ impl OpenCall {
     pub(crate) unsafe fn begin(&mut self, call: *const WireCall, body: Option<OwnedFd>) {
         // SAFETY: the caller's promise.
         let parts = unsafe { call_parts(call) };
-        self.began = Instant::now();
+        self.began = self.memory.is_none().then(Instant::now);
         self.head_sent = false;
         self.ended = false;
+        self.cancelled = false;
         self.body = match (body, body_kind(parts.head.flags)) {
             (Some(fd), _) => Body::File { fd, read: 0 },
             (None, (true, _)) => Body::Inline { data: parts.body, len: parts.head.body_len as usize, read: 0 },
@@ -55,19 +50,28 @@ impl OpenCall {
         };
     }
 
-    /// A call in memory of its own.
-    pub(crate) fn taken(mut call: TakenCall) -> Self {
-        let mut open = Self::none();
-        let body = call.body.take();
-        // SAFETY: the call's memory does not move with `call`, and lives as long as the value that holds it.
-        unsafe { open.begin(call.call(), body) };
-        open.memory = Some(call);
-        open
+    /// Takes a call in memory of its own.
+    pub(crate) fn take(&mut self, mut call: TakenCall) {
+        let (at, body) = (call.call(), call.body.take());
+        self.memory = Some(call);
+        // SAFETY: the call's memory does not move with the value that holds it, and lives as long as that.
+        unsafe { self.begin(at, body) };
     }
 
-    /// Lets go of the body.
-    pub(crate) fn finish(&mut self) {
+    /// The call runs from now on, if it did not.
+    pub(crate) fn run(&mut self) {
+        self.began.get_or_insert_with(Instant::now);
+    }
+
+    /// For how long it has run.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
+    /// Lets go of the body, and of the call's memory, if it has its own.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u64>> {
         self.body = Body::Empty;
+        self.memory.take().map(TakenCall::into_memory)
     }
 
     /// The call's memory, if it does not lie in the ring.

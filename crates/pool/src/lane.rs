@@ -297,6 +297,11 @@ impl Lane {
         self.phase == Phase::Serving && self.in_flight.len() < self.depth && !self.full && !self.stuck
     }
 
+    /// True if short calls may be put behind those it has.
+    pub(crate) fn may_be_crowded(&self) -> bool {
+        self.phase == Phase::Serving && (!self.several || self.takes_calls() && !self.runs_long())
+    }
+
     /// Notices that the worker has taken all it was sent.
     pub(crate) fn look_whether_stuck(&mut self) {
         self.stuck = self.stuck && !self.sender.is_empty();

@@ -6,7 +6,7 @@
 //! else it is idle. So no call waits while a worker is idle, unless it was expected to wait for a moment only; `spread`
 //! puts that right where it was wrong.
 //!
-//! Where workers run several calls at once, a new one goes to the lane that has fewest; calls that a busy worker does not
+//! Where workers run several calls at once, a new one goes to the lane that has fewest (while calls are short, as above); calls that a busy worker does not
 //! even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
@@ -117,15 +117,14 @@ impl Scheduler {
 
     /// How many calls a lane may hold while other workers are idle.
     fn crowd(&self) -> usize {
-        if self.several { 1 } else { self.pace.crowd() }
+        self.pace.crowd()
     }
 
     /// Gives a call that will not wait for long to a worker that is running already; returns it if there is none.
     fn place_behind(&mut self, job: Box<Job>, shard: usize) -> Option<Box<Job>> {
         let crowd = self.crowd();
-        let has_place = |lane: &Lane| {
-            lane.home == shard && lane.phase == Phase::Serving && (1..crowd).contains(&lane.in_flight.len())
-        };
+        let has_place =
+            |lane: &Lane| lane.home == shard && lane.may_be_crowded() && (1..crowd).contains(&lane.in_flight.len());
         let index = if crowd > 1 && !self.idle.is_empty() {
             self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
         } else {
@@ -160,7 +159,7 @@ impl Scheduler {
         for job in left.into_iter().rev() {
             self.queue.push_front(job);
         }
-        self.crowded = self.lanes.iter().flatten().any(|lane| lane.in_flight.len() > 1);
+        self.crowded = self.lanes.iter().flatten().any(Lane::holds_waiting_call);
         self.crowded
     }
 

@@ -199,14 +199,22 @@ impl Ring {
         }
     }
 
-    /// A payload as 8-byte words, so that it is aligned as in the ring. `len` comes from a checked header.
-    pub(crate) fn copy_words(&self, cursor: u64, len: usize) -> Box<[u64]> {
+    /// Makes `words` the payload in 8-byte words, so that it is aligned as in the ring. `len` comes from a checked header.
+    pub(crate) fn copy_words(&self, cursor: u64, len: usize, words: &mut Vec<u64>) {
         assert!(self.offset(cursor) + HEADER_LEN + len <= self.cap(), "payload outside its ring");
-        let mut words = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        words.clear();
+        words.reserve(len.div_ceil(8));
         let from = self.payload_ptr(cursor, 0);
-        // SAFETY: source inside the ring (assertion), target as long as needed; a fresh box overlaps nothing.
-        unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast(), len) };
-        words
+        if let Some(last) = len.div_ceil(8).checked_sub(1) {
+            let to = words.as_mut_ptr();
+            // SAFETY: source inside the ring (assertion), room for so many words was made, and a vector overlaps no ring;
+            // the last word is written first, as the payload may end inside it.
+            unsafe {
+                to.add(last).write(0);
+                std::ptr::copy_nonoverlapping(from, to.cast(), len);
+                words.set_len(last + 1);
+            }
+        }
     }
 
     /// The address of a payload that the server leaves in its place. Its length comes from a checked header.

@@ -53,6 +53,8 @@ pub struct WorkerEnd {
     /// Cursor behind the current call's frame, which lies in the ring until the call is done. `None` where calls are
     /// copied out at once.
     call_end: Option<u64>,
+    /// Memory of calls that are done, where calls are copied out.
+    pub(crate) spare_memory: Vec<Vec<u64>>,
 }
 
 /// The eventfd of a worker that runs several calls.
@@ -77,6 +79,7 @@ impl WorkerEnd {
             eventfd,
             control,
             bell: None,
+            spare_memory: Vec::new(),
             head,
             published: head,
             padding: 0,

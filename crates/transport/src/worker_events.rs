@@ -12,6 +12,10 @@ use crate::worker_end::WorkerEnd;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+/// Memory kept for calls to come: so many pieces, none longer than so many words.
+const SPARE_MEMORY: usize = 64;
+const LARGEST_SPARE: usize = 2048;
+
 /// What the server has sent.
 #[derive(Debug)]
 pub enum Event {
@@ -34,7 +38,7 @@ pub struct TakenCall {
     /// Its number on the lane.
     pub number: u64,
     /// The call as it lay in the ring; see `call_parts`.
-    words: Box<[u64]>,
+    words: Vec<u64>,
     /// Its body, if that travels as a descriptor.
     pub body: Option<OwnedFd>,
 }
@@ -44,6 +48,12 @@ impl TakenCall {
     #[must_use]
     pub fn call(&self) -> *const WireCall {
         self.words.as_ptr().cast()
+    }
+
+    /// The call's memory, to be given to `recycle`.
+    #[must_use]
+    pub fn into_memory(self) -> Vec<u64> {
+        self.words
     }
 }
 
@@ -83,11 +93,13 @@ impl WorkerEnd {
                     return Err(RingBroken("a call shorter than its head").into());
                 }
                 Some(FrameKind::Call) => self.begin(tail).then(|| {
-                    let words = self.requests.copy_words(tail, len);
+                    let mut words = self.spare_memory.pop().unwrap_or_default();
+                    self.requests.copy_words(tail, len, &mut words);
                     Event::Call(TakenCall { number: header.number, words, body: None })
                 }),
                 Some(FrameKind::Cancel) => {
-                    let words = self.requests.copy_words(tail, len.min(8));
+                    let mut words = Vec::new();
+                    self.requests.copy_words(tail, len.min(8), &mut words);
                     let reason = words.first().map_or(0, |&word| (word & u64::from(u32::MAX)) as u32);
                     Some(Event::Cancel { number: header.number, reason })
                 }
@@ -101,6 +113,13 @@ impl WorkerEnd {
                 Some(event) => return Ok(Some(event)),
                 None => {}
             }
+        }
+    }
+
+    /// Takes the memory of a call that is done, for another one.
+    pub fn recycle(&mut self, memory: Vec<u64>) {
+        if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= LARGEST_SPARE {
+            self.spare_memory.push(memory);
         }
     }
 
