@@ -48,6 +48,8 @@ bool async_loop_startup(void);
 void async_loop_shutdown(void);
 /* Runs coroutines and takes calls until `finished()`. */
 void async_loop_run(bool (*finished)(void));
+/* Calls and descriptors are looked at before the next coroutine runs. */
+void async_loop_end_turn(void);
 /* Nanoseconds of the monotonic clock. */
 uint64_t async_now(void);
 /* The point in time `nanoseconds` from now; for huge values COROUTINE_FOREVER. */

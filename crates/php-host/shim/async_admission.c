@@ -5,14 +5,15 @@
  *
  * So there is a window: so many requests may have begun and not ended. It says nothing of those that wait for long.
  * Whenever the worker has had nothing to do for PATIENCE although requests want to begin, those that are under way no
- * longer count, and the window doubles. It shrinks while as many requests as it has places end without such a pause. */
+ * longer count, and the window doubles. It shrinks when as many requests as it has places end without such a pause
+ * while others want to begin. */
 #include "async.h"
 
 #define FEWEST 8
 #define MOST 65536
 /* Nanoseconds: a database on the same machine answers in less. */
 #define PATIENCE UINT64_C(200000)
-/* While there is always something to do, but no request ends. */
+/* Handlers that compute, and give way to each other, leave no pause: if none ends for so long, all others begin. */
 #define STANDSTILL UINT64_C(10000000)
 
 static async_request *first, *last;
@@ -20,7 +21,8 @@ static uint32_t window = FEWEST;
 /* Begun and not ended since the last pause, and how many of these have ended. */
 static uint32_t running, ended;
 static uint32_t pauses;
-static uint64_t last_end;
+/* Since when requests want to begin and none ends; 0: they do not, or one has ended since the last turn. */
+static uint64_t standing_since;
 
 void async_admission_add(async_request *request) {
     request->next = NULL;
@@ -81,8 +83,18 @@ void async_admission_pause(void) {
 }
 
 void async_admission_look(void) {
-    if (first != NULL && running >= window && async_now() - last_end > STANDSTILL) {
+    if (first == NULL) {
+        standing_since = 0;
+        return;
+    }
+    uint64_t now = async_now();
+    if (standing_since == 0) {
+        standing_since = now;
+    } else if (now - standing_since > STANDSTILL) {
         async_admission_pause();
+        while (first != NULL) {
+            begin(take());
+        }
     }
 }
 
@@ -91,14 +103,12 @@ uint64_t async_admission_patience(void) {
 }
 
 void async_admission_ended(const async_request *request) {
-    if (first != NULL) {
-        last_end = async_now();
-    }
+    standing_since = 0;
     if (request->pauses != pauses) {
         return;
     }
     running--;
-    if (++ended >= window) {
+    if (first != NULL && ++ended >= window) {
         ended = 0;
         window = MAX(window - window / 4, FEWEST);
     }

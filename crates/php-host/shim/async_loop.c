@@ -240,6 +240,13 @@ void async_fd_closing(int fd) {
 
 /* --- the loop --- */
 
+/* Somebody has computed for long: calls and descriptors are looked at before it goes on. */
+static bool turn_is_over;
+
+void async_loop_end_turn(void) {
+    turn_is_over = true;
+}
+
 bool async_loop_startup(void) {
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     /* Edge-triggered and never read: each write is an edge of its own. */
@@ -345,8 +352,9 @@ void async_loop_run(bool (*finished)(void)) {
         async_take_events();
         async_admission_look();
         async_admission_next();
+        turn_is_over = false;
         coroutine *self;
-        for (int i = 0; i < TURN && (self = next()) != NULL; i++) {
+        for (int i = 0; i < TURN && !turn_is_over && (self = next()) != NULL; i++) {
             async_audit_turn_begin(self);
             coroutine_enter(self);
             if (shim.script_child) {

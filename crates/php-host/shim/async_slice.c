@@ -49,5 +49,6 @@ void async_slice_check(void) {
     if (slice == 0 || !coroutine_may_wait() || async_now() - entered_at < slice) {
         return;
     }
+    async_loop_end_turn();
     coroutine_yield();
 }
