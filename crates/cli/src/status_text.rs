@@ -33,6 +33,11 @@ pub(crate) fn render(status: &Value) -> String {
         if let Some(why) = pool["down"].as_str().or_else(|| pool["last_error"].as_str()) {
             let _ = writeln!(out, "  PHP DOES NOT START: {why}");
         }
+        if let Some(pid) = pool["snapshot_template"].as_u64() {
+            let _ = writeln!(out, "  workers share one boot, that of process {pid}");
+        } else if let Some(why) = pool["snapshot_unshared"].as_str() {
+            let _ = writeln!(out, "  each worker boots on its own: {why}");
+        }
         let _ = writeln!(
             out,
             "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",

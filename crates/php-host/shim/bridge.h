@@ -14,6 +14,10 @@
 /* The worker can take calls: tells the server, once. */
 void howdah_rs_ready(void);
 
+/* Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and `why_not`
+ * says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own then. */
+bool howdah_rs_share_boot(const char *why_not);
+
 /* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
  * shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
 const WireCall *howdah_rs_next_call(void);
@@ -129,6 +133,9 @@ int howdah_c_startup(const howdah_boot *boot);
 /* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
  * timers, signal handlers, crash and stack-dump handlers). */
 void howdah_c_after_fork(void);
+
+/* Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork(). */
+int howdah_c_fork_sibling(void);
 
 /* Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit status; the
  * caller ends the process with _exit() after howdah_c_shutdown(). */

@@ -32,6 +32,7 @@
 /* What outlives restores; in the engine's memory. */
 typedef struct lasting {
     size_t warm_calls; /* done on the snapshot */
+    bool offered;      /* the booted application, to other workers */
     bool ready;        /* the server was told */
 } lasting;
 
@@ -149,6 +150,16 @@ static void settle(void) {
     shim_snapshot_random_forget();
 }
 
+/* Lets workers be forked from this process as it is now, so that the application boots once. Returns in this worker and
+ * in each of those. */
+static void offer_boot(void) {
+    if (!howdah_rs_share_boot(snapshot_unshareable())) {
+        return;
+    }
+    shim_snapshot_random_forked();
+    snapshot_adopt();
+}
+
 static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
         refuse("it was asked for in a fiber");
@@ -163,7 +174,7 @@ static void take_snapshot(void) {
         refuse(why);
     }
     settle();
-    if (snapshot_take() == SNAPSHOT_FAILED) {
+    if (snapshot_take(offer_boot) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
     }
     /* Each restore comes here. */
@@ -190,6 +201,10 @@ static bool take_call(void) {
         warming = true;
         make_current(shim.boot->warmup[last->warm_calls++ % shim.boot->n_warmup]);
         return true;
+    }
+    if (!last->offered && snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
+        last->offered = true;
+        offer_boot();
     }
     if (!last->ready) {
         const snapshot_numbers *numbers = snapshot_stats();
@@ -482,7 +497,7 @@ static shim_outcome run_by_boot_file(void) {
 }
 
 static shim_outcome run(void) {
-    if (!snapshot_prepare() || (last = snapshot_engine_memory(sizeof *last)) == NULL) {
+    if (!snapshot_prepare() || (last = snapshot_lasting_memory(sizeof *last)) == NULL) {
         shim_log(LOG_CRIT, "snapshot: %s", snapshot_reason());
         return SHIM_RETIRE;
     }

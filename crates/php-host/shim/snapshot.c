@@ -1,5 +1,5 @@
-/* Taking the snapshot and going back to it: the order of the steps. Both happen on a stack in shared memory with all
- * signals blocked, so that no private page of the process changes meanwhile.
+/* Taking the snapshot and going back to it: the order of the steps. Both happen on a stack of the engine's own with all
+ * signals blocked, so that no page of the snapshot changes meanwhile.
  *
  * Where written pages cannot be found (no /proc/self/pagemap, as in some containers), snapshot_take() forks instead:
  * each request runs in a child that ends where it would have been restored. */
@@ -38,7 +38,7 @@
 
 snapshot_state *snapshot_state_;
 
-/* In private memory: restored with everything else, so it is set for good before the snapshot. */
+/* In memory of the snapshot: restored with everything else, so it is set for good before the snapshot. */
 static bool in_child;
 
 void snapshot_set_reason(const char *format, ...) {
@@ -52,7 +52,7 @@ void snapshot_set_reason(const char *format, ...) {
 }
 
 const char *snapshot_reason(void) {
-    return snapshot_state_ == NULL ? "no shared memory for the snapshot engine" : snapshot_state_->reason;
+    return snapshot_state_ == NULL ? "no memory for the snapshot engine" : snapshot_state_->reason;
 }
 
 const snapshot_numbers *snapshot_stats(void) {
@@ -65,8 +65,29 @@ bool snapshot_taken(void) {
 }
 
 void *snapshot_engine_memory(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    size_t pages = (size + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1);
+    if (snapshot_state_ != NULL && !snapshot_spare(memory, pages)) {
+        munmap(memory, size);
+        return NULL;
+    }
+    return memory;
+}
+
+void *snapshot_lasting_memory(size_t size) {
+    snapshot_state *s = snapshot_state_;
+    if (s == NULL || s->numbers.way != SNAPSHOT_WAY_FORK) {
+        return snapshot_engine_memory(size);
+    }
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED || s->n_lasting == SNAPSHOT_MAX_LOOSE) {
+        return NULL;
+    }
+    s->lasting[s->n_lasting++] = (snapshot_area){memory, (char *)memory + size};
+    return memory;
 }
 
 static uint64_t nanoseconds(void) {
@@ -84,6 +105,8 @@ bool snapshot_prepare(void) {
         return false;
     }
     snapshot_state_ = s;
+    snapshot_spare(s, (sizeof *s + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1));
+    s->heap_loose = SNAPSHOT_MAX_LOOSE;
     s->memfd = s->pagemap = s->statm = -1;
     s->text_size = 4 * 1024 * 1024;
     s->text = snapshot_engine_memory(s->text_size);
@@ -92,8 +115,9 @@ bool snapshot_prepare(void) {
     s->max_ranges = 16384;
     s->ranges = snapshot_engine_memory(s->max_ranges * sizeof *s->ranges);
     s->layout = snapshot_engine_memory(s->max_ranges * sizeof *s->layout);
-    if (s->text == NULL || s->engine_stack == NULL || s->ranges == NULL || s->layout == NULL) {
-        snapshot_set_reason("no shared memory for the snapshot engine");
+    s->own = snapshot_engine_memory(SNAPSHOT_MAX_OWN * sizeof *s->own);
+    if (s->text == NULL || s->engine_stack == NULL || s->ranges == NULL || s->layout == NULL || s->own == NULL) {
+        snapshot_set_reason("no memory for the snapshot engine");
         return false;
     }
     /* The C library's heap stays one piece that only grows: no block of it is a mapping that free() gives back. */
@@ -102,6 +126,7 @@ bool snapshot_prepare(void) {
     mallopt(M_TOP_PAD, HEAP_RESERVE);
     s->numbers.way = snapshot_pages_choose(s);
     snapshot_process_begin(s);
+    snapshot_share_begin(s);
     return true;
 }
 
@@ -144,7 +169,7 @@ bool snapshot_covers(const void *address) {
 }
 
 /* Goes to the engine's stack. It is used from its top each time: whoever leaves it does not come back. */
-static void on_engine_stack(void (*step)(void)) {
+void snapshot_on_engine_stack(void (*step)(void)) {
     snapshot_state *s = snapshot_state_;
     s->engine.uc_stack.ss_sp = s->engine_stack;
     s->engine.uc_stack.ss_size = s->engine_stack_size;
@@ -172,7 +197,7 @@ static bool store_stack(snapshot_state *s) {
 }
 
 /* Memory is neither as it was nor as it shall be. The server replaces the process. */
-static void die(const snapshot_state *s) {
+void snapshot_die(const snapshot_state *s) {
     static const char prefix[] = "howdah-php: snapshot: ";
     (void)!write(STDERR_FILENO, prefix, sizeof prefix - 1);
     (void)!write(STDERR_FILENO, s->reason, strlen(s->reason));
@@ -190,7 +215,7 @@ static void take(void) {
         snapshot_copy_prepare(s);
         /* From here on a failure leaves the process in pieces. */
         if (!snapshot_maps_replace(s)) {
-            die(s);
+            snapshot_die(s);
         }
         s->taken = true;
         s->size_pages = snapshot_maps_size(s);
@@ -205,7 +230,7 @@ static void restore(void) {
     snapshot_state *s = snapshot_state_;
     uint64_t began = nanoseconds();
     if (!snapshot_process_restore(s)) {
-        die(s);
+        snapshot_die(s);
     }
     /* Without a fault no new page was written. Without one the layout may still have changed, but then its size has:
      * a mapping that takes the place of another faults when it is used. */
@@ -217,8 +242,12 @@ static void restore(void) {
     if (search) {
         s->numbers.layouts += resized;
         s->numbers.scans++;
-        if (!snapshot_maps_reconcile(s) || !snapshot_pages_find(s)) {
-            die(s);
+        if (!snapshot_maps_reconcile(s)) {
+            snapshot_die(s);
+        }
+        snapshot_share_mend(s);
+        if (!snapshot_pages_find(s)) {
+            snapshot_die(s);
         }
     }
     snapshot_trim_watch(s);
@@ -227,7 +256,7 @@ static void restore(void) {
     if (snapshot_trim_due(s) && snapshot_trim_end(s) > 0) {
         search = true;
         if (!snapshot_pages_find(s)) {
-            die(s);
+            snapshot_die(s);
         }
     }
     if (search) {
@@ -274,7 +303,7 @@ static void run_children(snapshot_state *s) {
     }
 }
 
-__attribute__((noinline, noipa)) snapshot_return snapshot_take(void) {
+__attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(void)) {
     snapshot_state *s = snapshot_state_;
     if (s == NULL) {
         return SNAPSHOT_FAILED;
@@ -284,6 +313,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void) {
     uintptr_t at = (uintptr_t)reserve;
     free(reserve);
     if (at != 0) {
+        s->heap_loose = s->n_loose;
         snapshot_loose((void *)(at + HEAP_NOTES), HEAP_RESERVE - 2 * HEAP_NOTES);
     }
     if (s->numbers.way == SNAPSHOT_WAY_FORK) {
@@ -291,6 +321,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void) {
             return SNAPSHOT_FAILED;
         }
         s->taken = true;
+        forking();
         run_children(s);
         return s->numbers.restores == 0 ? SNAPSHOT_TAKEN : SNAPSHOT_RESTORED;
     }
@@ -302,7 +333,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void) {
         return SNAPSHOT_FAILED;
     }
     if (!s->taken) {
-        on_engine_stack(take);
+        snapshot_on_engine_stack(take);
     }
     return s->numbers.restores == 0 ? SNAPSHOT_TAKEN : SNAPSHOT_RESTORED;
 }
@@ -318,7 +349,7 @@ void snapshot_restore(void) {
     if (s->numbers.way == SNAPSHOT_WAY_FORK) {
         _exit(0);
     }
-    on_engine_stack(restore);
+    snapshot_on_engine_stack(restore);
 }
 
 void snapshot_exit(void) {

@@ -7,7 +7,8 @@
  * snapshot_pages.c     which pages were written
  * snapshot_copy.c      copying them back
  * snapshot_trim.c      dropping pages that need no copying back any more
- * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children */
+ * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children
+ * snapshot_share.c     forks of the process that go on with the same snapshot */
 #ifndef HOWDAH_SNAPSHOT_H
 #define HOWDAH_SNAPSHOT_H
 
@@ -25,9 +26,12 @@
 #include <ucontext.h>
 
 #define SNAPSHOT_PAGE 4096ul
-#define SNAPSHOT_MAX_SPARED 8
+#define SNAPSHOT_MAX_SPARED 32
 #define SNAPSHOT_MAX_LOOSE 8
 #define SNAPSHOT_MAX_KEPT 256
+#define SNAPSHOT_MAX_SHARED 256
+#define SNAPSHOT_MAX_LOCKS 16
+#define SNAPSHOT_MAX_OWN 1024
 #define SNAPSHOT_REASON 256
 
 /* How written pages are found. The numbers travel in WireDone.flags. */
@@ -65,8 +69,9 @@ bool snapshot_prepare(void);
 bool snapshot_spare(const void *start, size_t length);
 /* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
 void snapshot_loose(const void *start, size_t length);
-/* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. */
-snapshot_return snapshot_take(void);
+/* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. With SNAPSHOT_WAY_FORK
+ * `forking` is called before the first child; it may return in forks of this process too. */
+snapshot_return snapshot_take(void (*forking)(void));
 /* Brings the process back to the snapshot: snapshot_take() returns once more. Returns only when that is impossible
  * (snapshot_reason() says why); nothing has been changed in memory then and the process should end. */
 void snapshot_restore(void);
@@ -79,6 +84,23 @@ bool snapshot_covers(const void *address);
 /* Why the last step failed. */
 const char *snapshot_reason(void);
 const snapshot_numbers *snapshot_stats(void);
+
+/* Memory that requests leave alone and that outlives restores, filled with zeros; never given back. NULL without
+ * memory. With SNAPSHOT_WAY_FORK what a request's child writes there is lost. */
+void *snapshot_engine_memory(size_t size);
+/* The same, but children of requests write to it too. A new worker has it as it was when the template was forked. */
+void *snapshot_lasting_memory(size_t size);
+
+/* --- snapshot_share.c, for the layer above --- */
+
+/* Why workers cannot be forked from this process after its snapshot, or NULL. */
+const char *snapshot_unshareable(void);
+/* In a fork of the process, first of all: locks and files of its own. False: it must end (reason set). */
+bool snapshot_forked(void);
+/* In a fork that becomes a worker: its memory as it is now is its own snapshot, in which everything that is as in the
+ * process it was forked from stays shared. snapshot_take() returns once more; with SNAPSHOT_WAY_FORK this function
+ * does. Ends the process if that is impossible. */
+void snapshot_adopt(void);
 
 /* --- snapshot_process.c, for the layer above --- */
 
@@ -124,6 +146,12 @@ typedef struct snapshot_kept {
     off_t position; /* of a regular file */
 } snapshot_kept;
 
+/* A lock on a file that the process holds for reading. */
+typedef struct snapshot_lock {
+    int fd;
+    off_t start, length; /* length 0: to the end */
+} snapshot_lock;
+
 /* The kernel's side of the process. */
 typedef struct snapshot_process {
     int directory;  /* the current directory */
@@ -141,7 +169,7 @@ typedef struct snapshot_process {
     unsigned char open_before[1024]; /* bitmap of descriptors that are none of the application's */
 } snapshot_process;
 
-/* All state of the engine. In shared memory, so that restoring private memory leaves it alone. */
+/* All state of the engine. In memory that is left out of the snapshot, so that restoring leaves it alone. */
 typedef struct snapshot_state {
     snapshot_numbers numbers;
     bool taken;
@@ -154,11 +182,12 @@ typedef struct snapshot_state {
     snapshot_area spared[SNAPSHOT_MAX_SPARED];
     size_t n_loose;
     snapshot_area loose[SNAPSHOT_MAX_LOOSE]; /* whole pages */
+    size_t heap_loose;                       /* which of them is the C library's heap's, if any is */
     size_t n_layout;
     snapshot_area *layout; /* everything mapped at the snapshot */
     int memfd;
     ino_t memfd_inode;
-    char *copy; /* the memfd, mapped shared */
+    char *copy; /* the memfd, mapped once more */
     size_t copy_length;
 
     int pagemap;
@@ -179,6 +208,15 @@ typedef struct snapshot_state {
     void *program_break;
     char *stack_start, *stack_end, *stack_copy;
 
+    size_t n_shared_before;
+    snapshot_area shared_before[SNAPSHOT_MAX_SHARED]; /* shared mappings that are none of the application's */
+    size_t n_lasting;
+    snapshot_area lasting[SNAPSHOT_MAX_LOOSE];
+    size_t n_locks;
+    snapshot_lock locks[SNAPSHOT_MAX_LOCKS];
+    size_t n_own;
+    snapshot_run *own; /* pages that in this process's snapshot are not those of the memfd */
+
     char *text; /* for /proc files */
     size_t text_size;
     snapshot_process process;
@@ -191,8 +229,6 @@ typedef struct snapshot_state {
 
 extern snapshot_state *snapshot_state_;
 
-/* Shared memory for the engine; never given back. NULL without memory. */
-void *snapshot_engine_memory(size_t size);
 void snapshot_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A line of /proc/self/maps. */
@@ -204,8 +240,15 @@ typedef struct snapshot_mapping {
 } snapshot_mapping;
 
 /* --- snapshot_maps.c --- */
+
+/* Reads a file below /proc into the engine's buffer. Returns its length, or -1. */
+ssize_t snapshot_maps_read(snapshot_state *s, const char *path);
+/* Takes the next mapping line of /proc/self/maps (or smaps); other lines are skipped. False at the end. */
+bool snapshot_maps_next(const char **text, snapshot_mapping *mapping);
 bool snapshot_maps_store(snapshot_state *s);
 bool snapshot_maps_replace(snapshot_state *s);
+/* After a fork: a view of the copy that is this process's own, and the layout as it is now. */
+bool snapshot_maps_adopt(snapshot_state *s);
 /* Unmaps what is new and maps again what is gone or has other rights. */
 bool snapshot_maps_reconcile(snapshot_state *s);
 /* Size of the address space in pages, or -1. */
@@ -213,6 +256,8 @@ long snapshot_maps_size(const snapshot_state *s);
 
 /* --- snapshot_pages.c --- */
 snapshot_way snapshot_pages_choose(snapshot_state *s);
+/* After a fork: files below /proc that are this process's. */
+bool snapshot_pages_reopen(snapshot_state *s);
 bool snapshot_pages_prepare(snapshot_state *s);
 /* The first loose area that overlaps [start, end), or NULL. */
 const snapshot_area *snapshot_pages_loose(const snapshot_state *s, const char *start, const char *end);
@@ -233,6 +278,8 @@ bool snapshot_trim_due(const snapshot_state *s);
 /* Ends a watch and drops what did not differ; the number of such pages. The list of written pages is out of date then.
  */
 size_t snapshot_trim_end(snapshot_state *s);
+/* Never drops this page of the copy. */
+void snapshot_trim_never(snapshot_state *s, const char *from);
 
 /* --- snapshot_process.c --- */
 void snapshot_process_begin(snapshot_state *s);
@@ -242,5 +289,17 @@ bool snapshot_process_check(snapshot_state *s);
 /* Puts the application's descriptors back. False when one cannot be (reason set). */
 bool snapshot_process_rewind(const snapshot_process *p);
 bool snapshot_process_restore(snapshot_state *s);
+/* After a fork: every descriptor below the highest one is taken again, and there are no children. */
+bool snapshot_process_adopt(snapshot_state *s);
+
+/* --- snapshot_share.c --- */
+void snapshot_share_begin(snapshot_state *s);
+/* Brings back what differs from the memfd, after mappings were mended. */
+void snapshot_share_mend(const snapshot_state *s);
+/* --- snapshot.c, for snapshot_share.c --- */
+/* Runs a step that ends where snapshot_take() returns, on the engine's stack. */
+void snapshot_on_engine_stack(void (*step)(void)) __attribute__((noreturn));
+/* Says why the process is in pieces, and ends it. */
+void snapshot_die(const snapshot_state *s) __attribute__((noreturn));
 
 #endif

@@ -14,8 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reads a file below /proc into the engine's buffer. Returns its length, or -1. */
-static ssize_t read_proc(snapshot_state *s, const char *path) {
+ssize_t snapshot_maps_read(snapshot_state *s, const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         snapshot_set_reason("cannot open %s: %s", path, strerror(errno));
@@ -60,8 +59,7 @@ static char *hexadecimal(const char **at) {
     }
 }
 
-/* Takes the next mapping line of /proc/self/maps (or smaps); other lines are skipped. False at the end. */
-static bool next_mapping(const char **text, snapshot_mapping *mapping) {
+bool snapshot_maps_next(const char **text, snapshot_mapping *mapping) {
     for (const char *line = *text; *line != '\0';) {
         const char *end = strchrnul(line, '\n');
         *text = *end == '\n' ? end + 1 : end;
@@ -119,12 +117,12 @@ static bool add_unspared(snapshot_state *s, char *start, char *end, int protecti
 /* Mappings that their owner wants to be fresh in a child (MADV_WIPEONFORK) or that the kernel may drop hold random
  * state: the C library's and cryptographic libraries'. Going back in them would repeat random numbers. */
 static bool spare_random_state(snapshot_state *s) {
-    if (read_proc(s, "/proc/self/smaps") < 0) {
+    if (snapshot_maps_read(s, "/proc/self/smaps") < 0) {
         return false;
     }
     const char *text = s->text;
     snapshot_mapping mapping;
-    while (next_mapping(&text, &mapping)) {
+    while (snapshot_maps_next(&text, &mapping)) {
         const char *flags = strstr(text, "VmFlags:");
         if (flags == NULL) {
             break;
@@ -142,12 +140,12 @@ static bool spare_random_state(snapshot_state *s) {
 }
 
 static bool list_ranges(snapshot_state *s) {
-    if (!spare_random_state(s) || read_proc(s, "/proc/self/maps") < 0) {
+    if (!spare_random_state(s) || snapshot_maps_read(s, "/proc/self/maps") < 0) {
         return false;
     }
     const char *text = s->text;
     snapshot_mapping mapping;
-    while (next_mapping(&text, &mapping)) {
+    while (snapshot_maps_next(&text, &mapping)) {
         if (mapping.stack) {
             s->stack_end = mapping.end;
             continue;
@@ -217,37 +215,40 @@ static bool map_range(const snapshot_state *s, const snapshot_range *range, char
 }
 
 /* Maps the stored pages of a range for reading, so that later only writing causes faults. */
-static void populate(const snapshot_range *range) {
+static void populate(const snapshot_state *s, const snapshot_range *range) {
 #ifdef MADV_POPULATE_READ
-    const char *run = NULL;
-    for (const char *page = range->start; page <= range->end; page += SNAPSHOT_PAGE) {
-        bool stored = page < range->end && !is_zero(snapshot_state_->copy + range->offset + (page - range->start));
-        if (stored && run == NULL) {
-            run = page;
-        } else if (!stored && run != NULL) {
-            madvise((void *)run, (size_t)(page - run), MADV_POPULATE_READ);
-            run = NULL;
+    off_t end = (off_t)(range->offset + (size_t)(range->end - range->start));
+    off_t hole;
+    for (off_t at = (off_t)range->offset; at < end; at = hole) {
+        at = lseek(s->memfd, at, SEEK_DATA);
+        if (at < 0 || at >= end || (hole = lseek(s->memfd, at, SEEK_HOLE)) < 0) {
+            return;
         }
+        off_t stop = hole < end ? hole : end;
+        madvise(range->start + (at - (off_t)range->offset), (size_t)(stop - at), MADV_POPULATE_READ);
     }
-#else
-    (void)range;
 #endif
 }
 
-bool snapshot_maps_replace(snapshot_state *s) {
-    for (size_t i = 0; i < s->n_ranges; i++) {
-        if (!map_range(s, &s->ranges[i], s->ranges[i].start, s->ranges[i].end)) {
-            return false;
-        }
+/* Nobody writes to the memfd any more: what one process changed would change in all that share it. */
+static bool map_own_copy(snapshot_state *s) {
+    void *copy = mmap(s->copy, s->copy_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, s->memfd, 0);
+    if (copy == MAP_FAILED) {
+        snapshot_set_reason("cannot map the snapshot's memory: %s", strerror(errno));
+        return false;
     }
-    /* Layout changes of the engine itself end here: what a request finds mapped is what it may leave mapped. */
-    if (read_proc(s, "/proc/self/maps") < 0) {
+    return true;
+}
+
+/* Layout changes of the engine itself end here: what a request finds mapped is what it may leave mapped. */
+static bool remember_layout(snapshot_state *s) {
+    if (snapshot_maps_read(s, "/proc/self/maps") < 0) {
         return false;
     }
     const char *text = s->text;
     snapshot_mapping mapping;
     s->n_layout = 0;
-    while (next_mapping(&text, &mapping)) {
+    while (snapshot_maps_next(&text, &mapping)) {
         if (mapping.stack || mapping.special) {
             continue;
         }
@@ -258,9 +259,26 @@ bool snapshot_maps_replace(snapshot_state *s) {
         s->layout[s->n_layout++] = (snapshot_area){mapping.start, mapping.end};
     }
     for (size_t i = 0; i < s->n_ranges; i++) {
-        populate(&s->ranges[i]);
+        populate(s, &s->ranges[i]);
     }
     return true;
+}
+
+bool snapshot_maps_replace(snapshot_state *s) {
+    if (!map_own_copy(s)) {
+        return false;
+    }
+    fcntl(s->memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        if (!map_range(s, &s->ranges[i], s->ranges[i].start, s->ranges[i].end)) {
+            return false;
+        }
+    }
+    return remember_layout(s);
+}
+
+bool snapshot_maps_adopt(snapshot_state *s) {
+    return map_own_copy(s) && remember_layout(s);
 }
 
 long snapshot_maps_size(const snapshot_state *s) {
@@ -302,7 +320,7 @@ static bool mend_range(const snapshot_state *s, const snapshot_range *range, con
     const char *rest = *text;
     while (at < range->end) {
         const char *before = rest;
-        if (!next_mapping(&rest, &mapping) || mapping.start >= range->end) {
+        if (!snapshot_maps_next(&rest, &mapping) || mapping.start >= range->end) {
             rest = before;
             return map_range(s, range, at, range->end);
         }
@@ -333,13 +351,13 @@ static bool mend_range(const snapshot_state *s, const snapshot_range *range, con
 }
 
 bool snapshot_maps_reconcile(snapshot_state *s) {
-    if (read_proc(s, "/proc/self/maps") < 0) {
+    if (snapshot_maps_read(s, "/proc/self/maps") < 0) {
         return false;
     }
     const char *text = s->text;
     snapshot_mapping mapping;
     size_t layout = 0;
-    while (next_mapping(&text, &mapping)) {
+    while (snapshot_maps_next(&text, &mapping)) {
         if (!mapping.stack && !mapping.special) {
             unmap_new(s, mapping.start, mapping.end, &layout);
         }

@@ -68,7 +68,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     }
     s->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC);
+    s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     s->scan_buffer_size = REGIONS * sizeof(scan_region);
     s->scan_buffer = snapshot_engine_memory(s->scan_buffer_size);
     if (s->pagemap < 0 || s->statm < 0 || s->memfd < 0 || s->scan_buffer == NULL) {
@@ -89,6 +89,22 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
         return SNAPSHOT_WAY_PAGEMAP;
     }
     return SNAPSHOT_WAY_FORK;
+}
+
+static bool reopen(int fd, const char *path) {
+    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    bool done = opened >= 0 && dup3(opened, fd, O_CLOEXEC) == fd;
+    if (!done) {
+        snapshot_set_reason("cannot open %s: %s", path, strerror(errno));
+    }
+    if (opened >= 0) {
+        close(opened);
+    }
+    return done;
+}
+
+bool snapshot_pages_reopen(snapshot_state *s) {
+    return reopen(s->pagemap, "/proc/self/pagemap") && reopen(s->statm, "/proc/self/statm");
 }
 
 bool snapshot_pages_prepare(snapshot_state *s) {

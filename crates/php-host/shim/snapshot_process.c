@@ -316,3 +316,8 @@ bool snapshot_process_restore(snapshot_state *s) {
     }
     return true;
 }
+
+bool snapshot_process_adopt(snapshot_state *s) {
+    s->process.had_children = false;
+    return fill_holes(&s->process);
+}

@@ -187,13 +187,17 @@ static void seed_combined_lcg(void) {
 }
 
 void shim_snapshot_random_forget(void) {
-    seeds = snapshot_engine_memory(sizeof *seeds);
+    seeds = snapshot_lasting_memory(sizeof *seeds);
     if (seeds == NULL) {
         snapshot_spoil("no memory for random seeds");
     }
     shim_compat_forget_random_state();
     list_engines();
     forget_openssl();
+}
+
+void shim_snapshot_random_forked(void) {
+    seeds->left = 0;
 }
 
 void shim_snapshot_random_renew(void) {

@@ -23,6 +23,8 @@ void shim_snapshot_heap_spare(void);
 void shim_snapshot_random_watch(void);
 /* At the snapshot: generators are left in a state in which their next use takes fresh randomness from the kernel. */
 void shim_snapshot_random_forget(void);
+/* In a worker forked from another one: what that one has drawn is not this one's. */
+void shim_snapshot_random_forked(void);
 /* At the start of a request: for what cannot do that by itself. */
 void shim_snapshot_random_renew(void);
 

@@ -83,3 +83,7 @@ size_t snapshot_trim_end(snapshot_state *s) {
     s->watch_from += pause;
     return dropped;
 }
+
+void snapshot_trim_never(snapshot_state *s, const char *from) {
+    *mark_of(s, from) = MAX_DROPS;
+}

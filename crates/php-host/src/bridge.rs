@@ -3,11 +3,12 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_call::OpenCall;
+use crate::template;
 use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone};
 use howdah_transport::worker_end::body_kind;
 use howdah_transport::{CallMap, Event, WorkerEnd};
 use std::cell::UnsafeCell;
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -68,6 +69,12 @@ pub(crate) fn install(lane: WorkerEnd) {
     unsafe { *HOST.0.get() = Some(host) };
 }
 
+/// Lets go of the lane, in a process that is no worker.
+pub(crate) fn leave() {
+    // SAFETY: one thread, and no reference to the cell is alive.
+    unsafe { *HOST.0.get() = None }
+}
+
 /// The host, for the length of one bridge function.
 fn host() -> Option<&'static mut Host> {
     // SAFETY: one thread, and each bridge function takes the reference once and drops it before it returns; signal
@@ -92,6 +99,13 @@ extern "C" fn howdah_rs_ready() {
     if let Some(host) = host() {
         host.lane.ready();
     }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_share_boot(why_not: *const c_char) -> bool {
+    // SAFETY: C passes NULL or a text that is valid for the length of the call.
+    let why_not = (!why_not.is_null()).then(|| unsafe { CStr::from_ptr(why_not) }.to_string_lossy());
+    template::share_boot(why_not.as_deref())
 }
 
 #[unsafe(no_mangle)]

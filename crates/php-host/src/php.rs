@@ -25,6 +25,7 @@ struct Boot {
 unsafe extern "C" {
     fn howdah_c_startup(boot: *const Boot) -> c_int;
     fn howdah_c_after_fork();
+    fn howdah_c_fork_sibling() -> c_int;
     fn howdah_c_worker_run() -> c_int;
     fn howdah_c_shutdown();
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
@@ -68,6 +69,15 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
 pub(crate) fn after_fork() {
     // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
     unsafe { howdah_c_after_fork() }
+}
+
+/// Forks a child of this process's parent; 0 in the child.
+pub(crate) fn fork_sibling() -> std::io::Result<i32> {
+    // SAFETY: this process has one thread, so the child is a complete copy; called after the snapshot was taken.
+    match unsafe { howdah_c_fork_sibling() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        pid => Ok(pid),
+    }
 }
 
 /// Runs calls until the worker shall end.

@@ -1,6 +1,6 @@
 //! A worker's life in Rust: from the fork to the exit.
 
-use crate::{bridge, php, stack_signal};
+use crate::{bridge, php, stack_signal, template};
 use howdah_transport::WorkerEnd;
 use howdah_transport::control_socket::ControlSocket;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -28,14 +28,32 @@ impl Descriptors {
     }
 }
 
-/// Runs a freshly forked worker to its end. Never returns into the zygote's code.
-pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors) -> ! {
-    let Descriptors { lane, eventfd, control, bell } = descriptors;
+/// Runs a freshly forked worker to its end. Never returns into the zygote's code. With `offers` it tells the zygote there
+/// whether other workers can be forked from it once its application has booted.
+pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Option<OwnedFd>) -> ! {
+    die_with(parent);
+    php::after_fork();
+    take_lane(worker, descriptors);
+    if let Some(offers) = offers {
+        template::expect(offers, parent);
+    }
+    let status = php::run_worker();
+    php::shutdown();
+    exit(status)
+}
+
+/// Has the kernel end this process when the zygote ends.
+pub(crate) fn die_with(zygote: Pid) {
     // The order matters: a parent that died before this call would never be noticed, so it is checked afterwards.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    if getppid() != Some(parent) {
+    if getppid() != Some(zygote) {
         exit(0);
     }
+}
+
+/// Makes this process the worker behind a lane.
+pub(crate) fn take_lane(worker: u32, descriptors: Descriptors) {
+    let Descriptors { lane, eventfd, control, bell } = descriptors;
     let stack_socket = control.as_raw_fd();
     let end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
         Ok(end) => match bell {
@@ -48,16 +66,12 @@ pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors) -> ! {
         }
     };
     drop(lane);
-    php::after_fork();
     stack_signal::install(stack_socket);
     bridge::install(end);
-    let status = php::run_worker();
-    php::shutdown();
-    exit(status)
 }
 
 /// Ends the process without running the zygote's exit handlers, which belong to the zygote.
-fn exit(status: i32) -> ! {
+pub(crate) fn exit(status: i32) -> ! {
     // SAFETY: _exit takes any value and does not return.
     unsafe { libc::_exit(status) }
 }

@@ -1,22 +1,31 @@
-//! The zygote: boots PHP, forks workers on order, reaps them, ends with its socket.
+//! The zygote: boots PHP, forks workers on order or has them forked (`sharing`), reaps them, ends with its socket.
 //!
 //! It has one thread and no signal handlers: workers are watched through pidfds in the same `poll` as the socket. When the
 //! server's end of the socket closes, for whatever reason, it kills its workers and ends; workers also carry a parent-death
 //! signal, so they end even if the zygote is killed.
 
+use crate::sharing::{Order, Origin, Sharing};
 use crate::{php, worker, zygote_memory};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 
 struct Child {
     pid: Pid,
     pidfd: OwnedFd,
+}
+
+struct Zygote {
+    /// The server's.
+    socket: OwnedFd,
+    /// Workers and the template.
+    children: Vec<Child>,
+    sharing: Sharing,
 }
 
 /// What the event loop is to do next.
@@ -52,21 +61,26 @@ pub(crate) fn run() -> ExitCode {
     if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
         return ExitCode::SUCCESS;
     }
-    let mut children: Vec<Child> = Vec::new();
+    let sharing = Sharing::new(spec.mode == "snapshot");
+    let mut zygote = Zygote { socket, children: Vec::new(), sharing };
     let code = loop {
-        match step(&socket, &mut children) {
+        match zygote.step() {
             Ok(Next::Continue) => {}
             Ok(Next::End) => break ExitCode::SUCCESS,
+            // The server is gone.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                break ExitCode::SUCCESS;
+            }
             Err(error) => {
                 eprintln!("howdah-php: {error}");
                 break ExitCode::FAILURE;
             }
         }
     };
-    for child in &children {
+    for child in &zygote.children {
         let _ = pidfd_send_signal(&child.pidfd, Signal::KILL);
     }
-    for child in &children {
+    for child in &zygote.children {
         let _ = waitpid(Some(child.pid), WaitOptions::empty());
     }
     php::shutdown();
@@ -102,20 +116,47 @@ fn tell(socket: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> io::R
     control_socket::send(socket, &serde_json::to_vec(message)?, fds, false)
 }
 
-/// Waits for an order or for a worker's end and deals with it.
-fn step(socket: &OwnedFd, children: &mut Vec<Child>) -> io::Result<Next> {
-    let (orders, ended) = {
-        let mut waited = vec![PollFd::new(socket, PollFlags::IN)];
-        waited.extend(children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
+impl Zygote {
+    /// Waits for an order, for a worker's end or for what a worker or the template says, and deals with it.
+    fn step(&mut self) -> io::Result<Next> {
+        let (orders, ended) = self.wait()?;
+        // What a process has said before it ended counts.
+        while let Some(message) = self.sharing.hear() {
+            self.pass_on(&message)?;
+            for order in self.sharing.released() {
+                self.place(order)?;
+            }
+        }
+        for index in ended.into_iter().rev() {
+            self.bury(index)?;
+        }
+        if !orders {
+            return Ok(Next::Continue);
+        }
+        match receive(&self.socket)? {
+            Some((ToZygote::Fork { worker }, fds)) => self.place(Order { worker, fds })?,
+            Some((ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
+            None => return Ok(Next::End),
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Whether there is an order, and the positions of children that have ended.
+    fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
+        let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
+        waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
+        waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
         match poll(&mut waited, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ended: Vec<usize> = (1..waited.len()).filter(|&i| !waited[i].revents().is_empty()).map(|i| i - 1).collect();
-        (!waited[0].revents().is_empty(), ended)
-    };
-    for index in ended.into_iter().rev() {
-        let child = children.swap_remove(index);
+        let ended = (0..self.children.len()).filter(|&i| !waited[i + 1].revents().is_empty()).collect();
+        Ok((!waited[0].revents().is_empty(), ended))
+    }
+
+    /// Reaps a child and says so.
+    fn bury(&mut self, index: usize) -> io::Result<()> {
+        let child = self.children.swap_remove(index);
         let status = waitpid(Some(child.pid), WaitOptions::empty())?;
         let status = status.map(|(_, status)| status);
         let message = FromZygote::Exited {
@@ -123,50 +164,73 @@ fn step(socket: &OwnedFd, children: &mut Vec<Child>) -> io::Result<Next> {
             status: status.and_then(|s| s.exit_status()),
             signal: status.and_then(|s| s.terminating_signal()),
         };
-        if tell(socket, &message, &[]).is_err() {
-            return Ok(Next::End);
+        tell(&self.socket, &message, &[])?;
+        for order in self.sharing.ended(child.pid) {
+            self.place(order)?;
         }
+        Ok(())
     }
-    if !orders {
-        return Ok(Next::Continue);
-    }
-    match receive(socket)? {
-        Some((ToZygote::Fork { worker }, fds)) => {
-            let message = match fork(socket, children, worker, fds) {
-                Ok(message) => message,
-                Err(error) => FromZygote::ForkFailed { worker, error: error.to_string() },
-            };
-            let pidfd = match &message {
-                FromZygote::Forked { .. } => children.last().map(|c| c.pidfd.as_fd()),
-                _ => None,
-            };
-            tell(socket, &message, pidfd.as_slice())?;
-            Ok(Next::Continue)
-        }
-        Some((ToZygote::Boot(_), _)) => Err(io::Error::other("a second boot order")),
-        None => Ok(Next::End),
-    }
-}
 
-fn fork(socket: &OwnedFd, children: &mut Vec<Child>, worker: u32, fds: Vec<OwnedFd>) -> io::Result<FromZygote> {
-    let fds = worker::Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
-    let parent = rustix::process::getpid();
-    // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            // The child keeps nothing that belongs to the zygote.
-            children.clear();
-            // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not
-            // return, so the borrowed owner is not dropped in this process.
-            unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(socket)) };
-            worker::run(worker, parent, fds)
+    /// Passes on what a worker or the template has said about processes that are this one's children.
+    fn pass_on(&mut self, message: &FromZygote) -> io::Result<()> {
+        if let FromZygote::Template { pid } | FromZygote::Forked { pid, .. } = message {
+            self.adopt(*pid as i32)?;
         }
-        pid => {
-            let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?;
-            let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-            children.push(Child { pid, pidfd });
-            Ok(FromZygote::Forked { worker, pid: pid.as_raw_nonzero().get() as u32 })
+        let pidfd = match message {
+            FromZygote::Forked { .. } => self.children.last().map(|c| c.pidfd.as_fd()),
+            _ => None,
+        };
+        tell(&self.socket, message, pidfd.as_slice())
+    }
+
+    fn adopt(&mut self, pid: i32) -> io::Result<Pid> {
+        let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        self.children.push(Child { pid, pidfd });
+        Ok(pid)
+    }
+
+    /// Has an order for a worker carried out, here or elsewhere.
+    fn place(&mut self, order: Order) -> io::Result<()> {
+        let worker = order.worker;
+        let forked = match self.sharing.place(order) {
+            Ok(Origin::Elsewhere) => return Ok(()),
+            Ok(Origin::Zygote(order)) => self.fork(order, None),
+            Ok(Origin::Booter(order, ours, theirs)) => self.fork(order, Some((ours, theirs))),
+            Err(error) => Err(error),
+        };
+        match forked {
+            Ok(message) => self.pass_on(&message),
+            Err(error) => tell(&self.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }, &[]),
+        }
+    }
+
+    /// Forks a worker; `offers`: the socket on which it says whether others can be forked from it.
+    fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
+        let Order { worker, fds } = order;
+        let fds =
+            worker::Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
+        let (ours, theirs) = offers.unzip();
+        let parent = rustix::process::getpid();
+        // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                // The child keeps nothing that belongs to the zygote.
+                self.children.clear();
+                self.sharing = Sharing::default();
+                drop(ours);
+                // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not
+                // return, so the owner is not dropped in this process.
+                unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(&self.socket)) };
+                worker::run(worker, parent, fds, theirs)
+            }
+            pid => {
+                if let (Some(ours), Some(pid)) = (ours, Pid::from_raw(pid)) {
+                    self.sharing.boots(pid, ours);
+                }
+                Ok(FromZygote::Forked { worker, pid: pid as u32 })
+            }
         }
     }
 }

@@ -45,6 +45,21 @@ pub(crate) struct About {
     pub(crate) generation: u64,
     /// Why the last start failed, while none has succeeded since.
     pub(crate) last_error: Option<String>,
+    pub(crate) boots: Boots,
+}
+
+/// Where a snapshot pool's workers get the booted application from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Boots {
+    /// Not known (yet): no worker has booted, or the pool takes no snapshots.
+    #[default]
+    Unknown,
+    /// Workers are forked from this process.
+    Template(u32),
+    /// The template has ended; the next worker boots and makes another.
+    TemplateGone,
+    /// Each worker boots on its own, for this reason.
+    Alone(String),
 }
 
 impl Pool {

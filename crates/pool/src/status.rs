@@ -1,7 +1,7 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::connection_pools;
-use crate::pool::Pool;
+use crate::pool::{Boots, Pool};
 use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use serde::Serialize;
@@ -29,6 +29,10 @@ pub struct PoolStatus {
     pub concurrency: usize,
     /// Counts up with every reload.
     pub generation: u64,
+    /// In snapshot mode, the process that has booted the application and from which workers are forked.
+    pub snapshot_template: Option<u32>,
+    /// In snapshot mode, why each worker boots on its own instead.
+    pub snapshot_unshared: Option<String>,
     /// Why no worker can be started, while that is so.
     pub down: Option<String>,
     /// Why the last attempt to start PHP failed, until one succeeds.
@@ -152,6 +156,16 @@ impl Pool {
             concurrency: self.config().concurrency,
             php_version: about.php_version,
             generation: about.generation,
+            snapshot_template: match about.boots {
+                Boots::Template(pid) => Some(pid),
+                _ => None,
+            },
+            snapshot_unshared: match about.boots {
+                Boots::Alone(why) => Some(why),
+                Boots::TemplateGone => Some("the process that workers are forked from has ended; the next worker \
+                    boots and makes another".to_owned()),
+                _ => None,
+            },
             down: scheduler.down.clone(),
             last_error: about.last_error,
             queued: scheduler.waiting(),

@@ -8,7 +8,7 @@ use crate::config::PoolConfig;
 use crate::deadline;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
-use crate::pool::Pool;
+use crate::pool::{Boots, Pool};
 use crate::scheduler;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
@@ -92,6 +92,7 @@ struct Generation {
     zygote: Zygote,
     started: Instant,
     booted: bool,
+    boots: Boots,
     ordered: HashMap<u32, Ordered>,
 }
 
@@ -223,6 +224,11 @@ impl Supervisor {
                 let text = [error, said].iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(": ");
                 self.failed(number, text);
             }
+            FromZygote::Template { pid } => self.note_boots(number, Boots::Template(pid)),
+            FromZygote::Unshared { why } => {
+                tracing::info!(pool = self.pool.name(), "each worker boots the application on its own: {why}");
+                self.note_boots(number, Boots::Alone(why));
+            }
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
@@ -231,6 +237,9 @@ impl Supervisor {
                 self.failed(number, format!("cannot fork a worker: {error}"));
             }
             FromZygote::Exited { pid, status, signal } => {
+                if self.generation_mut(number).is_some_and(|g| g.boots == Boots::Template(pid)) {
+                    self.note_boots(number, Boots::TemplateGone);
+                }
                 let pool = self.pool.name();
                 match (status, signal) {
                     (_, Some(signal)) if self.stop.is_none() => {
@@ -240,6 +249,15 @@ impl Supervisor {
                     _ => tracing::debug!(pool, pid, "worker ended"),
                 }
             }
+        }
+    }
+
+    fn note_boots(&mut self, number: u64, boots: Boots) {
+        if let Some(generation) = self.generation_mut(number) {
+            generation.boots = boots.clone();
+        }
+        if self.current.as_ref().is_some_and(|g| g.number == number) {
+            self.pool.update_about(|about| about.boots = boots);
         }
     }
 
@@ -343,7 +361,7 @@ impl Supervisor {
         self.last_generation += 1;
         let number = self.last_generation;
         let zygote = Zygote::start(self.pool.config(), number, &self.sender)?;
-        Ok(Generation { number, zygote, started: Instant::now(), booted: false, ordered: HashMap::new() })
+        Ok(Generation { number, zygote, started: Instant::now(), booted: false, boots: Boots::Unknown, ordered: HashMap::new() })
     }
 
     /// Starts what is missing: the zygote, workers up to the target, workers of the generation a reload prepares.
@@ -355,7 +373,10 @@ impl Supervisor {
             self.not_before = None;
             match self.start_generation() {
                 Ok(generation) => {
-                    self.pool.update_about(|about| about.generation = generation.number);
+                    self.pool.update_about(|about| {
+                        about.generation = generation.number;
+                        about.boots = Boots::Unknown;
+                    });
                     self.current = Some(generation);
                 }
                 Err(error) => self.note_failure(error.to_string()),
@@ -483,7 +504,10 @@ impl Supervisor {
             return;
         }
         let Some((next, replies)) = self.next.take() else { return };
-        self.pool.update_about(|about| about.generation = number);
+        self.pool.update_about(|about| {
+            about.generation = number;
+            about.boots = next.boots.clone();
+        });
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();
         for index in 0..scheduler.lanes.len() {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum ToZygote {
     /// First message: start PHP.
     Boot(Box<BootSpec>),
-    /// Fork a worker. Descriptors: the lane, the eventfd, the worker's end of its control socket; in async mode also the
+    /// Fork a worker. The zygote passes this on to the template, where it has one. Descriptors: the lane, the eventfd, the worker's end of its control socket; in async mode also the
     /// eventfd that wakes the worker.
     Fork {
         /// The worker's number within the pool.
@@ -33,12 +33,23 @@ pub enum FromZygote {
         /// What is known, for the operator.
         error: String,
     },
-    /// A worker runs. Descriptor: its pidfd.
+    /// A worker runs. Descriptor: its pidfd, where the zygote says it.
     Forked {
         /// The number from the order.
         worker: u32,
         /// Its process id.
         pid: u32,
+    },
+    /// Snapshot mode: workers are forked from this process from now on, in which the application has booted. It serves
+    /// nothing. Said by the worker that booted, passed on by the zygote.
+    Template {
+        /// Its process id.
+        pid: u32,
+    },
+    /// Snapshot mode: each worker boots on its own. Said by the worker that booted first, passed on by the zygote.
+    Unshared {
+        /// What the application has opened that workers cannot share, for the operator.
+        why: String,
     },
     /// A worker could not be forked.
     ForkFailed {

@@ -1,0 +1,107 @@
+//! The template of a snapshot pool: a process in which the application has booted, and from which workers are forked.
+//!
+//! The first worker of a zygote boots. When its snapshot is taken it forks the template, a sibling, and goes on as the
+//! worker it is. The template lets go of the lane, takes orders that the zygote passes on, and forks a worker for each:
+//! a sibling too, so that the zygote reaps it and whatever becomes of the template is no worker's concern.
+
+use crate::worker::{self, Descriptors};
+use crate::{bridge, php};
+use howdah_transport::control_socket;
+use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
+use rustix::io::DupFlags;
+use rustix::process::Pid;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Whom a worker tells that it has booted.
+struct Offer {
+    socket: OwnedFd,
+    zygote: Pid,
+}
+
+/// The offer of a worker that boots; taken once.
+struct OfferCell(Cell<Option<Offer>>);
+
+// SAFETY: the process has one thread.
+unsafe impl Sync for OfferCell {}
+
+static OFFER: OfferCell = OfferCell(Cell::new(None));
+
+/// This worker boots, and tells the zygote through the socket whether others can be forked from it.
+pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
+    OFFER.0.set(Some(Offer { socket, zygote }));
+}
+
+/// The application has booted. Returns in this worker with false, and with true in each worker that is forked from it.
+pub(crate) fn share_boot(why_not: Option<&str>) -> bool {
+    let Some(offer) = OFFER.0.take() else { return false };
+    let forked = match why_not {
+        Some(why) => Err(why.to_owned()),
+        None => php::fork_sibling().map_err(|error| format!("cannot fork the template: {error}")),
+    };
+    let message = match forked {
+        Ok(0) => return serve(offer),
+        Ok(pid) => FromZygote::Template { pid: pid as u32 },
+        Err(why) => FromZygote::Unshared { why },
+    };
+    let _ = tell(&offer.socket, &message);
+    plug(offer.socket);
+    false
+}
+
+fn tell(socket: &OwnedFd, message: &FromZygote) -> io::Result<()> {
+    control_socket::send(socket, &serde_json::to_vec(message)?, &[], false)
+}
+
+/// Closes a descriptor but keeps its number taken: what a request opens must lie above all that were open at the
+/// snapshot.
+fn plug(mut socket: OwnedFd) {
+    if let Ok(null) = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())
+        && rustix::io::dup3(&null, &mut socket, DupFlags::CLOEXEC).is_ok()
+    {
+        std::mem::forget(socket);
+    }
+}
+
+/// The template's life: forks a worker for each order. Returns true in those; ends with its socket.
+fn serve(offer: Offer) -> bool {
+    worker::die_with(offer.zygote);
+    bridge::leave();
+    loop {
+        let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { worker::exit(0) };
+        let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { worker::exit(0) };
+        drop(bytes);
+        match fork_worker(&offer, worker, fds) {
+            Ok(None) => return true,
+            Ok(Some(())) => {}
+            Err(error) => {
+                if tell(&offer.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }).is_err() {
+                    worker::exit(0);
+                }
+            }
+        }
+    }
+}
+
+/// `None` in the worker.
+fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Option<()>> {
+    let fds = Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
+    // The worker begins when the zygote has been told of it: one that nobody knows of must not take a lane.
+    let (gate, opener) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let pid = php::fork_sibling()?;
+    if pid != 0 {
+        drop(gate);
+        tell(&offer.socket, &FromZygote::Forked { worker, pid: pid as u32 })?;
+        // Should the worker be dead already, the zygote sees that.
+        let _ = rustix::io::write(&opener, &[1]);
+        return Ok(Some(()));
+    }
+    drop(opener);
+    worker::die_with(offer.zygote);
+    if !matches!(rustix::io::read(&gate, &mut [0u8; 1]), Ok(1)) {
+        worker::exit(0);
+    }
+    worker::take_lane(worker, fds);
+    Ok(None)
+}
