@@ -101,7 +101,13 @@ impl Howdah {
         }
         option("--config", toml.display().to_string());
         option("--admin", format!("unix:{}", admin.display()));
-        option("--workers", setup.workers.to_string());
+        option(
+            "--workers",
+            match setup.most_workers {
+                0 => setup.workers.to_string(),
+                most => format!("{}-{most}", setup.workers),
+            },
+        );
         option("--php", php_program().display().to_string());
         // As on a machine with twice as many cores as this number says.
         if let Ok(threads) = std::env::var("HOWDAH_TEST_THREADS") {

@@ -17,6 +17,8 @@ pub struct Setup {
     pub(crate) files: Vec<(String, Content)>,
     pub(crate) trees: Vec<PathBuf>,
     pub(crate) workers: usize,
+    /// 0: as many as `workers`.
+    pub(crate) most_workers: usize,
     pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
@@ -36,6 +38,7 @@ impl Default for Setup {
             files: Vec::new(),
             trees: Vec::new(),
             workers: 2,
+            most_workers: 0,
             more_processes: 0,
             ini: Vec::new(),
             env: Vec::new(),
@@ -104,6 +107,13 @@ impl Setup {
     #[must_use]
     pub fn workers(mut self, n: usize) -> Self {
         self.workers = n;
+        self
+    }
+
+    /// The pool grows from its number of PHP processes to this one while requests wait.
+    #[must_use]
+    pub fn grows_to(mut self, n: usize) -> Self {
+        self.most_workers = n;
         self
     }
 

@@ -40,6 +40,7 @@ mod snapshot_extensions;
 mod snapshot_mode;
 mod snapshot_servers;
 mod snapshot_state;
+mod snapshot_template;
 mod static_files;
 mod step_debugging;
 mod worker_loop;

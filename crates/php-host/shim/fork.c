@@ -54,8 +54,8 @@ void shim_fork_watch(void) {
     }
 }
 
-/* Where the C library keeps this thread's number, which it compares with the owner of a lock. NULL where it does not say
- * so to the kernel. */
+/* Where the C library keeps this thread's number, which it compares with the owner of a lock. NULL where it does not
+ * say so to the kernel. */
 static pid_t *thread_number(void) {
     pid_t *number = NULL;
     if (prctl(PR_GET_TID_ADDRESS, &number) != 0 || number == NULL || *number != gettid()) {
@@ -73,8 +73,8 @@ static pid_t clone_sibling(pid_t *number) {
 #endif
 }
 
-/* fork(), but the new process is a child of this one's parent: the zygote, which reaps all workers. The C library has no
- * function for that, so what its fork() does in a child with one thread is done here. Handlers that libraries have
+/* fork(), but the new process is a child of this one's parent: the zygote, which reaps all workers. The C library has
+ * no function for that, so what its fork() does in a child with one thread is done here. Handlers that libraries have
  * registered with pthread_atfork() do not run. */
 SHIM_EXPORT int howdah_c_fork_sibling(void) {
     pid_t *number = thread_number();

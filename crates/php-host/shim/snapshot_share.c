@@ -134,8 +134,8 @@ static bool is_read_only_file(const snapshot_kept *kept) {
 /* What nobody can tell apart when several processes have it: devices such as /dev/null, and files that are only added
  * to. A file that is read is opened once more. */
 static bool descriptor_can_be_forked(const snapshot_kept *kept) {
-    bool appends = S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_WRONLY &&
-                   (kept->status_flags & O_APPEND) != 0;
+    bool appends =
+        S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_WRONLY && (kept->status_flags & O_APPEND) != 0;
     if (S_ISCHR(kept->type) || appends || (is_read_only_file(kept) && reopen_file(kept))) {
         return true;
     }
@@ -157,20 +157,23 @@ const char *snapshot_unshareable(void) {
     if (s->process.had_children) {
         return "a process was started at boot and still runs";
     }
+    /* Opening a file again gives its locks up: they are looked at first. */
+    if (!locks_can_be_taken(s)) {
+        return s->reason;
+    }
     for (size_t i = 0; i < s->process.n_kept; i++) {
         if (!descriptor_can_be_forked(&s->process.kept[i])) {
             return s->reason;
         }
     }
-    return memory_can_be_forked(s) && locks_can_be_taken(s) ? NULL : s->reason;
+    return memory_can_be_forked(s) ? NULL : s->reason;
 }
 
 bool snapshot_forked(void) {
     snapshot_state *s = snapshot_state_;
     for (size_t i = 0; i < s->n_locks; i++) {
         const snapshot_lock *lock = &s->locks[i];
-        struct flock order = {
-            .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = lock->start, .l_len = lock->length};
+        struct flock order = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = lock->start, .l_len = lock->length};
         if (fcntl(lock->fd, F_SETLK, &order) != 0) {
             snapshot_set_reason("cannot lock descriptor %d: %s", lock->fd, strerror(errno));
             return false;
@@ -233,8 +236,8 @@ static void adopt(void) {
         snapshot_set_reason("the C library's heap has grown since the snapshot");
         snapshot_die(s);
     }
-    if (!snapshot_pages_reopen(s) || !snapshot_process_adopt(s) || !snapshot_maps_adopt(s) ||
-        !snapshot_pages_find(s) || !keep_own_pages(s)) {
+    if (!snapshot_pages_reopen(s) || !snapshot_process_adopt(s) || !snapshot_maps_adopt(s) || !snapshot_pages_find(s) ||
+        !keep_own_pages(s)) {
         snapshot_die(s);
     }
 #ifdef MADV_POPULATE_WRITE

@@ -11,6 +11,7 @@ mod connection_pools;
 mod deadline;
 mod descriptor;
 pub mod fault;
+mod generation;
 mod lane;
 mod lane_reader;
 mod pace;

@@ -162,8 +162,11 @@ impl Pool {
             },
             snapshot_unshared: match about.boots {
                 Boots::Alone(why) => Some(why),
-                Boots::TemplateGone => Some("the process that workers are forked from has ended; the next worker \
-                    boots and makes another".to_owned()),
+                Boots::TemplateGone => Some(
+                    "the process that workers are forked from has ended; the next worker \
+                    boots and makes another"
+                        .to_owned(),
+                ),
                 _ => None,
             },
             down: scheduler.down.clone(),

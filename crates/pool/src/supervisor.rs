@@ -6,6 +6,7 @@
 
 use crate::config::PoolConfig;
 use crate::deadline;
+use crate::generation::Generation;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
 use crate::pool::{Boots, Pool};
@@ -13,12 +14,11 @@ use crate::scheduler;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
-use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::CallMap;
 use howdah_transport::zygote_protocol::FromZygote;
-use howdah_transport::{CallMap, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -76,24 +76,6 @@ pub(crate) enum Event {
         grace: Duration,
         done: oneshot::Sender<()>,
     },
-}
-
-/// A worker that was ordered from the zygote.
-struct Ordered {
-    sender: CallSender,
-    frames: FrameReceiver,
-    eventfd: OwnedFd,
-    control: ControlSocket,
-}
-
-/// One zygote and the workers forked from it.
-struct Generation {
-    number: u64,
-    zygote: Zygote,
-    started: Instant,
-    booted: bool,
-    boots: Boots,
-    ordered: HashMap<u32, Ordered>,
 }
 
 /// Who asked for a reload.
@@ -361,7 +343,14 @@ impl Supervisor {
         self.last_generation += 1;
         let number = self.last_generation;
         let zygote = Zygote::start(self.pool.config(), number, &self.sender)?;
-        Ok(Generation { number, zygote, started: Instant::now(), booted: false, boots: Boots::Unknown, ordered: HashMap::new() })
+        Ok(Generation {
+            number,
+            zygote,
+            started: Instant::now(),
+            booted: false,
+            boots: Boots::Unknown,
+            ordered: HashMap::new(),
+        })
     }
 
     /// Starts what is missing: the zygote, workers up to the target, workers of the generation a reload prepares.
@@ -560,43 +549,6 @@ impl Supervisor {
             return false;
         }
         true
-    }
-}
-
-impl Generation {
-    /// Orders workers from the zygote until there are `target`.
-    fn order_workers(&mut self, pool: &Pool, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
-        if !self.booted {
-            return Ok(());
-        }
-        loop {
-            let number = {
-                let scheduler = pool.lock();
-                let alive =
-                    scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
-                if alive + self.ordered.len() >= target {
-                    return Ok(());
-                }
-                let mut number = 0;
-                while taken.contains(&number) || scheduler.lanes.get(number as usize).is_some_and(Option::is_some) {
-                    number += 1;
-                }
-                number
-            };
-            let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
-            let eventfd = new_eventfd()?;
-            let (ours, theirs) = control_socket::pair()?;
-            let bell = if pool.config().several() { Some(new_eventfd()?) } else { None };
-            let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
-            fds.extend(bell.as_ref().map(AsFd::as_fd));
-            self.zygote.fork(number, &fds)?;
-            let sender = match bell {
-                Some(bell) => sender.with_bell(bell),
-                None => sender,
-            };
-            self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });
-            taken.push(number);
-        }
     }
 }
 

@@ -1,0 +1,66 @@
+//! One zygote with the workers that were forked from it, and the orders for more.
+
+use crate::lane::Phase;
+use crate::pool::{Boots, Pool};
+use crate::zygote::Zygote;
+use howdah_transport::control_socket::{self, ControlSocket};
+use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+/// A worker that was ordered from the zygote.
+pub(crate) struct Ordered {
+    pub(crate) sender: CallSender,
+    pub(crate) frames: FrameReceiver,
+    pub(crate) eventfd: OwnedFd,
+    pub(crate) control: ControlSocket,
+}
+
+/// One zygote and the workers forked from it.
+pub(crate) struct Generation {
+    pub(crate) number: u64,
+    pub(crate) zygote: Zygote,
+    pub(crate) started: Instant,
+    pub(crate) booted: bool,
+    pub(crate) boots: Boots,
+    pub(crate) ordered: HashMap<u32, Ordered>,
+}
+
+impl Generation {
+    /// Orders workers from the zygote until there are `target`.
+    pub(crate) fn order_workers(&mut self, pool: &Pool, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
+        if !self.booted {
+            return Ok(());
+        }
+        loop {
+            let number = {
+                let scheduler = pool.lock();
+                let alive =
+                    scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
+                if alive + self.ordered.len() >= target {
+                    return Ok(());
+                }
+                let mut number = 0;
+                while taken.contains(&number) || scheduler.lanes.get(number as usize).is_some_and(Option::is_some) {
+                    number += 1;
+                }
+                number
+            };
+            let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
+            let eventfd = new_eventfd()?;
+            let (ours, theirs) = control_socket::pair()?;
+            let bell = if pool.config().several() { Some(new_eventfd()?) } else { None };
+            let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
+            fds.extend(bell.as_ref().map(AsFd::as_fd));
+            self.zygote.fork(number, &fds)?;
+            let sender = match bell {
+                Some(bell) => sender.with_bell(bell),
+                None => sender,
+            };
+            self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });
+            taken.push(number);
+        }
+    }
+}
