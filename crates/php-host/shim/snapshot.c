@@ -69,6 +69,8 @@ void *snapshot_engine_memory(size_t size) {
     if (memory == MAP_FAILED) {
         return NULL;
     }
+    /* Most of it is hardly touched. */
+    madvise(memory, size, MADV_NOHUGEPAGE);
     size_t pages = (size + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1);
     if (snapshot_state_ != NULL && !snapshot_spare(memory, pages)) {
         munmap(memory, size);
