@@ -153,18 +153,22 @@ in_each_way!(
     },
 );
 
-in_each_way!(a_killed_worker_is_replaced_without_a_boot, |s: Setup| script(s, "", WHO), |site| {
-    for _ in 0..3 {
-        let before = wait_for_workers(site);
-        let killed = *before.first().unwrap();
-        signal(killed, Signal::KILL);
-        assert!(eventually(PATIENCE, || !serving(site).contains(&killed)));
-        wait_for_workers(site);
-    }
-    let ids: BTreeSet<String> = ask_all(site).iter().map(|a| a[0].to_string()).collect();
-    assert_eq!(ids.len(), 1);
-    assert_eq!(site.marks("boots"), 1);
-},);
+in_each_way!(
+    a_killed_worker_is_replaced_without_a_boot,
+    |s: Setup| script(s, "", WHO).allow_log("ended before its first call"),
+    |site| {
+        for _ in 0..3 {
+            let before = wait_for_workers(site);
+            let killed = *before.first().unwrap();
+            signal(killed, Signal::KILL);
+            assert!(eventually(PATIENCE, || !serving(site).contains(&killed)));
+            wait_for_workers(site);
+        }
+        let ids: BTreeSet<String> = ask_all(site).iter().map(|a| a[0].to_string()).collect();
+        assert_eq!(ids.len(), 1);
+        assert_eq!(site.marks("boots"), 1);
+    },
+);
 
 /// The template's death costs no request; the next worker that is needed boots and makes another template.
 #[test]
@@ -220,6 +224,28 @@ fn a_reload_boots_once_more_and_loses_nothing() {
             assert_eq!(site.marks("boots"), 2);
             assert!(template(site).is_some_and(|second| second != first));
             assert!(eventually(PATIENCE, || !old.iter().any(|i| alive(*i))), "the old template has ended");
+        },
+    );
+}
+
+/// Workers forked from a boot that is out of date would find the same again.
+#[test]
+fn a_boot_that_is_out_of_date_has_another_template_made() {
+    let boot = "$said = file_get_contents(__DIR__ . '/said.txt'); Howdah\\on_restore(function () { global $said;
+        if (file_get_contents(__DIR__ . '/said.txt') !== $said) { Howdah\\boot_again('said.txt'); } });";
+    run(
+        Kind::Classic,
+        |s| script(s.file("said.txt", "0"), boot, WHO),
+        |site| {
+            let before = ask_all(site)[0][0].clone();
+            let first = template(site).unwrap();
+            replace_file(&site.file("said.txt"), "1");
+            let answers = ask(site, WORKERS * 2, 20, "/");
+            assert!(answers.iter().all(|a| !a.contains(before.as_str().unwrap())), "the old boot has answered");
+            let after = ask_all(site);
+            assert!(after.iter().all(|a| a[0] == after[0][0]), "{after:?}");
+            assert_eq!(site.marks("boots"), 2, "one boot for all");
+            assert!(template(site).is_some_and(|second| second != first));
         },
     );
 }

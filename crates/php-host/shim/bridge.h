@@ -17,7 +17,7 @@ void howdah_rs_ready(void);
 /* Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
  * `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
  * then. */
-bool howdah_rs_share_boot(const char *why_not);
+bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
 /* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
  * shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */

@@ -153,7 +153,7 @@ static void settle(void) {
 /* Lets workers be forked from this process as it is now, so that the application boots once. Returns in this worker and
  * in each of those. */
 static void offer_boot(void) {
-    if (!howdah_rs_share_boot(snapshot_unshareable())) {
+    if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
         return;
     }
     shim_snapshot_random_forked();

@@ -102,10 +102,10 @@ extern "C" fn howdah_rs_ready() {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_share_boot(why_not: *const c_char) -> bool {
+extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
     // SAFETY: C passes NULL or a text that is valid for the length of the call.
     let why_not = (!why_not.is_null()).then(|| unsafe { CStr::from_ptr(why_not) }.to_string_lossy());
-    template::share_boot(why_not.as_deref())
+    template::share_boot(why_not.as_deref(), boot_began_us)
 }
 
 #[unsafe(no_mangle)]

@@ -90,7 +90,7 @@ impl Sharing {
         let (bytes, _) = control_socket::receive(self.socket()?, true).ok()??;
         let message = serde_json::from_slice(&bytes).ok()?;
         match &message {
-            FromZygote::Template { pid } => {
+            FromZygote::Template { pid, .. } => {
                 let socket = self.booter.take()?.socket;
                 self.template = Some(Peer { pid: Pid::from_raw(*pid as i32)?, socket });
             }
@@ -104,6 +104,18 @@ impl Sharing {
             _ => return None,
         }
         Some(message)
+    }
+
+    /// The template's process.
+    pub(crate) fn template(&self) -> Option<Pid> {
+        self.template.as_ref().map(|template| template.pid)
+    }
+
+    /// Tells the template to end.
+    pub(crate) fn dismiss(&self) {
+        if let Some(template) = &self.template {
+            let _ = rustix::net::shutdown(&template.socket, rustix::net::Shutdown::Write);
+        }
     }
 
     /// A process has ended, and everything that it said was heard. Returns orders that are to be placed again: those of a

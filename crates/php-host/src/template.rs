@@ -8,6 +8,7 @@ use crate::worker::{self, Descriptors};
 use crate::{bridge, php};
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::DupFlags;
 use rustix::process::Pid;
 use std::cell::Cell;
@@ -34,7 +35,7 @@ pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
 }
 
 /// The application has booted. Returns in this worker with false, and with true in each worker that is forked from it.
-pub(crate) fn share_boot(why_not: Option<&str>) -> bool {
+pub(crate) fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let Some(offer) = OFFER.0.take() else { return false };
     let forked = match why_not {
         Some(why) => Err(why.to_owned()),
@@ -42,7 +43,7 @@ pub(crate) fn share_boot(why_not: Option<&str>) -> bool {
     };
     let message = match forked {
         Ok(0) => return serve(offer),
-        Ok(pid) => FromZygote::Template { pid: pid as u32 },
+        Ok(pid) => FromZygote::Template { pid: pid as u32, boot_began_us },
         Err(why) => FromZygote::Unshared { why },
     };
     let _ = tell(&offer.socket, &message);
@@ -72,6 +73,9 @@ fn serve(offer: Offer) -> bool {
         let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { worker::exit(0) };
         let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { worker::exit(0) };
         drop(bytes);
+        if is_dismissed(&offer.socket) {
+            worker::exit(0);
+        }
         match fork_worker(&offer, worker, fds) {
             Ok(None) => return true,
             Ok(Some(())) => {}
@@ -82,6 +86,13 @@ fn serve(offer: Offer) -> bool {
             }
         }
     }
+}
+
+/// Whether the zygote will order nothing more, though there are orders left: they are for another template.
+fn is_dismissed(socket: &OwnedFd) -> bool {
+    let mut socket = [PollFd::new(socket, PollFlags::RDHUP)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut socket, Some(&now)), Ok(1..))
 }
 
 /// `None` in the worker.

@@ -121,12 +121,7 @@ impl Zygote {
     fn step(&mut self) -> io::Result<Next> {
         let (orders, ended) = self.wait()?;
         // What a process has said before it ended counts.
-        while let Some(message) = self.sharing.hear() {
-            self.pass_on(&message)?;
-            for order in self.sharing.released() {
-                self.place(order)?;
-            }
-        }
+        self.hear()?;
         for index in ended.into_iter().rev() {
             self.bury(index)?;
         }
@@ -135,10 +130,43 @@ impl Zygote {
         }
         match receive(&self.socket)? {
             Some((ToZygote::Fork { worker }, fds)) => self.place(Order { worker, fds })?,
+            Some((ToZygote::DropTemplate, _)) => self.drop_template()?,
             Some((ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
             None => return Ok(Next::End),
         }
         Ok(Next::Continue)
+    }
+
+    /// Deals with everything that the booting worker or the template has said.
+    fn hear(&mut self) -> io::Result<()> {
+        while let Some(message) = self.sharing.hear() {
+            self.pass_on(&message)?;
+            for order in self.sharing.released() {
+                self.place(order)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the template end, after the fork it is at, if any. What it was ordered beside that is done otherwise.
+    fn drop_template(&mut self) -> io::Result<()> {
+        let Some(pid) = self.sharing.template() else { return Ok(()) };
+        let Some(index) = self.children.iter().position(|child| child.pid == pid) else { return Ok(()) };
+        self.sharing.dismiss();
+        loop {
+            let mut waited = vec![PollFd::new(&self.children[index].pidfd, PollFlags::IN)];
+            waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
+            match poll(&mut waited, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let ended = !waited[0].revents().is_empty();
+            // Children that this adds come behind.
+            self.hear()?;
+            if ended {
+                return self.bury(index);
+            }
+        }
     }
 
     /// Whether there is an order, and the positions of children that have ended.
@@ -173,7 +201,7 @@ impl Zygote {
 
     /// Passes on what a worker or the template has said about processes that are this one's children.
     fn pass_on(&mut self, message: &FromZygote) -> io::Result<()> {
-        if let FromZygote::Template { pid } | FromZygote::Forked { pid, .. } = message {
+        if let FromZygote::Template { pid, .. } | FromZygote::Forked { pid, .. } = message {
             self.adopt(*pid as i32)?;
         }
         let pidfd = match message {

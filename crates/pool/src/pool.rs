@@ -55,11 +55,25 @@ pub(crate) enum Boots {
     #[default]
     Unknown,
     /// Workers are forked from this process.
-    Template(u32),
+    Template {
+        pid: u32,
+        /// When its boot began, microseconds since the epoch.
+        began_us: u64,
+    },
     /// The template has ended; the next worker boots and makes another.
-    TemplateGone,
+    TemplateGone(u32),
     /// Each worker boots on its own, for this reason.
     Alone(String),
+}
+
+impl Boots {
+    /// The template's process, which may have ended.
+    pub(crate) const fn template(&self) -> Option<u32> {
+        match self {
+            Self::Template { pid, .. } | Self::TemplateGone(pid) => Some(*pid),
+            Self::Unknown | Self::Alone(_) => None,
+        }
+    }
 }
 
 impl Pool {

@@ -157,12 +157,12 @@ impl Pool {
             php_version: about.php_version,
             generation: about.generation,
             snapshot_template: match about.boots {
-                Boots::Template(pid) => Some(pid),
+                Boots::Template { pid, .. } => Some(pid),
                 _ => None,
             },
             snapshot_unshared: match about.boots {
                 Boots::Alone(why) => Some(why),
-                Boots::TemplateGone => Some(
+                Boots::TemplateGone(_) => Some(
                     "the process that workers are forked from has ended; the next worker \
                     boots and makes another"
                         .to_owned(),

@@ -158,6 +158,7 @@ impl Supervisor {
             Event::WorkerRetires => {}
             Event::BootOutdated { generation, boot_began_us } => {
                 tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
+                self.drop_outdated(generation, boot_began_us);
             }
             Event::WorkerGone { worker, pid, generation, was_ready, idle, lived, reason, said } => {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
@@ -206,7 +207,9 @@ impl Supervisor {
                 let text = [error, said].iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(": ");
                 self.failed(number, text);
             }
-            FromZygote::Template { pid } => self.note_boots(number, Boots::Template(pid)),
+            FromZygote::Template { pid, boot_began_us } => {
+                self.note_boots(number, Boots::Template { pid, began_us: boot_began_us });
+            }
             FromZygote::Unshared { why } => {
                 tracing::info!(pool = self.pool.name(), "each worker boots the application on its own: {why}");
                 self.note_boots(number, Boots::Alone(why));
@@ -219,8 +222,11 @@ impl Supervisor {
                 self.failed(number, format!("cannot fork a worker: {error}"));
             }
             FromZygote::Exited { pid, status, signal } => {
-                if self.generation_mut(number).is_some_and(|g| g.boots == Boots::Template(pid)) {
-                    self.note_boots(number, Boots::TemplateGone);
+                let boots = self.generation_mut(number).map(|g| g.boots.clone());
+                if boots.is_some_and(|boots| boots.template() == Some(pid)) {
+                    tracing::debug!(pool = self.pool.name(), pid, "the template has ended");
+                    self.note_boots(number, Boots::TemplateGone(pid));
+                    return;
                 }
                 let pool = self.pool.name();
                 match (status, signal) {
@@ -231,6 +237,18 @@ impl Supervisor {
                     _ => tracing::debug!(pool, pid, "worker ended"),
                 }
             }
+        }
+    }
+
+    /// A worker has found its boot out of date: what was forked from the same boot is as old.
+    fn drop_outdated(&mut self, number: u64, boot_began_us: u64) {
+        let Some(generation) = self.generation_mut(number) else { return };
+        if let Boots::Template { pid, began_us } = generation.boots
+            && began_us <= boot_began_us
+        {
+            // Should the zygote be gone, so is its template.
+            let _ = generation.zygote.drop_template();
+            self.note_boots(number, Boots::TemplateGone(pid));
         }
     }
 

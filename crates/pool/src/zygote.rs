@@ -86,6 +86,11 @@ impl Zygote {
         self.send(&ToZygote::Fork { worker }, fds)
     }
 
+    /// Orders the end of a snapshot pool's template, because its boot is out of date.
+    pub(crate) fn drop_template(&self) -> io::Result<()> {
+        self.send(&ToZygote::DropTemplate, &[])
+    }
+
     fn send(&self, message: &ToZygote, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let bytes = serde_json::to_vec(message)?;
         control_socket::send(self.socket.get_ref().get(), &bytes, fds, true)

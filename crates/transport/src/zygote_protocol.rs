@@ -17,6 +17,8 @@ pub enum ToZygote {
         /// The worker's number within the pool.
         worker: u32,
     },
+    /// Snapshot mode: what the template's boot has read has changed. It ends, and the next worker boots.
+    DropTemplate,
 }
 
 /// Zygote → server.
@@ -45,6 +47,8 @@ pub enum FromZygote {
     Template {
         /// Its process id.
         pid: u32,
+        /// When its boot began, microseconds since the epoch.
+        boot_began_us: u64,
     },
     /// Snapshot mode: each worker boots on its own. Said by the worker that booted first, passed on by the zygote.
     Unshared {
