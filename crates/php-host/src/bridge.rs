@@ -37,6 +37,7 @@ struct Host {
     /// Async mode: the open calls that are not selected.
     others: CallMap<Box<OpenCall>>,
     /// Async mode: to be used for calls to come.
+    #[expect(clippy::vec_box, reason = "what is spared is the allocation; calls move between the maps as boxes")]
     spare: Vec<Box<OpenCall>>,
     /// A head under construction; complete before another call is selected.
     head: Vec<u8>,
