@@ -9,6 +9,7 @@ const CANDIDATES: &[&str] = &["php-config", "php-config8.5", "php-config8.4", "p
 fn main() {
     println!("cargo::rerun-if-env-changed=PHP_CONFIG");
     println!("cargo::rerun-if-env-changed=HOWDAH_SANITIZE");
+    println!("cargo::rerun-if-env-changed=HOWDAH_STRICT");
     println!("cargo::rerun-if-changed=shim");
     let php_config = find_php_config();
     let ask = |flag: &str| ask(&php_config, flag).unwrap_or_else(|| fail(&format!("`{php_config} {flag}` failed")));

@@ -132,7 +132,6 @@ typedef struct snapshot_area {
 typedef struct snapshot_run {
     char *to;
     const char *from; /* in the copy */
-    const char *near; /* the same, in the copy or gathered */
     size_t length;
 } snapshot_run;
 
@@ -195,8 +194,6 @@ typedef struct snapshot_state {
     size_t n_hot, max_hot;
     snapshot_run *hot;
     bool copies_differences;
-    char *gathered; /* what is copied back, in large pages; NULL without them */
-    unsigned quiet_restores;
     unsigned char *marks; /* of each page of the copy, see snapshot_trim.c */
     uint64_t watch_from;  /* the restore at which the next watch begins */
     void *scan_buffer;

@@ -160,7 +160,7 @@ static bool add_pages(snapshot_state *s, char *start, char *end, size_t *range) 
             snapshot_set_reason("the list of written pages is full");
             return false;
         } else {
-            s->hot[s->n_hot++] = (snapshot_run){start, from, from, (size_t)(to - start)};
+            s->hot[s->n_hot++] = (snapshot_run){start, from, (size_t)(to - start)};
         }
         start = to;
     }
@@ -217,7 +217,6 @@ static bool find_by_pagemap(snapshot_state *s, char *start, char *end, size_t *r
 
 bool snapshot_pages_find(snapshot_state *s) {
     s->n_hot = 0;
-    s->quiet_restores = 0;
     size_t range = 0;
     for (size_t i = 0; i < s->n_ranges;) {
         size_t last = i;

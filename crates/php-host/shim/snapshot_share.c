@@ -223,7 +223,7 @@ static bool keep_own_pages(snapshot_state *s) {
             }
             memcpy((char *)run->from + at, run->to + at, SNAPSHOT_PAGE);
             snapshot_trim_never(s, run->from + at);
-            s->own[s->n_own++] = (snapshot_run){run->to + at, run->from + at, run->from + at, SNAPSHOT_PAGE};
+            s->own[s->n_own++] = (snapshot_run){run->to + at, run->from + at, SNAPSHOT_PAGE};
         }
     }
     return true;
