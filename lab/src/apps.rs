@@ -60,8 +60,11 @@ const ORDERS: Files = &[
     ("async.php", include_str!("../apps/symfony/async.php")),
 ];
 
-/// What is loaded before the snapshot, in snapshot mode: the recipe for front pages.
-const WORDPRESS_BOOT: &str = include_str!("../../examples/snapshot/wordpress-front.php");
+/// What is loaded before the snapshot, in snapshot mode: the recipe for front pages, with the file that it needs.
+const WORDPRESS_BOOT: &[(&str, &str)] = &[
+    ("boot.php", include_str!("../../examples/snapshot/wordpress-front.php")),
+    ("wordpress-changes.php", include_str!("../../examples/snapshot/wordpress-changes.php")),
+];
 
 const WORDPRESS_INSTALL: &str = include_str!("../apps/wordpress-install.php");
 
@@ -237,7 +240,9 @@ require_once ABSPATH . 'wp-settings.php';
             socket = mariadb.socket.display()
         ),
     )?;
-    fs::write(dir.join("boot.php"), WORDPRESS_BOOT)?;
+    for (name, content) in WORDPRESS_BOOT {
+        fs::write(dir.join(name), content)?;
+    }
     fs::write(root.join("probe.php"), PROBE)?;
     let script = dir.join("install.php");
     fs::write(&script, WORDPRESS_INSTALL)?;
