@@ -93,6 +93,8 @@ impl Server {
             .args(["--pdeathsig", "KILL", "--", program, "--no-defaults", "--bind-address=127.0.0.1"])
             .args(user)
             .args(["--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve"])
+            // It gives up clients that do not finish their greeting in time: not those on a machine that has little.
+            .arg("--connect-timeout=300")
             .arg(format!("--port={port}"))
             .arg(format!("--ssl-key={}", key.display()))
             .arg(format!("--ssl-cert={}", cert.display()))

@@ -129,7 +129,7 @@ fn numbers(of: &Value, name: &str, which: &[&str]) -> Vec<u64> {
 }
 
 fn becomes(site: &Site, name: &str, which: &[&str], expected: &[u64]) {
-    let reached = eventually(Duration::from_secs(10), || numbers(&status(site), name, which) == expected);
+    let reached = eventually(Duration::from_secs(60), || numbers(&status(site), name, which) == expected);
     assert!(reached, "{name} {which:?}: {:?} instead of {expected:?}", numbers(&status(site), name, which));
 }
 
@@ -193,7 +193,7 @@ fn what_connection_pools_have_counted_outlives_them_and_their_workers() {
         becomes(site, "shop", &["acquired", "opened", "open"], &[2, 2, 1]);
         let pid: i32 = site.get_ok("/?pid=1").parse().expect("pid");
         howdah_tests::process::signal(pid as u32, rustix::process::Signal::KILL);
-        assert!(eventually(Duration::from_secs(10), || status(site)["restarts"] == 1));
+        assert!(eventually(Duration::from_secs(60), || status(site)["restarts"] == 1));
         becomes(site, "shop", &["limit", "acquired", "opened", "open", "closed"], &[2, 2, 2, 0, 2]);
         assert_eq!(site.get_ok("/?do=same"), "shop objects-2");
         becomes(site, "shop", &["acquired", "opened"], &[3, 3]);

@@ -59,7 +59,7 @@ fn local_infile_failures_and_a_server_that_goes() {
         "$file = tempnam(sys_get_temp_dir(), 'load'); file_put_contents($file, str_repeat(\"$m\\n\", 2000)); $name = \"d$m\"; $db->exec(\"CREATE DATABASE $name\"); $db->exec(\"CREATE TABLE $name.t (m VARCHAR(50))\"); meet('a');
         $db->exec(\"LOAD DATA LOCAL INFILE '$file' INTO TABLE $name.t\"); unlink($file); echo implode(' ', $db->query(\"SELECT MIN(m), COUNT(*) FROM $name.t\")->fetch(PDO::FETCH_NUM));
         try { $db->query(\"SELECT * FROM no_such.`$m`\"); } catch (PDOException $e) { echo ' ', preg_replace('/.*(42S02|42000).*/s', '$1', $e->getMessage()), str_contains($e->getMessage(), 'no_such') ? '' : '?'; }
-        $id = $db->query('SELECT CONNECTION_ID()')->fetchColumn(); $t = Howdah\\go(function () use ($db, $m) { try { @$db->query('SELECT SLEEP(20)')->fetch(); return 'slept'; } catch (PDOException $e) { return \" $m \" . $e->errorInfo[1]; } });
+        $id = $db->query('SELECT CONNECTION_ID()')->fetchColumn(); $t = Howdah\\go(function () use ($db, $m) { try { @$db->query('SELECT SLEEP(100)')->fetch(); return 'slept'; } catch (PDOException $e) { return \" $m \" . $e->errorInfo[1]; } });
         meet('b'); usleep(50000); (new PDO(\"mysql:host=127.0.0.1;port=$port\", 'tester', ''))->exec(\"KILL $id\"); $gone = Howdah\\await($t); echo in_array(substr($gone, -4), ['2006', '2013', '1317', '1927']) ? ' gone' : $gone;
         try { new PDO('mysql:host=127.0.0.1;port=1', 'tester', ''); } catch (PDOException $e) { echo ' ', $e->getCode(); }",
         "@ 2000 42S02 gone 2002",
@@ -71,7 +71,7 @@ fn mysqli_queries() {
     on_mariadb(
         "mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT); $i = new mysqli('127.0.0.1', 'tester', '', '', $port); $s = $i->prepare('SELECT SLEEP(0.05), ?'); $s->bind_param('s', $m); meet('a'); $s->execute(); $s->bind_result($zero, $back); $s->fetch(); $s->close(); echo $back;
         $i->multi_query(\"SELECT '$m'; SELECT SLEEP(0.02); SELECT 'two$m'\"); meet('b'); $all = ''; do { if ($r = $i->store_result()) { $all .= $r->fetch_row()[0] . ' '; } } while ($i->more_results() && $i->next_result()); echo ' ', $all;
-        $i->query(\"SELECT SLEEP(0.1), '$m'\", MYSQLI_ASYNC); $read = $err = $rej = [$i]; meet('c'); while (!mysqli_poll($read, $err, $rej, 5)) { $read = $err = $rej = [$i]; } echo $i->reap_async_query()->fetch_row()[1];
+        $i->query(\"SELECT SLEEP(0.1), '$m'\", MYSQLI_ASYNC); $read = $err = $rej = [$i]; meet('c'); while (!mysqli_poll($read, $err, $rej, 50)) { $read = $err = $rej = [$i]; } echo $i->reap_async_query()->fetch_row()[1];
         try { $i->query('SELECT nothing'); } catch (mysqli_sql_exception $e) { echo ' ', $e->getCode(); }",
         "@ @ 0 two@ @ 1054",
     );
@@ -96,7 +96,7 @@ fn on_redis(script: &str, expected: &str) {
 fn redis_blocking_pops_wait_for_a_push_of_another_request() {
     on_redis(
         // Everyone pops from its own list, and pushes for the next one only when all wait.
-        &format!("$n = (int) substr($m, 4); $next = 'mark' . (($n + 1) % {CROWD}) . 'end'; $t = Howdah\\go(fn () => $r->blPop([\"list$m\"], 10)); meet('a'); $other = new Redis; $other->connect('127.0.0.1', $port); pause(); $other->rPush(\"list$next\", \"to $n\"); [$list, $got] = Howdah\\await($t);
+        &format!("$n = (int) substr($m, 4); $next = 'mark' . (($n + 1) % {CROWD}) . 'end'; $t = Howdah\\go(fn () => $r->blPop([\"list$m\"], 50)); meet('a'); $other = new Redis; $other->connect('127.0.0.1', $port); pause(); $other->rPush(\"list$next\", \"to $n\"); [$list, $got] = Howdah\\await($t);
         echo $list === \"list$m\" && $got === 'to ' . (($n + {CROWD} - 1) % {CROWD}) ? $m : \"$list $got\";"),
         "@",
     );
@@ -107,8 +107,8 @@ fn redis_pipelines_transactions_and_subscriptions() {
     on_redis(
         "$p = $r->multi(Redis::PIPELINE); for ($i = 0; $i < 50; $i++) { $p->set(\"$m.$i\", \"$m-$i\"); $p->get(\"$m.$i\"); } meet('a'); $all = $p->exec(); echo count($all), $all[99] === \"$m-49\" ? 'ok' : 'torn';
         $t = $r->multi(); $t->incr(\"n$m\"); pause(); $t->incr(\"n$m\"); meet('b'); echo implode($t->exec());
-        $seen = ''; $sub = Howdah\\go(function () use ($m, $port, &$seen) { $s = new Redis; $s->connect('127.0.0.1', $port); $s->setOption(Redis::OPT_READ_TIMEOUT, 10); $s->subscribe([\"ch$m\"], function ($r, $ch, $text) use (&$seen) { pause(); $seen .= $text; if ($text === 'end') { $r->close(); } }); });
-        meet('c'); while (($r->pubsub('numsub', [\"ch$m\"])[\"ch$m\"] ?? 0) < 1) { usleep(1000); } $r->publish(\"ch$m\", $m); $r->publish(\"ch$m\", 'end'); try { Howdah\\await($sub, 5); } catch (RedisException $e) {} echo $seen;",
+        $seen = ''; $sub = Howdah\\go(function () use ($m, $port, &$seen) { $s = new Redis; $s->connect('127.0.0.1', $port); $s->setOption(Redis::OPT_READ_TIMEOUT, 50); $s->subscribe([\"ch$m\"], function ($r, $ch, $text) use (&$seen) { pause(); $seen .= $text; if ($text === 'end') { $r->close(); } }); });
+        meet('c'); while (($r->pubsub('numsub', [\"ch$m\"])[\"ch$m\"] ?? 0) < 1) { usleep(1000); } $r->publish(\"ch$m\", $m); $r->publish(\"ch$m\", 'end'); try { Howdah\\await($sub, 50); } catch (RedisException $e) {} echo $seen;",
         "100ok12@end",
     );
 }
@@ -116,7 +116,7 @@ fn redis_pipelines_transactions_and_subscriptions() {
 #[test]
 fn redis_failures_and_read_timeouts() {
     on_redis(
-        "$r->setOption(Redis::OPT_READ_TIMEOUT, 0.3); meet('a'); try { $r->blPop(['never'], 5); echo 'popped'; } catch (RedisException $e) { echo str_contains($e->getMessage(), 'read error') ? 'timed out' : $e->getMessage(); }
+        "$r->setOption(Redis::OPT_READ_TIMEOUT, 0.3); meet('a'); try { $r->blPop(['never'], 50); echo 'popped'; } catch (RedisException $e) { echo str_contains($e->getMessage(), 'read error') ? 'timed out' : $e->getMessage(); }
         try { $bad = new Redis; $bad->connect('127.0.0.1', 1, 1); echo 'connected'; } catch (RedisException $e) { echo ' ', $e->getMessage(); } echo ' ', $m;",
         "timed out Connection refused @",
     );
@@ -128,7 +128,7 @@ fn postgresql_queries() {
     everyone_sees(
         &format!("$db = new PDO('pgsql:host=127.0.0.1;dbname=postgres;port={}', 'tester', '', [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]); meet('a'); $s = $db->prepare('SELECT ?::text, pg_sleep(0.05)'); $s->execute([$m]); echo $s->fetchColumn();
         $db->exec('CREATE TEMP TABLE t (m text)'); $db->pgsqlCopyFromArray('t', [$m, $m]); $db->beginTransaction(); $db->exec(\"INSERT INTO t VALUES ('$m')\"); meet('b'); $db->rollBack(); echo $db->query('SELECT COUNT(*) FROM t')->fetchColumn(), trim($db->pgsqlCopyToArray('t')[0]);
-        $db->exec(\"LISTEN c$m\"); $t = Howdah\\go(fn () => $db->pgsqlGetNotify(PDO::FETCH_NUM, 10000)); meet('c'); $other = new PDO('pgsql:host=127.0.0.1;dbname=postgres;port={}', 'tester', ''); $other->exec(\"NOTIFY c$m\"); echo ' ', Howdah\\await($t)[0];
+        $db->exec(\"LISTEN c$m\"); $t = Howdah\\go(fn () => $db->pgsqlGetNotify(PDO::FETCH_NUM, 50000)); meet('c'); $other = new PDO('pgsql:host=127.0.0.1;dbname=postgres;port={}', 'tester', ''); $other->exec(\"NOTIFY c$m\"); echo ' ', Howdah\\await($t)[0];
         try {{ new PDO('pgsql:host=127.0.0.1;port=1', 'tester', ''); }} catch (PDOException $e) {{ echo ' ', $e->getCode(); }}", server.port, server.port),
         "@2@ c@ 7",
     );

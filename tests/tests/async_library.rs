@@ -106,7 +106,7 @@ fn what_a_request_leaves_behind_ends_with_it() {
         Howdah\\defer(fn () => mark('deferred'));
         Howdah\\go(function () { Howdah\\delay(0.01); echo ' '; });
         // Never returned by hand: the next request would wait for it.
-        $is('connection', $pool->mine(1.0) === $pool->mine(), true);
+        $is('connection', $pool->mine(20.0) === $pool->mine(), true);
         Howdah\\after_response(fn () => mark('after')); };";
     run(
         Kind::Classic,
@@ -167,7 +167,7 @@ fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
 #[test]
 fn a_stream_may_be_read_while_another_coroutine_looks_at_it() {
     let code = "return function ($is) { [$a, $b] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
-        $seen = Howdah\\go(function () use ($a) { $r = [$a]; $w = $e = null; return stream_select($r, $w, $e, 5); });
+        $seen = Howdah\\go(function () use ($a) { $r = [$a]; $w = $e = null; return stream_select($r, $w, $e, 50); });
         $read = Howdah\\go(fn () => fread($a, 10));
         Howdah\\go(function () use ($b) { Howdah\\delay(0.01); fwrite($b, 'hello'); });
         $is('read', $read->await(), 'hello'); fwrite($b, '!'); $is('seen', $seen->await(), 1); };";

@@ -135,7 +135,7 @@ fn a_client_that_leaves_is_noticed_by_its_own_request_only() {
     run(
         Kind::Async,
         |s| {
-            gated(s, HELD).php("leave.php", "require_once __DIR__ . '/gate.php'; mark('leaver'); for ($i = 0; $i < 4000; $i++) { usleep(5000); echo 'x'; flush(); if (connection_aborted()) { mark('noticed'); return; } } mark('never');")
+            gated(s, HELD).php("leave.php", "require_once __DIR__ . '/gate.php'; mark('leaver'); for ($i = 0; $i < 10000; $i++) { usleep(5000); echo 'x'; flush(); if (connection_aborted()) { mark('noticed'); return; } } mark('never');")
         },
         |site| {
             let gates: Vec<_> = (0..CROWD).map(|n| site.gate(&format!("gate{}", marker(n)))).collect();
@@ -167,7 +167,7 @@ fn a_client_that_leaves_does_not_end_what_ignores_it_or_has_answered() {
         Kind::Async,
         |s| {
             crowd_of(s, CROWD)
-                .php("ignore.php", "require_once __DIR__ . '/gate.php'; ignore_user_abort(true); gate('ignore'); for ($i = 0; $i < 2000 && !connection_aborted(); $i++) { echo 'x'; flush(); usleep(5000); } mark(connection_aborted() ? 'ignored' : 'unaware');")
+                .php("ignore.php", "require_once __DIR__ . '/gate.php'; ignore_user_abort(true); gate('ignore'); for ($i = 0; $i < 10000 && !connection_aborted(); $i++) { echo 'x'; flush(); usleep(5000); } mark(connection_aborted() ? 'ignored' : 'unaware');")
                 .php("finish.php", "require_once __DIR__ . '/gate.php'; echo 'one'; fastcgi_finish_request(); gate('finish'); mark('finished');")
         },
         |site| {
@@ -221,7 +221,7 @@ fn a_deadline_ends_its_own_request_only() {
         Kind::Async,
         |s| {
             gated(s, "require_once __DIR__ . '/gate.php'; if (isset($_GET['late'])) { try { sleep(60); } finally { mark('unwound'); } } usleep(200000); echo $m;")
-                .setting("deadline", "\"5s\"")
+                .setting("deadline", "\"10s\"")
                 .allow_log("deadline")
                 .allow_log("CancelledException")
                 .allow_log("timeout")
@@ -248,7 +248,7 @@ fn a_deadline_ends_its_own_request_only() {
 /// The only worker: the one child of the zygote, but for a snapshot pool's template.
 fn worker(site: &Site) -> u32 {
     let mut found = Vec::new();
-    let _ = eventually(Duration::from_secs(20), || {
+    let _ = eventually(Duration::from_secs(60), || {
         let status = site.howdah().command(&["status", "--json"]).stdout;
         let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
         let template = status["pools"][0]["snapshot_template"].as_u64();
@@ -315,7 +315,7 @@ fn a_reload_under_load_loses_nothing() {
                 let reloads = scope.spawn(|| {
                     for _ in 0..3 {
                         let before = served.load(Ordering::Relaxed);
-                        assert!(eventually(Duration::from_secs(20), || served.load(Ordering::Relaxed) > before + 20));
+                        assert!(eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 20));
                         let output = site.howdah().command(&["reload"]);
                         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
                     }
@@ -453,7 +453,7 @@ fn coroutines_started_while_the_script_boots_may_wait() {
             s.php("boot.php", script)
         },
         |site| {
-            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "served beside 0"));
+            assert!(eventually(Duration::from_secs(60), || site.get_ok("/") == "served beside 0"));
         },
     );
 }

@@ -25,6 +25,9 @@ while (frankenphp_handle_request(function () {
     }
 })) {}";
 
+/// Tests wait for it, but no short request takes as long, not on a machine that stands still for seconds.
+const DEADLINE: &str = "\"6s\"";
+
 fn site(workers: usize, concurrency: usize, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&Site)) {
     run(
         Kind::Classic,
@@ -88,7 +91,7 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
                 })
                 .collect();
             site.wait_for_mark("here", 6);
-            assert!(eventually(Duration::from_secs(10), || status(site)["queued"] == 3));
+            assert!(eventually(Duration::from_secs(60), || status(site)["queued"] == 3));
             let pool = status(site);
             let in_flight: Vec<_> =
                 pool["workers"].as_array().unwrap().iter().map(|w| w["in_flight"].as_u64()).collect();
@@ -100,14 +103,14 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
             for mut conn in held {
                 assert_eq!(conn.response("GET").expect(200).text(), "held");
             }
-            assert!(eventually(Duration::from_secs(10), || running(site) == 0));
+            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
         },
     );
 }
 
 #[test]
 fn a_request_past_its_deadline_is_cancelled_alone() {
-    let setup = |s: Setup| s.setting("deadline", "\"2s\"").expect_log("past the deadline");
+    let setup = |s: Setup| s.setting("deadline", DEADLINE).expect_log("past the deadline");
     site(1, 10, setup, |site| {
         let before = pid(site);
         let mut late = site.conn();
@@ -123,14 +126,14 @@ fn a_request_past_its_deadline_is_cancelled_alone() {
                 assert_eq!(pid(site), before);
             }
         });
-        assert!(eventually(Duration::from_secs(10), || running(site) == 0), "the call has ended in the worker too");
+        assert!(eventually(Duration::from_secs(60), || running(site) == 0), "the call has ended in the worker too");
         assert_eq!((pid(site), status(site)["restarts"].as_u64()), (before, Some(0)));
     });
 }
 
 #[test]
 fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile() {
-    let setup = |s: Setup| s.setting("deadline", "\"2s\"").expect_log("past the deadline");
+    let setup = |s: Setup| s.setting("deadline", DEADLINE).expect_log("past the deadline");
     site(2, 10, setup, |site| {
         let mut late = site.conn();
         late.send(Request::get("/?do=spin").bytes());
@@ -142,7 +145,7 @@ fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile
         assert_eq!(late.response("GET").status, 504);
         let line = site.wait_for_log(&["worker killed; PHP stack", "do=spin"]);
         assert!(line.contains("worker.php"), "{line}");
-        assert!(eventually(Duration::from_secs(10), || {
+        assert!(eventually(Duration::from_secs(60), || {
             let pool = status(site);
             pool["restarts"] == 1 && pool["workers"].as_array().unwrap().iter().all(|w| w["phase"] == "serving")
         }));
@@ -206,7 +209,7 @@ fn a_script_that_prints_learns_that_its_client_has_left() {
             site.wait_for_mark("printing", 1);
             assert_eq!(running(site), 1);
             drop(leaving);
-            assert!(eventually(Duration::from_secs(10), || running(site) == 0));
+            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
             assert_eq!(pid(site), before);
         },
     );
@@ -256,7 +259,7 @@ fn a_client_that_does_not_read_holds_up_nobody() {
             }
             // All of it is written although nobody reads.
             site.wait_for_mark("streamed", 1);
-            assert!(eventually(Duration::from_secs(10), || running(site) == 0));
+            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
         },
     );
 }
@@ -288,6 +291,9 @@ fn reloads_under_load_lose_nothing() {
                 }
                 let reloads = scope.spawn(|| {
                     for _ in 0..4 {
+                        // Under load: the clients are on their way each time.
+                        let before = served.load(Ordering::Relaxed);
+                        assert!(eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 20));
                         assert!(site.howdah().command(&["reload"]).status.success());
                     }
                 });
@@ -295,7 +301,6 @@ fn reloads_under_load_lose_nothing() {
                 stop.store(true, Ordering::Relaxed);
                 outcome.unwrap();
             });
-            assert!(served.load(Ordering::Relaxed) > 50);
         },
     );
 }

@@ -13,7 +13,7 @@ fn all_wait_together(wait: &str) {
     everyone_sees(
         &format!(
             "Meeting::$arrived['in'] = (Meeting::$arrived['in'] ?? 0) + 1;
-            for ($turn = 0; $turn === 0 || Meeting::$arrived['in'] < {CROWD} && $turn < 60; $turn++) {{ {wait} }}
+            for ($turn = 0; $turn === 0 || Meeting::$arrived['in'] < {CROWD} && $turn < 150; $turn++) {{ {wait} }}
             echo $m, Meeting::$arrived['in'];"
         ),
         &format!("@{CROWD}"),
@@ -22,7 +22,7 @@ fn all_wait_together(wait: &str) {
 
 #[test]
 fn fifty_sleepers_at_once() {
-    let script = "static $in = 0; $in++; for ($turn = 0; $in < 50 && $turn < 60; $turn++) { usleep(300000); } echo $m, ' ', $in;";
+    let script = "static $in = 0; $in++; for ($turn = 0; $in < 50 && $turn < 150; $turn++) { usleep(300000); } echo $m, ' ', $in;";
     run(
         Kind::Async,
         |s| crowd_of(s, 50).php("one.php", &meeting(script)),
@@ -147,7 +147,7 @@ fn a_refused_connection_says_so() {
     let port = howdah_tests::site::free_port();
     everyone_sees(
         &format!(
-            "meet('a'); $s = @stream_socket_client('tcp://127.0.0.1:{port}', $no, $text, 5); echo var_export($s, true), \" $no $text $m\";"
+            "meet('a'); $s = @stream_socket_client('tcp://127.0.0.1:{port}', $no, $text, 50); echo var_export($s, true), \" $no $text $m\";"
         ),
         "false 111 Connection refused @",
     );
@@ -176,7 +176,7 @@ fn unix_and_datagram_sockets() {
 #[test]
 fn a_server_and_its_client_in_one_request() {
     everyone_sees(
-        "$server = stream_socket_server('tcp://127.0.0.1:0'); $task = Howdah\\go(function () use ($server) { $c = stream_socket_accept($server, 10); $line = fgets($c); fwrite($c, \"hello $line\"); });
+        "$server = stream_socket_server('tcp://127.0.0.1:0'); $task = Howdah\\go(function () use ($server) { $c = stream_socket_accept($server, 50); $line = fgets($c); fwrite($c, \"hello $line\"); });
         meet('a'); $c = stream_socket_client('tcp://' . stream_socket_get_name($server, false)); fwrite($c, \"$m\\n\"); echo trim(fgets($c)); Howdah\\await($task);",
         "hello @",
     );
@@ -187,7 +187,7 @@ fn stream_select_waits_for_others() {
     let script = "$pairs = array_map(fn () => stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0), ['x' => 0, 'y' => 0, 'z' => 0]);
         Howdah\\go(function () use ($pairs, $m) { meet('all select'); pause(); fwrite($pairs['y'][1], \"$m\\n\"); });
         $r = array_map(fn ($p) => $p[0], $pairs); $w = $e = null; $n = stream_select($r, $w, $e, null); echo $n, implode(',', array_keys($r)), trim(fgets($pairs['y'][0]));
-        $r = [$pairs['x'][0]]; $w = [$pairs['z'][0]]; $e = []; echo ' ', stream_select($r, $w, $e, 5), count($r), count($w);
+        $r = [$pairs['x'][0]]; $w = [$pairs['z'][0]]; $e = []; echo ' ', stream_select($r, $w, $e, 50), count($r), count($w);
         $r = [$pairs['x'][0]]; $w = null; echo ' ', stream_select($r, $w, $e, 0, 20000), count($r); meet('b');
         fwrite($pairs['x'][1], \"1\\n2\\n\"); fgets($pairs['x'][0]); $r = [$pairs['x'][0]]; $w = null; echo ' ', stream_select($r, $w, $e, null), trim(fgets($pairs['x'][0]));";
     everyone_sees(script, "1y@ 101 00 12");
@@ -264,7 +264,9 @@ fn a_curl_timeout_holds() {
 
 #[test]
 fn names_are_resolved_beside_other_requests() {
-    everyone_sees(
+    everyone_sees_with(
+        // Where nobody answers for unknown names, that takes seconds for each.
+        |s| s.env("RES_OPTIONS", "timeout:1 attempts:1"),
         "meet('a'); echo gethostbyname('localhost'), ' ', gethostbyname('127.0.0.1'), ' ', json_encode(gethostbynamel('localhost')), ' ', gethostbyname('no such name'), ' ', json_encode(@gethostbynamel('no-such-name.invalid')), $m;
         $s = @fsockopen('no-such-name.invalid', 80, $no, $text, 5); echo ' ', json_encode([$s, $no, str_contains($text, 'getaddrinfo')]);",
         "127.0.0.1 127.0.0.1 [\"127.0.0.1\"] no such name false@ [false,0,true]",
@@ -316,7 +318,7 @@ fn appending_under_a_lock() {
 
 #[test]
 fn sqlite_writers_wait_for_each_other() {
-    let script = "$db = new PDO('sqlite:' . dirname(__DIR__) . '/marks/db'); $db->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_EXCEPTION); $db->exec('PRAGMA busy_timeout = 20000; CREATE TABLE IF NOT EXISTS t (m TEXT)');
+    let script = "$db = new PDO('sqlite:' . dirname(__DIR__) . '/marks/db'); $db->setAttribute(PDO::ATTR_ERRMODE, PDO::ERRMODE_EXCEPTION); $db->exec('PRAGMA busy_timeout = 50000; CREATE TABLE IF NOT EXISTS t (m TEXT)');
         meet('a'); $db->exec('BEGIN IMMEDIATE'); $n = $db->query('SELECT COUNT(*) FROM t')->fetchColumn(); pause(); $db->exec(\"INSERT INTO t VALUES ('$m')\"); $after = $db->query('SELECT COUNT(*) FROM t')->fetchColumn(); $db->exec('COMMIT'); meet('b');
         echo $after - $n, ' ', $db->query('SELECT COUNT(*) FROM t')->fetchColumn(), $db->query(\"SELECT m FROM t WHERE m = '$m'\")->fetchColumn();";
     everyone_sees(script, &format!("1 {CROWD}@"));
@@ -378,10 +380,10 @@ fn tls_servers_and_clients() {
     // Each request is both ends of its own connection; the certificate is made once and verified by the client.
     let script = "$pem = dirname(__DIR__) . '/marks/cert.pem';
         $server = stream_socket_server('tcp://127.0.0.1:0', $no, $text, STREAM_SERVER_BIND | STREAM_SERVER_LISTEN, stream_context_create(['ssl' => ['local_cert' => $pem]]));
-        $task = Howdah\\go(function () use ($server, $m) { $c = stream_socket_accept($server, 10); stream_set_blocking($c, true); if (@stream_socket_enable_crypto($c, true, STREAM_CRYPTO_METHOD_TLS_SERVER)) { $line = fgets($c); usleep(1000); fwrite($c, \"hello $line\"); } fclose($c); });
+        $task = Howdah\\go(function () use ($server, $m) { $c = stream_socket_accept($server, 50); stream_set_blocking($c, true); if (@stream_socket_enable_crypto($c, true, STREAM_CRYPTO_METHOD_TLS_SERVER)) { $line = fgets($c); usleep(1000); fwrite($c, \"hello $line\"); } fclose($c); });
         $address = substr(strrchr(stream_socket_get_name($server, false), ':'), 1); meet('a');
         $verify = ['cafile' => isset($_GET['bad']) ? null : $pem, 'peer_name' => 'async.test', 'verify_peer' => true]; if (isset($_GET['bad'])) { unset($verify['cafile']); }
-        $c = @stream_socket_client(\"ssl://127.0.0.1:$address\", $no, $text, 10, STREAM_CLIENT_CONNECT, stream_context_create(['ssl' => $verify]));
+        $c = @stream_socket_client(\"ssl://127.0.0.1:$address\", $no, $text, 50, STREAM_CLIENT_CONNECT, stream_context_create(['ssl' => $verify]));
         if ($c) { fwrite($c, \"$m\\n\"); echo trim(fgets($c)), ' ', stream_get_meta_data($c)['crypto']['protocol'] ? 'tls' : ''; } else { echo \"refused $m\"; } Howdah\\await($task);";
     run(
         Kind::Async,
@@ -528,18 +530,24 @@ fn the_audit_says_what_held_the_process() {
             )
         },
         |site| {
+            let lines = |what: &str, from: &str, to: &str| -> Vec<String> {
+                let places = (format!("/{from} and "), format!("/{to} "));
+                let log = site.log();
+                let found = log.lines().filter(|l| l.contains("audit: the process") && l.contains(what));
+                found.filter(|l| l.contains(&places.0) && l.contains(&places.1)).map(str::to_owned).collect()
+            };
+            let held = [("stood still", "one.php:2", "one.php:4"), ("computed", "one.php:4", "one.php:6")];
+            // Whoever computes may have to wait for a page and then for the processor: that is standing still for once.
+            let seen = (0..20).any(|_| {
+                assert_eq!(site.get_ok("/one.php"), "ok");
+                held.iter().all(|(what, from, to)| !lines(what, from, to).is_empty())
+            });
+            assert!(seen, "{}", site.log());
             assert_eq!(site.get_ok("/one.php"), "ok");
-            assert_eq!(site.get_ok("/one.php"), "ok");
-            for (what, from, to) in [("stood still", "one.php:2", "one.php:4"), ("computed", "one.php:4", "one.php:6")]
-            {
-                let line = site.wait_for_log(&["audit: the process", what, &format!("/{from} and "), to]);
-                assert!(line.ends_with("label=\"GET /one.php\""), "{line}");
-                assert_eq!(
-                    site.log().lines().filter(|l| l.contains(what) && l.contains(to)).count(),
-                    1,
-                    "{}",
-                    site.log()
-                );
+            for (what, from, to) in held {
+                let lines = lines(what, from, to);
+                assert_eq!(lines.len(), 1, "{lines:?}");
+                assert!(lines[0].ends_with("label=\"GET /one.php\""), "{lines:?}");
             }
         },
     );

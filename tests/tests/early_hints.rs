@@ -117,7 +117,7 @@ script_scenario!(
     |s| s.workers(1).php("h.php", HINTS),
     |site| {
         let output = Command::new("curl")
-            .args(["-sSi", "--max-time", "20", "--http2-prior-knowledge"])
+            .args(["-sSi", "--max-time", "120", "--http2-prior-knowledge"])
             .arg(format!("http://127.0.0.1:{}/h.php", site.port()))
             .output()
             .unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Whether as many calls come to wait.
 fn holds(site: &Site, calls: u64) -> bool {
-    eventually(Duration::from_secs(20), || {
+    eventually(Duration::from_secs(60), || {
         let output = site.howdah().command(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         status["pools"][0]["queued"] == calls
@@ -126,6 +126,8 @@ scenario!(
             conn.send(Request::get("/quick.php").bytes());
             conn.half_close();
             assert!(holds(site, calls));
+            // Asked whether it is there: the server has seen that it sends nothing more.
+            assert_eq!(conn.next_head().status, 102);
             silent.push(conn);
         }
         let mut present: Vec<_> = (0..2)

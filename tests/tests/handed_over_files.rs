@@ -165,9 +165,9 @@ scenario!(
         assert_eq!(site.get("/who.php?2").expect(200).text(), "-");
         let log = site.place().top.join("access.log");
         let mut text = String::new();
-        let logged = howdah_tests::process::eventually(std::time::Duration::from_secs(10), || {
+        let logged = howdah_tests::process::eventually(std::time::Duration::from_secs(60), || {
             text = std::fs::read_to_string(&log).unwrap_or_default();
-            text.contains("who.php?2")
+            ["who.php?1", "who.php?2"].iter().all(|line| text.contains(line)) && text.ends_with('\n')
         });
         let user = |n: usize| text.lines().find(|line| line.contains(&format!("who.php?{n}"))).unwrap().to_owned();
         // The combined format has its fields apart by spaces, so that the one in the name is escaped too.

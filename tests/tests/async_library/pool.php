@@ -10,7 +10,6 @@ return static function (callable $is, callable $error): void {
     $pool = new Pool(
         static function () use (&$made): stdClass { $o = new stdClass(); $o->n = ++$made; delay(0.001); return $o; },
         max: 2,
-        idleTimeout: 0.1,
         checkAfter: 0.01,
         check: static fn (stdClass $o) => !isset($o->dead),
         reset: static fn (stdClass $o) => !isset($o->broken),
@@ -47,8 +46,12 @@ return static function (callable $is, callable $error): void {
     $count = new ArrayObject(['now' => 0, 'most' => 0]);
     map(range(1, 40), static fn () => $pool->use(static function () use ($count): void { $count['most'] = max($count['most'], ++$count['now']); delay(0.001); $count['now']--; }), 40);
     $is('never more than the limit', [$count['most'], count($pool)], [2, 2]);
-    while (count($pool) > 0) { delay(0.01); }
-    $is('unused ones are closed', $stats($pool, 'open', 'idle'), [0, 0]);
+    $unused = new Pool(static fn () => new stdClass(), max: 2, idleTimeout: 0.1);
+    $a = $unused->get();
+    $unused->use(static fn () => null);
+    $unused->put($a);
+    while (count($unused) > 0) { delay(0.01); }
+    $is('unused ones are closed', $stats($unused, 'open', 'idle', 'closed'), [0, 0, 2]);
     $a = $pool->get();
     $b = $pool->get();
     $waiting = go(static fn () => $pool->get());
@@ -62,7 +65,7 @@ return static function (callable $is, callable $error): void {
     // Nothing is to be undone at the returns of this one: they take the short way.
     $alive = $opened = 0;
     $plain = new Pool(static function () use (&$opened): stdClass { $o = new stdClass(); $o->n = ++$opened; return $o; },
-        max: 2, check: static function () use (&$alive): void { $alive++; });
+        max: 2, checkAfter: 3600, check: static function () use (&$alive): void { $alive++; });
     $n = static fn (stdClass $o) => $o->n;
     $a = $plain->get();
     $b = $plain->get();

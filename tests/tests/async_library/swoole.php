@@ -50,7 +50,9 @@ return static function (callable $is, callable $error): void {
     $is('resume', [Co::resume($id), Co::resume($id), Co::join([$id]), $order], [true, false, true, [1, 2, 3]]);
     Co::getContext()->user = 'u';
     $is('context', [Co::getContext()['user'], Coroutine::getContext(Co::getCid()) === Co::getContext()], ['u', true]);
-    $is('batch', batch(['a' => static fn () => 1, 'b' => static fn () => Co::sleep(0.2)], 0.01), ['a' => 1, 'b' => null]);
+    $late = new Channel();
+    $is('batch', batch(['a' => static fn () => 1, 'b' => static fn () => $late->pop()], 0.01), ['a' => 1, 'b' => null]);
+    $late->push('too late');
     parallel(3, static function () use (&$count): void { $count++; });
     $is('parallel, map', [$count, map([1, 2], static fn ($x) => $x * 2)], [6, [2, 4]]);
     run(static function () use (&$count): void { go(static function () use (&$count): void { Co::sleep(0.001); $count = 9; }); });
