@@ -437,8 +437,8 @@ fn parse_done(payload: &[u8]) -> Option<Done> {
     Some(Done { php_ns: word(0)?, peak_memory: word(8)?, flags: half(16)?, snapshot })
 }
 
-/// How long a worker has to answer the request for its PHP stack.
-pub(crate) const STACK_WAIT: Duration = Duration::from_secs(1);
+/// How long a worker has to answer the request for its PHP stack: it does at once, unless the machine has no time for it.
+pub(crate) const STACK_WAIT: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {
