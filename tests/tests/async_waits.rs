@@ -38,9 +38,9 @@ fn fifty_sleepers_at_once() {
 
 #[test]
 fn every_way_to_sleep() {
-    for wait in
-        ["usleep(300000);", "sleep(1);", "time_nanosleep(0, 300000000);", "time_sleep_until(microtime(true) + 0.3);"]
-    {
+    // A time that has passed before the call is a warning, which is not what this is about.
+    let until = "@time_sleep_until(microtime(true) + 0.3);";
+    for wait in ["usleep(300000);", "sleep(1);", "time_nanosleep(0, 300000000);", until] {
         all_wait_together(wait);
     }
 }
