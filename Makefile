@@ -31,7 +31,7 @@ build: setup-build ## Build howdah and howdah-php (release), side by side
 
 test: setup-test build unit-test test-relocations ## Build and run all tests
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
-	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios
+	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --lib --test scenarios
 
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic

@@ -17,7 +17,7 @@ final class Meeting { public static array $arrived = []; public static int $crow
 function meet(string $name): void {
     Meeting::$arrived[$name] = (Meeting::$arrived[$name] ?? 0) + 1;
     for ($turn = 0; Meeting::$arrived[$name] < Meeting::$crowd; $turn++) {
-        if ($turn > 20000) { throw new LogicException("only " . Meeting::$arrived[$name] . " came to $name"); }
+        if ($turn > 50000) { throw new LogicException("only " . Meeting::$arrived[$name] . " came to $name"); }
         usleep(1000);
     }
 }

@@ -109,11 +109,11 @@ impl Conn {
         done.unwrap_or_else(|e| panic!("cannot half-close: {e}"));
     }
 
-    /// Ends the connection with a reset instead of an orderly close.
+    /// Ends the connection with a reset instead of an orderly close. It is on its way when this returns: closing the socket
+    /// would send it only once no process has a copy (see `Drop`).
     pub fn reset(self) {
         if let Stream::Tcp(stream) = &self.stream {
-            let linger = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
-            linger.unwrap_or_else(|e| panic!("cannot set SO_LINGER: {e}"));
+            rustix::net::connect_unspec(stream).unwrap_or_else(|e| panic!("cannot reset the connection: {e}"));
         }
     }
 
@@ -330,5 +330,17 @@ impl Conn {
             Ok(n) => n == 0,
             Err(e) => e.kind() == ErrorKind::ConnectionReset,
         }
+    }
+}
+
+impl Drop for Conn {
+    /// Closing alone may come late: a process that another test is just starting has copies of all descriptors until it
+    /// executes its program, and the connection lives on in those.
+    fn drop(&mut self) {
+        // The server may have ended the connection already.
+        let _ = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
     }
 }

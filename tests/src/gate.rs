@@ -2,13 +2,12 @@
 //!
 //! In the script: `require 'gate.php'; gate('name');`. The call returns when the test releases the gate.
 
-use crate::process::eventually;
+use crate::process::{PATIENCE, eventually};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The script's side.
 pub(crate) const SCRIPT: &str = r#"<?php
@@ -81,7 +80,7 @@ impl Gate {
     #[must_use]
     pub fn wait(&self) -> Held {
         let mut pipe = None;
-        let arrived = eventually(Duration::from_secs(20), || {
+        let arrived = eventually(PATIENCE, || {
             pipe = self.try_open();
             pipe.is_some()
         });

@@ -3,7 +3,7 @@
 
 use crate::client::{Conn, Target};
 use crate::modes::Kind;
-use crate::process::{self, Identity, descriptors, eventually, left_over, tree, wait_for_exit};
+use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
 use crate::setup::Setup;
@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-
-/// How long a stopped server may take to be gone: the default grace time is 30 s, but no scenario needs it.
-const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// A running Howdah.
 #[derive(Debug)]
@@ -177,7 +174,7 @@ impl Howdah {
 
     /// Waits for the server's end and returns its exit status (`None`: ended by a signal).
     pub fn wait(&mut self) -> Option<i32> {
-        let status = wait_for_exit(&mut self.child, END_LIMIT);
+        let status = wait_for_exit(&mut self.child, PATIENCE);
         status.unwrap_or_else(|| panic!("howdah has not ended; log:\n{}", self.log())).code()
     }
 
@@ -219,7 +216,7 @@ impl Howdah {
     /// Takes the state that the end is compared with: once nothing moves any more.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
         if !self.expect_boot_failure {
-            let complete = eventually(Duration::from_secs(30), || self.all_serve(workers));
+            let complete = eventually(PATIENCE, || self.all_serve(workers));
             assert!(complete, "{workers} workers are to serve; there are {:?}", self.processes());
         }
         let mut last = descriptors(self.pid());
@@ -250,8 +247,8 @@ impl Howdah {
 
     fn grown_descriptors(&self) -> Vec<String> {
         let mut grown = Vec::new();
-        // Connections that the client has just closed may still be on their way out.
-        let _ = eventually(Duration::from_secs(5), || {
+        // Connections that the client has just closed may still be on their way out, and so may replaced workers.
+        let _ = eventually(PATIENCE, || {
             let now = descriptors(self.pid());
             grown = now
                 .iter()
@@ -270,8 +267,7 @@ impl Howdah {
         if running && !self.expect_boot_failure && !self.grows {
             complaints.extend(self.grown_descriptors().into_iter().map(|g| format!("descriptors grew: {g}")));
             let zombies = process::zombies(self.pid());
-            let reaped =
-                zombies.is_empty() || eventually(Duration::from_secs(2), || process::zombies(self.pid()).is_empty());
+            let reaped = zombies.is_empty() || eventually(PATIENCE, || process::zombies(self.pid()).is_empty());
             if !reaped {
                 complaints.push(format!("zombies: {zombies:?}"));
             }
@@ -279,7 +275,8 @@ impl Howdah {
         let known = self.processes();
         if running {
             self.signal(Signal::TERM);
-            match wait_for_exit(&mut self.child, END_LIMIT) {
+            // Should requests be cut at the end of the grace time, the log and the exit status tell.
+            match wait_for_exit(&mut self.child, PATIENCE) {
                 None => complaints.push("howdah has not ended after SIGTERM".to_owned()),
                 Some(status) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
                     complaints.push(format!("howdah ended with {status}"));
@@ -299,7 +296,7 @@ impl Howdah {
 
     fn judge_processes(&self, known: &BTreeSet<Identity>) -> Vec<String> {
         let mut left = Vec::new();
-        let _ = eventually(Duration::from_secs(5), || {
+        let _ = eventually(PATIENCE, || {
             left = left_over(known, &self.mark, self.pid());
             left.is_empty()
         });

@@ -6,6 +6,10 @@ use std::fs;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
+/// How long a test waits for what must happen: so long that only what never comes is missed, however little of the
+/// processor the machine has for it, and whoever is stopped for seconds meanwhile.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
@@ -97,7 +101,7 @@ pub fn left_over(known: &BTreeSet<Identity>, mark: &str, group: u32) -> Vec<Stri
 /// memory. One that is only kept from the processor by others does not count as asleep.
 pub fn wait_until_asleep(pid: u32) {
     let mut seen = 0;
-    let asleep = eventually(Duration::from_secs(20), || {
+    let asleep = eventually(PATIENCE, || {
         seen = if stat(pid).is_some_and(|s| s.state == 'S') { seen + 1 } else { 0 };
         seen == 4
     });

@@ -1,13 +1,12 @@
 //! Private database servers for scenarios, each with a directory of its own and gone with the test: MariaDB, PostgreSQL,
 //! Redis, with and without encryption.
 
-use crate::process::{self, eventually, wait_for_exit};
-use crate::site::free_port;
+use crate::process::{self, PATIENCE, eventually, wait_for_exit};
+use crate::site::Port;
 use rustix::process::Signal;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// A running server.
@@ -16,6 +15,7 @@ pub struct Server {
     process: Child,
     /// Its TCP port on 127.0.0.1.
     pub port: u16,
+    _held: Port,
     /// Where it keeps its files; a Unix socket of MariaDB is `db.sock` there.
     directory: TempDir,
 }
@@ -49,16 +49,15 @@ fn as_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn spawn(command: &mut Command, directory: TempDir, port: u16, ready: impl Fn(&Path) -> bool) -> Server {
+fn spawn(command: &mut Command, directory: TempDir, port: Port, ready: impl Fn(&Path) -> bool) -> Server {
     let log = directory.path().join("server.log");
     let output = File::create(&log).unwrap_or_else(|e| panic!("{e}"));
     let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
     let process = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
     let process = process.unwrap_or_else(|e| panic!("{command:?}: {e}: run `make setup-test`"));
-    let mut server = Server { process, port, directory };
-    let answered = eventually(Duration::from_secs(60), || {
-        server.process.try_wait().is_ok_and(|s| s.is_some()) || ready(server.directory.path())
-    });
+    let mut server = Server { process, port: port.number, _held: port, directory };
+    let answered =
+        eventually(PATIENCE, || server.process.try_wait().is_ok_and(|s| s.is_some()) || ready(server.directory.path()));
     let running = server.process.try_wait().is_ok_and(|s| s.is_none());
     assert!(answered && running, "{command:?}: {}", std::fs::read_to_string(&log).unwrap_or_default());
     server
@@ -85,7 +84,8 @@ impl Server {
                 .arg(format!("--datadir={}", top.join("data").display())),
         );
         let (key, cert) = certificate(&top);
-        let port = free_port();
+        let held = Port::hold();
+        let port = held.number;
         // Debian puts servers where the path of a normal user does not look.
         let program = if Path::new("/usr/sbin/mariadbd").exists() { "/usr/sbin/mariadbd" } else { "mariadbd" };
         let mut command = Command::new("setpriv");
@@ -102,7 +102,7 @@ impl Server {
             .arg(format!("--tmpdir={}", top.display()))
             .arg(format!("--socket={}", top.join("db.sock").display()))
             .arg(format!("--pid-file={}", top.join("db.pid").display()));
-        let server = spawn(&mut command, directory, port, |top| {
+        let server = spawn(&mut command, directory, held, |top| {
             quiet(
                 Command::new("mariadb")
                     .args(["--no-defaults", "--user=root", "-e", "SELECT 1", "--socket"])
@@ -138,7 +138,8 @@ impl Server {
         };
         let data = top.join("data");
         checked(under("initdb").args(["--auth=trust", "--username=tester", "--no-sync", "-D"]).arg(&data));
-        let port = free_port();
+        let held = Port::hold();
+        let port = held.number;
         let mut command = under("postgres");
         command
             .arg("-D")
@@ -147,7 +148,7 @@ impl Server {
             .args(["-c", &format!("unix_socket_directories={}", top.display())])
             .args(["-c", &format!("ssl_key_file={}", key.display())])
             .args(["-c", &format!("ssl_cert_file={}", cert.display())]);
-        spawn(&mut command, directory, port, |_| {
+        spawn(&mut command, directory, held, |_| {
             quiet(Command::new(postgres_programs().join("pg_isready")).args([
                 "-h",
                 "127.0.0.1",
@@ -161,7 +162,8 @@ impl Server {
     #[must_use]
     pub fn redis(encrypted: bool) -> Self {
         let directory = directory();
-        let port = free_port();
+        let held = Port::hold();
+        let port = held.number;
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--", "redis-server", "--bind", "127.0.0.1", "--save", "", "--dir"])
@@ -179,7 +181,7 @@ impl Server {
         } else {
             command.args(["--port", &port.to_string()]);
         }
-        spawn(&mut command, directory, port, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
+        spawn(&mut command, directory, held, |_| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok())
     }
 }
 
@@ -188,7 +190,7 @@ impl Drop for Server {
         // PostgreSQL takes SIGINT as a fast shutdown; SIGTERM would wait for its clients.
         process::signal(self.process.id(), Signal::INT);
         process::signal(self.process.id(), Signal::TERM);
-        if wait_for_exit(&mut self.process, Duration::from_secs(20)).is_none() {
+        if wait_for_exit(&mut self.process, PATIENCE).is_none() {
             process::signal(self.process.id(), Signal::KILL);
             let _ = self.process.wait();
         }

@@ -3,12 +3,13 @@
 use crate::client::{Conn, Target};
 use crate::gate::{self, Gate};
 use crate::howdah::Howdah;
-use crate::process::eventually;
+use crate::process::{PATIENCE, eventually};
 use crate::reference::Reference;
 use crate::request::Request;
 use crate::response::Response;
 use crate::setup::{Content, Setup};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,25 +52,57 @@ enum Server {
 pub struct Site {
     kind: Kind,
     target: Target,
+    _port: Port,
     server: Server,
     place: Place,
     // Last, so that the directory outlives the server.
     _directory: TempDir,
 }
 
-/// A free TCP port below the range that the system hands out by itself, so that only other harnesses compete for it.
+/// A TCP port of 127.0.0.1 that is kept for a server of the test's own: nobody else gets it while this lives, whether the
+/// server listens there already or not. (It sets `SO_REUSEADDR` as all servers do, and may then bind it a second time.)
+#[derive(Debug)]
+pub struct Port {
+    /// The port.
+    pub number: u16,
+    _bound: OwnedFd,
+}
+
+impl Port {
+    /// A port that nobody has bound. Numbers do not come twice in a process, so nobody meets what was meant for a server
+    /// that has ended, and they are below those that the system hands out by itself.
+    #[must_use]
+    pub fn hold() -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        for _ in 0..2000 {
+            let offset = NEXT.fetch_add(1, Ordering::Relaxed);
+            let start = u16::try_from(std::process::id() % 97).unwrap_or(0) * 113;
+            let number = 20000 + (start + offset % 12000) % 12000;
+            if let Ok(bound) = bind_alone(number) {
+                return Self { number, _bound: bound };
+            }
+        }
+        panic!("no free port");
+    }
+}
+
+/// Binds a port that no other socket is bound to. It does not listen: a process that another test is just starting has a
+/// copy for a moment, and would keep a listener alive.
+fn bind_alone(port: u16) -> rustix::io::Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with, sockopt};
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port))?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
+/// A port of the test's own, kept until the test program ends.
 #[must_use]
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..2000 {
-        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
-        let start = u16::try_from(std::process::id() % 97).unwrap_or(0) * 113;
-        let port = 20000 + (start + offset) % 12000;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free port");
+    let port = Port::hold();
+    let number = port.number;
+    std::mem::forget(port);
+    number
 }
 
 fn lay_out(kind: Kind, setup: &Setup) -> (TempDir, Place) {
@@ -119,13 +152,13 @@ impl Site {
     #[must_use]
     pub fn start(kind: Kind, setup: &Setup) -> Self {
         let (directory, place) = lay_out(kind, setup);
-        let port = free_port();
-        let target = Target::Tcp(([127, 0, 0, 1], port).into());
+        let port = Port::hold();
+        let target = Target::Tcp(([127, 0, 0, 1], port.number).into());
         let server = match kind {
-            Kind::Reference => Server::Reference(Reference::start(&place, setup, port)),
-            _ => Server::Howdah(Howdah::start(&place, kind, setup, port)),
+            Kind::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
+            _ => Server::Howdah(Howdah::start(&place, kind, setup, port.number)),
         };
-        let mut site = Self { kind, target, server, place, _directory: directory };
+        let mut site = Self { kind, target, _port: port, server, place, _directory: directory };
         if !site.wait_until_ready(setup.expect_boot_failure) {
             let log = site.log();
             site.abandon();
@@ -142,7 +175,7 @@ impl Site {
         let target = self.target.clone();
         let path = if static_only { "/ready.txt" } else { "/gate.php" };
         let mut ended = false;
-        let answered = eventually(Duration::from_secs(30), || {
+        let answered = eventually(PATIENCE, || {
             ended = match &mut self.server {
                 Server::Howdah(howdah) => howdah.has_ended(),
                 Server::Reference(reference) => reference.has_ended(),
@@ -269,7 +302,7 @@ impl Site {
 
     /// Waits until scripts have left this mark so often.
     pub fn wait_for_mark(&self, name: &str, times: u64) {
-        let done = eventually(Duration::from_secs(20), || self.marks(name) >= times);
+        let done = eventually(PATIENCE, || self.marks(name) >= times);
         assert!(done, "mark {name:?} was left {} times, not {times}; log:\n{}", self.marks(name), self.log());
     }
 
@@ -286,7 +319,7 @@ impl Site {
     #[must_use]
     pub fn wait_for_log(&self, texts: &[&str]) -> String {
         let mut found = None;
-        let _ = eventually(Duration::from_secs(20), || {
+        let _ = eventually(PATIENCE, || {
             found = self.log().lines().find(|l| texts.iter().all(|t| l.contains(t))).map(str::to_owned);
             found.is_some()
         });
@@ -319,4 +352,21 @@ pub fn replace_file(path: &Path, content: impl AsRef<[u8]>) {
     let later = std::time::SystemTime::now() + Duration::from_secs(2);
     file.set_modified(later).unwrap_or_else(|e| panic!("{}: {e}", beside.display()));
     fs::rename(&beside, path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Port;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_held_port_is_for_the_servers_own_listener_only() {
+        let port = Port::hold();
+        assert!(super::bind_alone(port.number).is_err(), "another harness gets it too");
+        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_err(), "nobody listens");
+        let server = TcpListener::bind(("127.0.0.1", port.number)).unwrap_or_else(|e| panic!("its server: {e}"));
+        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_ok());
+        drop(server);
+        assert_ne!(Port::hold().number, port.number);
+    }
 }

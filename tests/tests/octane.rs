@@ -1,13 +1,12 @@
 //! Howdah under the name `frankenphp`, driven as Laravel Octane drives FrankenPHP: its environment, its admin requests.
 
 use howdah_tests::howdah::{php_program, program};
-use howdah_tests::process::{eventually, wait_for_exit};
+use howdah_tests::process::{PATIENCE, eventually, wait_for_exit};
 use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Request, Response, Target};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// What Octane's worker script insists on, and its loop.
 const WORKER: &str = r#"<?php
@@ -79,7 +78,7 @@ fn octane_starts_asks_reloads_and_stops() {
     let (port, admin) = (free_port(), free_port());
     let mut server = start(app, port, admin);
     let get = |path: &str| ask(port, &Request::get(path)).map(|response| response.text()).unwrap_or_default();
-    let served = eventually(Duration::from_secs(20), || get("/users?x=1") == "one /users?x=1 1 30");
+    let served = eventually(PATIENCE, || get("/users?x=1") == "one /users?x=1 1 30");
     assert!(served, "{}", fs::read_to_string(app.join("log")).unwrap());
     assert_eq!(get("/style.css"), "a{}");
 
@@ -97,7 +96,7 @@ fn octane_starts_asks_reloads_and_stops() {
     assert!(threads["ThreadDebugStates"].as_array().is_some_and(|states| states.iter().any(|s| s["State"] == "ready")));
 
     assert_eq!(ask(admin, &Request::new("POST", "/stop")).unwrap().status, 200);
-    let ended = wait_for_exit(&mut server.0, Duration::from_secs(20)).expect("stopped");
+    let ended = wait_for_exit(&mut server.0, PATIENCE).expect("stopped");
     assert!(ended.success(), "{ended}");
 }
 

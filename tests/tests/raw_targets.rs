@@ -113,9 +113,9 @@ scenario!(
         let _ = words(&mut conn);
         let log = site.place().top.join("access.log");
         let mut text = String::new();
-        let logged = howdah_tests::process::eventually(std::time::Duration::from_secs(10), || {
+        let logged = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
             text = std::fs::read_to_string(&log).unwrap_or_default();
-            text.contains("tell.php")
+            text.contains("tell.php") && text.ends_with('\n')
         });
         assert!(logged && text.contains("\"GET /tell.php?<a>=\\xE9\\x22 HTTP/1.1\""), "{text}");
     },

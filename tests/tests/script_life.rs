@@ -214,7 +214,7 @@ script_scenario!(
     a_script_that_ignores_the_abort_runs_to_its_end,
     |s| {
         s.ini("output_buffering", "0").php("i.php", "require 'gate.php'; ignore_user_abort(true); header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g');
-        for ($i = 0; $i < 200 && !connection_aborted(); $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); }
+        for ($i = 0; $i < 5000 && !connection_aborted(); $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); }
         mark(connection_aborted() ? 'aborted' : 'normal'); mark('end');")
     },
     |site| {
@@ -237,7 +237,7 @@ script_scenario!(
         "a.php",
         "require 'gate.php'; header('X-Accel-Buffering: no');
         register_shutdown_function(fn () => mark('shutdown' . connection_status())); echo 'begin'; flush(); gate('g');
-        for ($i = 0; $i < 500; $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); } mark('end');"
+        for ($i = 0; $i < 5000; $i++) { echo str_repeat('x', 100000); flush(); usleep(10000); } mark('end');"
     ),
     |site| {
         let gate = site.gate("g");

@@ -1,8 +1,7 @@
 //! Clients that send or read slowly: they must cost memory or disk, never a PHP process.
 
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, scenario};
-use std::time::Duration;
 
 scenario!(
     slow_uploaders_hold_no_worker,
@@ -98,15 +97,17 @@ scenario!(
                 conn
             })
             .collect();
+        let waiting = |number: usize| {
+            let output = site.howdah().command(&["status", "--json"]);
+            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["pools"][0]["queued"] == number
+        };
+        // Else there might be one only because the server has not met the others yet.
+        assert!(eventually(PATIENCE, || waiting(10)), "not all clients wait");
         let stays = others.pop();
         for conn in others {
             conn.reset();
         }
-        let noticed = eventually(Duration::from_secs(20), || {
-            let output = site.howdah().command(&["status", "--json"]);
-            serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["pools"][0]["queued"] == 1
-        });
-        assert!(noticed, "clients that have left still wait");
+        assert!(eventually(PATIENCE, || waiting(1)), "clients that have left still wait");
         held.release();
         assert_eq!(first.response("GET").text(), "held");
         assert_eq!(stays.map(|mut c| c.response("GET").text()).as_deref(), Some("ran"));

@@ -5,11 +5,10 @@
 //! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
 
 use crate::difference::{Order, comparable, first_difference, names, requests};
-use howdah_tests::process::{self, eventually};
+use howdah_tests::process::{self, PATIENCE, eventually};
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// Ends that take a second of processor time or much memory: asked once each, not in the random order.
 const SLOW: [&str; 1] = ["time limit"];
@@ -161,7 +160,7 @@ pub(crate) fn equal_to_classic_mode(path: &str, boot: (&str, &str), requests: us
             for _ in 0..5 {
                 ask_at_random(site, &quick, &truth, requests, &mut order);
                 // A process that a request forked and that outlived it is reaped with a later request of the same worker.
-                let reaped = eventually(Duration::from_secs(10), || {
+                let reaped = eventually(PATIENCE, || {
                     ask_at_random(site, &quick[..1], &truth, CONNECTIONS, &mut order);
                     process::zombies(site.howdah().pid()).is_empty()
                 });

@@ -1,10 +1,9 @@
 //! Snapshot mode with what extends PHP: the JIT compiler, preloading, APCu, Xdebug, extensions with threads.
 
 use crate::snapshot_difference::equal_to_classic_mode;
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const REQUESTS: usize = 300;
 
@@ -161,7 +160,7 @@ fn a_thread_started_by_a_request_replaces_the_worker() {
         |site| {
             let before = pid(site);
             assert_eq!(site.get_ok("/thread.php"), "started");
-            assert!(eventually(Duration::from_secs(20), || pid(site) != before));
+            assert!(eventually(PATIENCE, || pid(site) != before));
             let _ = site.wait_for_log(&["worker replaced", "left a thread behind"]);
         },
     );

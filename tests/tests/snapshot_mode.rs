@@ -1,12 +1,11 @@
 //! Snapshot mode in each way to find written pages: the state after boot comes back for each request, whatever the last one
 //! did; what must differ between requests differs.
 
-use howdah_tests::process::eventually;
-use howdah_tests::site::{free_port, replace_file};
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::servers::Server;
+use howdah_tests::site::replace_file;
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::HashSet;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// Both ways to find written pages, and the one without, must behave the same: `$env` forces a way.
 macro_rules! in_each_way {
@@ -119,8 +118,8 @@ in_each_way!(
 in_each_way!(
     superglobals_belong_to_the_request,
     |s| {
-        script(s, "$boot_time = time();", "echo json_encode([$_GET, $_POST, $_COOKIE, file_get_contents('php://input'),
-        $_SERVER['REQUEST_METHOD'], $_SERVER['REQUEST_URI'], $_SERVER['HTTP_X_MARK'] ?? null, $_SERVER['REQUEST_TIME'] - time() > -3]);
+        script(s, "$booted = microtime(true);", "global $booted; echo json_encode([$_GET, $_POST, $_COOKIE, file_get_contents('php://input'),
+        $_SERVER['REQUEST_METHOD'], $_SERVER['REQUEST_URI'], $_SERVER['HTTP_X_MARK'] ?? null, $_SERVER['REQUEST_TIME_FLOAT'] > $booted]);
         header('X-Mark: ' . ($_GET['a'] ?? 'none')); http_response_code(isset($_GET['a']) ? 201 : 200);")
     },
     |site| {
@@ -295,26 +294,10 @@ in_each_way!(
     },
 );
 
-/// A server of the test's own, killed at the end.
-struct Own(Child);
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_connection_opened_at_boot_serves_a_thousand_requests() {
-    let port = free_port();
-    let redis = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", "/tmp"])
-        .stdout(Stdio::null())
-        .spawn();
-    let _redis = Own(redis.expect("redis-server is needed"));
-    let up = eventually(Duration::from_secs(10), || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    assert!(up, "redis does not answer");
+    let redis = Server::redis(false);
+    let port = redis.port;
     run(
         Kind::Classic,
         |s| {
@@ -353,10 +336,10 @@ fn a_reload_and_a_watched_change_take_a_new_snapshot() {
             replace_file(&site.file("boot.php"), boot_file("two"));
             assert_eq!(site.get_ok("/"), "one", "the snapshot has the code it was taken from");
             assert!(site.howdah().command(&["reload"]).status.success());
-            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "two"), "{}", site.log());
+            assert!(eventually(PATIENCE, || site.get_ok("/") == "two"), "{}", site.log());
             replace_file(&site.file("boot.php"), boot_file("three"));
             replace_file(&site.file("watched/any.php"), "<?php // changed\n");
-            assert!(eventually(Duration::from_secs(20), || site.get_ok("/") == "three"), "{}", site.log());
+            assert!(eventually(PATIENCE, || site.get_ok("/") == "three"), "{}", site.log());
         },
     );
 }

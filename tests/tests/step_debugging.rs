@@ -2,12 +2,12 @@
 //! variable and lets the request go on, in every mode that runs one request at a time.
 
 use crate::snapshot_extensions::{there, with_extension};
+use howdah_tests::process::PATIENCE;
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 /// A stop of the debugger: the session's number, the file, and `$n` there.
 type Seen = (usize, String, String);
@@ -80,7 +80,7 @@ impl Debugger {
 
     /// The number of the session that has stopped in request `n`, which is not 0: the harness asks without a number.
     fn session_of(&self, n: usize) -> usize {
-        let mut seen = std::iter::repeat_with(|| self.seen.recv_timeout(Duration::from_secs(20)));
+        let mut seen = std::iter::repeat_with(|| self.seen.recv_timeout(PATIENCE));
         let seen = seen.find(|seen| seen.as_ref().map_or(true, |(.., value)| value != "0")).unwrap();
         let (session, file, value) = seen.unwrap_or_else(|e| panic!("no session for request {n}: {e}"));
         assert_eq!((file.as_str(), value), ("work.php", n.to_string()));
@@ -96,6 +96,8 @@ fn debugged(setup: Setup, port: u16, start: &str) -> Setup {
         .workers(1)
         .ini("xdebug.mode", "debug")
         .ini("xdebug.start_with_request", start)
+        // Xdebug gives up after a fifth of a second otherwise.
+        .ini("xdebug.connect_timeout_ms", "60000")
         .ini("xdebug.client_host", "127.0.0.1")
         .ini("xdebug.client_port", &port.to_string())
         .ini("opcache.file_update_protection", "0")

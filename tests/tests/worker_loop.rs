@@ -287,7 +287,7 @@ on_howdah!(
     a_client_that_leaves_does_not_end_the_loop,
     |s| {
         worker(s.workers(1).ini("output_buffering", "0"), "$handle = function () { if (!isset($_GET['long'])) { echo getmypid(), ' ', connection_status(); return; }
-        header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g'); for ($i = 0; $i < 300 && !connection_aborted(); $i++) { echo str_repeat('x', 100000); flush(); usleep(5000); } mark('aborted' . connection_aborted()); };")
+        header('X-Accel-Buffering: no'); echo 'begin'; flush(); gate('g'); for ($i = 0; $i < 10000 && !connection_aborted(); $i++) { echo str_repeat('x', 100000); flush(); usleep(5000); } mark('aborted' . connection_aborted()); };")
     },
     |site| {
         let before = site.get_ok("/");
@@ -355,7 +355,7 @@ on_howdah!(
         if (isset($_GET['write'])) { $_SERVER['HTTP_X_MARK'] = 'written'; $_SERVER['MORE'] = 1; unset($_SERVER['REQUEST_URI']); }
         if (isset($_GET['env'])) { putenv('APP_MARK=' . $_GET['env']); }
         $out = $_SERVER; foreach (['REMOTE_PORT', 'REQUEST_TIME', 'REQUEST_TIME_FLOAT', 'UNIQUE_ID', 'REQUEST_ID'] as $name) { unset($out[$name]); } ksort($out);
-        echo json_encode([$out, array_map(fn ($k) => $k['REQUEST_URI'] . ($k['HTTP_X_MARK'] ?? '-'), $kept), abs($_SERVER['REQUEST_TIME_FLOAT'] - microtime(true)) < 5]); };")
+        echo json_encode([$out, array_map(fn ($k) => $k['REQUEST_URI'] . ($k['HTTP_X_MARK'] ?? '-'), $kept), abs($_SERVER['REQUEST_TIME_FLOAT'] - microtime(true)) < 60]); };")
     },
     |site| {
         let vars = |request: &Request| site.send(request).expect(200).json();
