@@ -73,6 +73,21 @@ fn a_script_that_never_asks_for_a_call_is_a_boot_failure() {
     );
 }
 
+/// The first look came beside the start of PHP: a change that PHP had just missed could go unnoticed.
+#[test]
+fn files_are_watched_before_php_reads_them() {
+    run(
+        Kind::Classic,
+        |s| worker(s.workers(1).setting("watch", r#"["../root/**/*.php"]"#), &answering("one")),
+        |site| {
+            // The server says that it serves once it has begun to start PHP.
+            let log = site.log();
+            let look = log.find("watching for changes").expect("a first look");
+            assert!(look < log.find(" serves ").expect("a start"), "{log}");
+        },
+    );
+}
+
 #[test]
 fn a_change_in_a_watched_file_reloads_the_workers() {
     run(

@@ -58,6 +58,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
+    let watched = watch::look_first(&settings).await;
     let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, pools.clone(), metrics, orders);
@@ -65,7 +66,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
-    let watchers = watch::start(&settings, &pools);
+    let watchers = watch::start(watched, &pools);
     let server = Server { settings, log, access_log, pools };
     let reply = loop {
         tokio::select! {

@@ -26,22 +26,43 @@ const CALM: Duration = Duration::from_millis(150);
 type Mark = (i64, i64, u64, u64);
 type Marks = BTreeMap<PathBuf, Mark>;
 
-/// Watches for every pool that has patterns. Dropping the set ends it.
-pub(crate) fn start(settings: &Settings, pools: &Pools) -> JoinSet<()> {
-    let mut watchers = JoinSet::new();
-    for (pool, settings) in pools.iter().zip(&settings.pools) {
+/// What a pool's patterns name, as it was when it was last looked at.
+pub(crate) struct Watched {
+    globs: Arc<Vec<Glob>>,
+    known: Marks,
+    took: Duration,
+}
+
+/// The first look, for each pool that has patterns. It comes before PHP starts: what changes after PHP has read it would
+/// otherwise be taken for what PHP has read.
+pub(crate) async fn look_first(settings: &Settings) -> Vec<Option<Watched>> {
+    let mut all = Vec::new();
+    for pool in &settings.pools {
         // Patterns were checked when the settings were loaded, and made absolute.
-        let globs: Vec<Glob> = settings.watch.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect();
-        if !globs.is_empty() {
-            watchers.spawn(watch(pool.clone(), Arc::new(globs)));
+        let globs: Vec<Glob> = pool.watch.iter().filter_map(|text| Glob::new(text, Path::new("/")).ok()).collect();
+        let globs = Arc::new(globs);
+        let seen = if globs.is_empty() { None } else { look(&globs).await };
+        if let Some((known, _)) = &seen {
+            tracing::info!(pool = pool.name, files = known.len(), "watching for changes");
+        }
+        all.push(seen.map(|(known, took)| Watched { globs, known, took }));
+    }
+    all
+}
+
+/// Watches for every pool that has patterns. Dropping the set ends it.
+pub(crate) fn start(watched: Vec<Option<Watched>>, pools: &Pools) -> JoinSet<()> {
+    let mut watchers = JoinSet::new();
+    for (pool, watched) in pools.iter().zip(watched) {
+        if let Some(watched) = watched {
+            watchers.spawn(watch(pool.clone(), watched));
         }
     }
     watchers
 }
 
-async fn watch(pool: Arc<Pool>, globs: Arc<Vec<Glob>>) {
-    let Some((mut known, mut took)) = look(&globs).await else { return };
-    tracing::info!(pool = pool.name(), files = known.len(), "watching for changes");
+async fn watch(pool: Arc<Pool>, watched: Watched) {
+    let Watched { globs, mut known, mut took } = watched;
     loop {
         tokio::time::sleep(PAUSE.max(took * PAUSE_FACTOR)).await;
         let Some((mut now, time)) = look(&globs).await else { return };

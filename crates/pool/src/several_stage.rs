@@ -124,8 +124,8 @@ impl Stage {
 
     /// What the supervisor is told next.
     pub(crate) async fn event(&mut self) -> Event {
-        let limit = Duration::from_secs(20);
-        tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 20 s").unwrap()
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 60 s").unwrap()
     }
 
     /// Waits for the end of a worker; why it was killed.

@@ -97,7 +97,7 @@ async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
     assert!(stage.pool.status().queued > 100);
     let mut taken = Vec::new();
     // The worker writes nothing meanwhile; only the room it makes tells the server.
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while taken.len() < 200 {
         assert!(Instant::now() < deadline, "only {} calls came", taken.len());
         taken.extend(worker.take());
@@ -117,7 +117,7 @@ async fn calls_with_bodies_too_long_for_the_ring_get_their_own() {
     }
     // More than the worker's socket holds descriptors: the rest waits for its turn.
     assert!(stage.pool.status().queued > 0);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let mut n = 0;
     while n < CALLS {
         assert!(Instant::now() < deadline, "only {n} calls came");

@@ -2,9 +2,14 @@
 
 use crate::support::{Client, SOON, Server, eventually};
 use howdah_http::front::Drained;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// Waits until the shutdown has begun: nobody listens any more.
+fn begins(addr: SocketAddr) {
+    eventually("the shutdown", || TcpStream::connect(addr).is_err());
+}
 
 #[test]
 fn idle_connections_are_closed_at_once() {
@@ -27,9 +32,9 @@ fn a_running_request_is_finished_and_then_its_connection_ends() {
     let mut client = server.connect();
     client.send("GET /stream.php HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(client.head().status, 200);
-    let pipe = server.stand.pipe.clone();
+    let (pipe, addr) = (server.stand.pipe.clone(), server.tcp());
     let ender = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(100));
+        begins(addr);
         pipe.push("last words", false);
         pipe.end();
     });
@@ -63,10 +68,12 @@ fn under_load_every_request_that_was_accepted_is_answered() {
                 loop {
                     let Ok(stream) = TcpStream::connect(addr) else { return answered };
                     let mut client = Client::new(stream);
-                    client.send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
+                    // Accepted by the kernel only: the listener was closed before the server saw the connection.
+                    if !client.try_send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n") {
+                        return answered;
+                    }
                     match client.first_line() {
                         Some(line) => assert!(line.starts_with("HTTP/1.1 200"), "{line}"),
-                        // Accepted by the kernel only: the listener was closed before the server saw the connection.
                         None => return answered,
                     }
                     answered += 1;
@@ -86,8 +93,9 @@ fn a_connection_in_use_is_told_that_it_ends() {
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nhe");
     eventually("the request", || server.front().open_connections() == 1);
+    let addr = server.tcp();
     let ender = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(200));
+        begins(addr);
         client.send("re");
         let response = client.response();
         assert_eq!((response.text(), response.header("connection")), ("here", Some("close")));
