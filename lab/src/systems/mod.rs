@@ -13,7 +13,7 @@ pub mod swoole;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -246,7 +246,12 @@ pub fn builtin_ids() -> Vec<String> {
 
 /// An address on the loopback interface that nobody listens on.
 pub fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0").context("no free port")?.local_addr()?)
+    use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with};
+    // Without listening: a process that is just being started has a copy of the socket for a moment.
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).context("no socket")?;
+    bind(&socket, &SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(SocketAddr::try_from(getsockname(&socket)?)?)
 }
 
 /// Fails when somebody already listens there: the lab would measure a stranger.
@@ -348,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_taken_port_is_named() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let error = require_free(address).unwrap_err().to_string();
         assert!(error.contains(&address.to_string()) && error.contains("taken"), "{error}");
