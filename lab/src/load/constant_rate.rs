@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn nobody_listening_is_errors_and_no_replies() {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = crate::systems::free_address().unwrap();
         let report = run(&target(address), shape(1), 50.0, &Interrupt::default()).unwrap();
         assert_eq!(report.requests, 0);
         assert_eq!(report.errors.connect, 25);

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn small_and_large_replies_are_complete() {
         for size in [13, SENDFILE_FROM + 1] {
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let address = crate::systems::free_address().unwrap();
             thread::spawn(move || serve(address, size));
             let target = Target { address, path: "/".into(), accept_encoding: "identity".into() };
             let body = loop {
