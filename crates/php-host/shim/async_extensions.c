@@ -16,6 +16,7 @@
 
 typedef void (*add_place)(void *at, size_t size);
 #define ADD(variable) add(&(variable), sizeof(variable))
+#define CLEAR(variable) memset(&(variable), 0, sizeof(variable))
 
 /* The globals of an extension, if they are as large as the layout below says. */
 static void *exact_globals(const char *extension, size_t size) {
@@ -222,7 +223,7 @@ void async_extensions_request_places(add_place add) {
     if (mbstring_at != NULL) {
         ADD(mbstring_at->current_detect_order_list);
         ADD(mbstring_at->current_detect_order_list_size);
-        ADD(mbstring_at->outconv);
+        SHIM_EACH_MBSTRING_OUTPUT(ADD, mbstring_at);
     }
 #endif
 }
@@ -272,7 +273,7 @@ void async_extensions_request_inherit(void) {
             mbstring_at->current_detect_order_list = emalloc(size);
             memcpy((void *)mbstring_at->current_detect_order_list, boot, size);
         }
-        mbstring_at->outconv = NULL;
+        SHIM_EACH_MBSTRING_OUTPUT(CLEAR, mbstring_at);
     }
 #endif
 }
@@ -303,7 +304,7 @@ static void destroy_mbstring(void) {
         efree((void *)mbstring_at->current_detect_order_list);
         mbstring_at->current_detect_order_list = NULL;
     }
-    if (mbstring_at->outconv != NULL) {
+    if (SHIM_MBSTRING_HAS_CONVERTER(mbstring_at)) {
         /* The output ended in the middle: only the extension can free this. */
         end_of_request(mbstring_module);
     }

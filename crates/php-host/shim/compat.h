@@ -170,6 +170,20 @@ static inline void shim_entity_loader_free(shim_entity_loader *loader) {
 }
 #endif
 
+/* What mb_output_handler() keeps of the output so far: a converter until 8.2, numbers since. Needs
+ * ext/mbstring/mbstring.h where it is used. */
+#if PHP_VERSION_ID >= 80300
+#define SHIM_EACH_MBSTRING_OUTPUT(each, globals)                                                                       \
+    do {                                                                                                               \
+        each((globals)->outconv_enabled);                                                                              \
+        each((globals)->outconv_state);                                                                                \
+    } while (0)
+#define SHIM_MBSTRING_HAS_CONVERTER(globals) false
+#else
+#define SHIM_EACH_MBSTRING_OUTPUT(each, globals) each((globals)->outconv)
+#define SHIM_MBSTRING_HAS_CONVERTER(globals) ((globals)->outconv != NULL)
+#endif
+
 /* What http_get_last_response_headers() says, from 8.4 on. Needs ext/standard/basic_functions.h where it is used. */
 #if PHP_VERSION_ID >= 80400
 #define SHIM_ADD_LAST_HTTP_HEADERS(add) add(&BG(last_http_headers), sizeof BG(last_http_headers))

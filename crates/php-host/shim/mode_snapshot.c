@@ -7,8 +7,6 @@
  *
  * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow is one function,
  * wait_for_call(), to which each restore returns; a request ends in finish_request(), which does not return. */
-#include <stdio.h>
-
 #include "snapshot_request.h"
 #include "worker_functions.h"
 #include "worker_loop.h"
