@@ -120,7 +120,7 @@ impl Reference {
         let nginx = spawn(&mut nginx, place, &logs[3]);
         let mut reference = Self { nginx, fpm, logs };
         let socket = place.run.join("fpm.sock");
-        let up = process::eventually(Duration::from_secs(20), || socket.exists() || reference.has_ended());
+        let up = process::eventually(process::PATIENCE, || socket.exists() || reference.has_ended());
         assert!(up && !reference.has_ended(), "PHP-FPM did not start:\n{}", reference.log());
         reference
     }

@@ -93,7 +93,7 @@ fn ask(site: &Site, clients: usize, times: usize, target: &str) -> Vec<String> {
 
 /// Asks until each worker that serves has answered; the answers, as JSON. One that finds its boot outdated never does.
 fn ask_all(site: &Site) -> Vec<Value> {
-    let mut wanted = BTreeSet::new();
+    let mut wanted = wait_for_workers(site);
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     let complete = eventually(PATIENCE, || {
