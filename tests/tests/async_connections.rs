@@ -2,11 +2,10 @@
 //! and the numbers of pools as an operator sees them.
 
 use crate::async_library::{passes, setup};
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::{Conn, Kind, Request, Setup, Site, run};
 use serde_json::Value;
-use std::time::Duration;
 
 #[test]
 fn one_connection_wanted_by_two_shows_both_stacks() {
@@ -129,7 +128,7 @@ fn numbers(of: &Value, name: &str, which: &[&str]) -> Vec<u64> {
 }
 
 fn becomes(site: &Site, name: &str, which: &[&str], expected: &[u64]) {
-    let reached = eventually(Duration::from_secs(60), || numbers(&status(site), name, which) == expected);
+    let reached = eventually(PATIENCE, || numbers(&status(site), name, which) == expected);
     assert!(reached, "{name} {which:?}: {:?} instead of {expected:?}", numbers(&status(site), name, which));
 }
 
@@ -193,7 +192,7 @@ fn what_connection_pools_have_counted_outlives_them_and_their_workers() {
         becomes(site, "shop", &["acquired", "opened", "open"], &[2, 2, 1]);
         let pid: i32 = site.get_ok("/?pid=1").parse().expect("pid");
         howdah_tests::process::signal(pid as u32, rustix::process::Signal::KILL);
-        assert!(eventually(Duration::from_secs(60), || status(site)["restarts"] == 1));
+        assert!(eventually(PATIENCE, || status(site)["restarts"] == 1));
         becomes(site, "shop", &["limit", "acquired", "opened", "open", "closed"], &[2, 2, 2, 0, 2]);
         assert_eq!(site.get_ok("/?do=same"), "shop objects-2");
         becomes(site, "shop", &["acquired", "opened"], &[3, 3]);

@@ -1,7 +1,7 @@
 //! Async mode: requests that fail, exit, are given up or lose their worker, beside others that must not notice.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, marker, meeting, only_own};
-use howdah_tests::process::{children, descriptors, eventually};
+use howdah_tests::process::{PATIENCE, children, descriptors, eventually};
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -248,7 +248,7 @@ fn a_deadline_ends_its_own_request_only() {
 /// The only worker: the one child of the zygote, but for a snapshot pool's template.
 fn worker(site: &Site) -> u32 {
     let mut found = Vec::new();
-    let _ = eventually(Duration::from_secs(60), || {
+    let _ = eventually(PATIENCE, || {
         let status = site.howdah().command(&["status", "--json"]).stdout;
         let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
         let template = status["pools"][0]["snapshot_template"].as_u64();
@@ -315,7 +315,7 @@ fn a_reload_under_load_loses_nothing() {
                 let reloads = scope.spawn(|| {
                     for _ in 0..3 {
                         let before = served.load(Ordering::Relaxed);
-                        assert!(eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 20));
+                        assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 20));
                         let output = site.howdah().command(&["reload"]);
                         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
                     }
@@ -453,7 +453,7 @@ fn coroutines_started_while_the_script_boots_may_wait() {
             s.php("boot.php", script)
         },
         |site| {
-            assert!(eventually(Duration::from_secs(60), || site.get_ok("/") == "served beside 0"));
+            assert!(eventually(PATIENCE, || site.get_ok("/") == "served beside 0"));
         },
     );
 }

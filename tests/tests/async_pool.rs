@@ -1,10 +1,9 @@
 //! Workers that run several requests at once, as an operator sees them: the limit, the queue, deadlines, deaths, clients that
 //! leave or are slow, reloads. What the handler itself sees is not tested here.
 
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// What the requests ask for. `hold` waits, like every script that waits, without holding its worker.
 const SCRIPT: &str = r"require 'gate.php';
@@ -91,7 +90,7 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
                 })
                 .collect();
             site.wait_for_mark("here", 6);
-            assert!(eventually(Duration::from_secs(60), || status(site)["queued"] == 3));
+            assert!(eventually(PATIENCE, || status(site)["queued"] == 3));
             let pool = status(site);
             let in_flight: Vec<_> =
                 pool["workers"].as_array().unwrap().iter().map(|w| w["in_flight"].as_u64()).collect();
@@ -103,7 +102,7 @@ fn requests_beyond_the_concurrency_wait_in_the_queue() {
             for mut conn in held {
                 assert_eq!(conn.response("GET").expect(200).text(), "held");
             }
-            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
+            assert!(eventually(PATIENCE, || running(site) == 0));
         },
     );
 }
@@ -126,7 +125,7 @@ fn a_request_past_its_deadline_is_cancelled_alone() {
                 assert_eq!(pid(site), before);
             }
         });
-        assert!(eventually(Duration::from_secs(60), || running(site) == 0), "the call has ended in the worker too");
+        assert!(eventually(PATIENCE, || running(site) == 0), "the call has ended in the worker too");
         assert_eq!((pid(site), status(site)["restarts"].as_u64()), (before, Some(0)));
     });
 }
@@ -145,7 +144,7 @@ fn a_worker_that_computes_past_a_deadline_is_replaced_and_others_serve_meanwhile
         assert_eq!(late.response("GET").status, 504);
         let line = site.wait_for_log(&["worker killed; PHP stack", "do=spin"]);
         assert!(line.contains("worker.php"), "{line}");
-        assert!(eventually(Duration::from_secs(60), || {
+        assert!(eventually(PATIENCE, || {
             let pool = status(site);
             pool["restarts"] == 1 && pool["workers"].as_array().unwrap().iter().all(|w| w["phase"] == "serving")
         }));
@@ -209,7 +208,7 @@ fn a_script_that_prints_learns_that_its_client_has_left() {
             site.wait_for_mark("printing", 1);
             assert_eq!(running(site), 1);
             drop(leaving);
-            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
+            assert!(eventually(PATIENCE, || running(site) == 0));
             assert_eq!(pid(site), before);
         },
     );
@@ -259,7 +258,7 @@ fn a_client_that_does_not_read_holds_up_nobody() {
             }
             // All of it is written although nobody reads.
             site.wait_for_mark("streamed", 1);
-            assert!(eventually(Duration::from_secs(60), || running(site) == 0));
+            assert!(eventually(PATIENCE, || running(site) == 0));
         },
     );
 }
@@ -293,7 +292,7 @@ fn reloads_under_load_lose_nothing() {
                     for _ in 0..4 {
                         // Under load: the clients are on their way each time.
                         let before = served.load(Ordering::Relaxed);
-                        assert!(eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 20));
+                        assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 20));
                         assert!(site.howdah().command(&["reload"]).status.success());
                     }
                 });

@@ -1,9 +1,8 @@
 //! PHP processes that die, hang or are all busy: one request may suffer, the others never notice.
 
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Site, scenario};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Dies by a signal the first so many times it is called.
 const DIE: &str = "require 'gate.php'; if (mark('tries') <= ($_GET['times'] ?? 1)) { posix_kill(getmypid(), (int) $_GET['signal']); sleep(5); }
@@ -108,7 +107,7 @@ scenario!(
                 for _ in 0..10 {
                     // The clients are on their way each time.
                     let before = served.load(Ordering::Relaxed);
-                    assert!(eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 5));
+                    assert!(eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 5));
                     for _ in 0..4 {
                         assert_eq!(site.send(&Request::form("/die.php", "")).status, 502);
                     }
@@ -209,9 +208,8 @@ scenario!(
                 });
             }
             // All of them have come, and each either waits or was refused.
-            let full = eventually(Duration::from_secs(60), || {
-                waiting(site) >= 2 && waiting(site) + refused.load(Ordering::Relaxed) == 7
-            });
+            let full =
+                eventually(PATIENCE, || waiting(site) >= 2 && waiting(site) + refused.load(Ordering::Relaxed) == 7);
             assert!(full, "{} wait, {} were refused", waiting(site), refused.load(Ordering::Relaxed));
             let answer = site.get("/hold.php?n=0");
             assert_eq!(answer.status, 503);
@@ -219,7 +217,7 @@ scenario!(
             assert_eq!(site.get_ok("/ready.txt"), "ready\n", "static files need no worker");
             held.release();
             assert_eq!(first.response("GET").expect(200).text(), "served 0");
-            let all = eventually(Duration::from_secs(60), || {
+            let all = eventually(PATIENCE, || {
                 for gate in &gates[1..] {
                     if let Some(held) = gate.script_is_here() {
                         held.release();
@@ -263,7 +261,7 @@ scenario!(
         assert!(site.howdah().processes().iter().any(|p| p.pid == zygote));
         howdah_tests::process::signal(zygote, rustix::process::Signal::KILL);
         // A worker that is about to die with its zygote has another parent too, but none of the server's processes.
-        let back = eventually(Duration::from_secs(60), || {
+        let back = eventually(PATIENCE, || {
             let now = site.get("/parent.php").text().parse::<u32>();
             now.is_ok_and(|now| now != zygote && site.howdah().processes().iter().any(|p| p.pid == now))
         });

@@ -1,13 +1,12 @@
 //! Clients that close their side after a request: one that only sends nothing more gets its answer, one that has left is
 //! noticed, and both look alike at first.
 
-use howdah_tests::process::eventually;
+use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, scenario};
-use std::time::Duration;
 
 /// Whether as many calls come to wait.
 fn holds(site: &Site, calls: u64) -> bool {
-    eventually(Duration::from_secs(60), || {
+    eventually(PATIENCE, || {
         let output = site.howdah().command(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         status["pools"][0]["queued"] == calls

@@ -165,7 +165,7 @@ scenario!(
         assert_eq!(site.get("/who.php?2").expect(200).text(), "-");
         let log = site.place().top.join("access.log");
         let mut text = String::new();
-        let logged = howdah_tests::process::eventually(std::time::Duration::from_secs(60), || {
+        let logged = howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || {
             text = std::fs::read_to_string(&log).unwrap_or_default();
             ["who.php?1", "who.php?2"].iter().all(|line| text.contains(line)) && text.ends_with('\n')
         });

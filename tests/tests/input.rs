@@ -131,7 +131,7 @@ script_scenario!(
             site.is_reference() || path.starts_with(&site.place().tmp.display().to_string()),
             "uploads go to TMPDIR, not {path}"
         );
-        assert!(howdah_tests::process::eventually(std::time::Duration::from_secs(60), || !std::path::Path::new(&path)
+        assert!(howdah_tests::process::eventually(howdah_tests::process::PATIENCE, || !std::path::Path::new(&path)
             .exists()));
     },
 );

@@ -1,12 +1,11 @@
 //! Start, stop, reload, and the ends that nobody asked for.
 
 use howdah_tests::howdah::program;
-use howdah_tests::process::{alive, children, eventually};
+use howdah_tests::process::{PATIENCE, alive, children, eventually};
 use howdah_tests::site::{free_port, replace_file};
 use howdah_tests::{Conn, Request, Setup, scenario};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 fn output_text(output: &std::process::Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -23,7 +22,7 @@ scenario!(
         let held = gate.wait();
         site.howdah().signal(Signal::TERM);
         let target = site.target().clone();
-        assert!(eventually(Duration::from_secs(60), || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
         held.release();
         assert_eq!(conn.response("GET").expect(200).text(), "finished");
         assert_eq!(site.howdah_mut().wait(), Some(0));
@@ -49,7 +48,7 @@ scenario!(
         let held = gate.wait();
         site.howdah().signal(Signal::TERM);
         let target = site.target().clone();
-        assert!(eventually(Duration::from_secs(60), || Conn::try_open(&target).is_err()), "it still accepts");
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
         assert!(!site.howdah_mut().ended(), "a request still runs");
         site.howdah().signal(Signal::TERM);
         // Waits for less than the grace time.
@@ -98,7 +97,7 @@ scenario!(
         assert!(processes.len() >= 5, "server, zygote and three workers: {processes:?}");
         site.howdah().signal(Signal::KILL);
         let _ = site.howdah_mut().wait();
-        let gone = eventually(Duration::from_secs(60), || !processes.iter().any(|p| alive(*p)));
+        let gone = eventually(PATIENCE, || !processes.iter().any(|p| alive(*p)));
         assert!(gone, "left: {:?}", processes.iter().filter(|p| alive(**p)).collect::<Vec<_>>());
         drop(held);
     },
@@ -134,7 +133,7 @@ scenario!(
                 .map(|_| {
                     // Under load: the clients are on their way each time.
                     let before = served.load(Ordering::Relaxed);
-                    let loaded = eventually(Duration::from_secs(60), || served.load(Ordering::Relaxed) > before + 20);
+                    let loaded = eventually(PATIENCE, || served.load(Ordering::Relaxed) > before + 20);
                     (loaded, site.howdah().command(&["reload"]))
                 })
                 .collect();
@@ -146,7 +145,7 @@ scenario!(
                 assert!(loaded && reload.status.success(), "{}", output_text(&reload));
             }
         });
-        let renewed = eventually(Duration::from_secs(60), || site.get_ok("/v.php") != before);
+        let renewed = eventually(PATIENCE, || site.get_ok("/v.php") != before);
         assert!(renewed, "the workers are new");
     },
 );
@@ -191,7 +190,7 @@ scenario!(
         std::thread::scope(|scope| {
             let site = &*site;
             let stop = scope.spawn(|| site.howdah().command(&["stop"]));
-            assert!(eventually(Duration::from_secs(60), || Conn::try_open(&target).is_err()), "it still accepts");
+            assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
             assert!(!stop.is_finished(), "a request still runs");
             held.release();
             let stop = stop.join().unwrap();
@@ -270,7 +269,7 @@ scenario!(
         let _ = site.wait_for_log(&["ERROR", "preload.php"]);
         assert_eq!(site.get("/a.php").status, 503);
         replace_file(&site.file("preload.php"), GOOD);
-        let back = eventually(Duration::from_secs(60), || site.get("/a.php").text().starts_with("preloaded "));
+        let back = eventually(PATIENCE, || site.get("/a.php").text().starts_with("preloaded "));
         assert!(back, "{}", site.log());
     },
 );
@@ -289,7 +288,7 @@ scenario!(
         replace_file(&site.file("preload.php"), GOOD);
         let reload = site.howdah().command(&["reload"]);
         assert!(reload.status.success(), "{}", output_text(&reload));
-        assert!(eventually(Duration::from_secs(60), || site.get_ok("/a.php") != before), "a new worker serves");
+        assert!(eventually(PATIENCE, || site.get_ok("/a.php") != before), "a new worker serves");
     },
 );
 
