@@ -171,3 +171,32 @@ macro_rules! script_scenario {
         $crate::script_scenario!(@ yes yes yes yes yes, $name, $($rest)*);
     };
 }
+
+/// Declares a scenario of snapshot mode that runs with the way to find written pages that is best here, with the one that
+/// works everywhere, and with the one that does without: all must behave the same.
+#[macro_export]
+macro_rules! in_each_way {
+    ($name:ident, $setup:expr, $body:expr $(,)?) => {
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
+            #[test]
+            fn best() {
+                $crate::run($crate::Kind::Classic, $setup, $body);
+            }
+
+            #[test]
+            fn pagemap() {
+                let setup = |s: $crate::Setup| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "pagemap"));
+                $crate::run($crate::Kind::Classic, setup, $body);
+            }
+
+            #[test]
+            fn fork() {
+                let setup = |s: $crate::Setup| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "fork"));
+                $crate::run($crate::Kind::Classic, setup, $body);
+            }
+        }
+    };
+}

@@ -1,7 +1,9 @@
 //! Async mode: what belongs to one request is still its own after others have run while it waited.
 
 use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::process::eventually;
 use howdah_tests::{Kind, Part, Request, multipart, run};
+use std::time::Duration;
 
 #[test]
 fn superglobals_before_and_after_a_wait() {
@@ -405,5 +407,45 @@ fn a_session_handler_of_the_script_that_waits() {
         "require_once __DIR__ . '/kept.php'; session_set_save_handler(new Kept($m)); session_id(\"id$m\"); session_start(['use_strict_mode' => 0]); $_SESSION['m'] = 1; meet('a');
         session_write_close(); meet('b'); echo Kept::$all[\"id$m\"];",
         "m|i:1;@",
+    );
+}
+
+/// What only the session's handlers hold is destroyed last of all. Its destructors met the request's last error, the text
+/// of `strtok()` and the table of globals, all of them freed: the next warning freed them once more.
+#[test]
+fn a_destructor_at_the_very_end_of_a_request_met_what_was_freed() {
+    let library = "class Late implements SessionHandlerInterface { static $done = []; function __construct(public $m) {} function open(string $p, string $n): bool { return true; }
+        function close(): bool { return true; } function read(string $id): string { return ''; } function write(string $id, string $d): bool { return true; }
+        function destroy(string $id): bool { return true; } function gc(int $l): int { return 0; }
+        function __destruct() { pause(); $seen = error_get_last()['message']; strtok('some other text', ' '); for ($i = 0; $i < 20; $i++) { $GLOBALS[\"late$i\"] = [$this->m]; }
+            @trigger_error(\"late $this->m\"); pause(); self::$done[] = $seen . ', ' . error_get_last()['message'] . ', ' . strtok(' ') . ', ' . $GLOBALS['late19'][0]; } }";
+    run(
+        Kind::Async,
+        |s| {
+            crowd_of(s, CROWD).library("late.php", library).php("done.php", "echo json_encode(Late::$done);").php(
+                "one.php",
+                &meeting(
+                    "require_once __DIR__ . '/late.php'; session_set_save_handler(new Late($m), false); strtok(\"$m $m\", ' ');
+                    @trigger_error(\"early $m\"); $own = [$m]; meet('a'); echo $m;",
+                ),
+            )
+        },
+        |site| {
+            for (number, answer) in
+                at_once(site, CROWD, |_, mark| Request::get(&format!("/one.php?m={mark}"))).iter().enumerate()
+            {
+                assert_eq!((answer.status, answer.text()), (200, marker(number)));
+            }
+            let mut expected: Vec<String> =
+                (0..CROWD).map(marker).map(|mark| format!("early {mark}, late {mark}, other, {mark}")).collect();
+            expected.sort();
+            let mut done = Vec::new();
+            let _ = eventually(Duration::from_secs(20), || {
+                done = serde_json::from_str::<Vec<String>>(&site.get_ok("/done.php")).unwrap();
+                done.len() == CROWD
+            });
+            done.sort();
+            assert_eq!(done, expected);
+        },
     );
 }

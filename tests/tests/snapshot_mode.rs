@@ -4,33 +4,8 @@
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
 use howdah_tests::site::replace_file;
-use howdah_tests::{Kind, Request, Setup, Site, run};
+use howdah_tests::{Kind, Request, Setup, Site, in_each_way, run};
 use std::collections::HashSet;
-
-/// Both ways to find written pages, and the one without, must behave the same: `$env` forces a way.
-macro_rules! in_each_way {
-    ($name:ident, $setup:expr, $body:expr $(,)?) => {
-        mod $name {
-            #[allow(unused_imports)]
-            use super::*;
-
-            #[test]
-            fn best() {
-                run(Kind::Classic, $setup, $body);
-            }
-
-            #[test]
-            fn pagemap() {
-                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "pagemap")), $body);
-            }
-
-            #[test]
-            fn fork() {
-                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "fork")), $body);
-            }
-        }
-    };
-}
 
 fn snapshot(setup: Setup) -> Setup {
     setup.workers(1).setting("mode", "\"snapshot\"").ini("display_errors", "0").ini("log_errors", "1")

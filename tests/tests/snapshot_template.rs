@@ -3,7 +3,7 @@
 
 use howdah_tests::process::{PATIENCE, alive, eventually, signal, tree};
 use howdah_tests::site::replace_file;
-use howdah_tests::{Kind, Request, Setup, Site, run};
+use howdah_tests::{Kind, Request, Setup, Site, in_each_way, run};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
@@ -11,31 +11,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const WORKERS: usize = 4;
-
-/// Each way to find written pages, and the one without.
-macro_rules! in_each_way {
-    ($name:ident, $setup:expr, $body:expr $(,)?) => {
-        mod $name {
-            #[allow(unused_imports)]
-            use super::*;
-
-            #[test]
-            fn scan() {
-                run(Kind::Classic, $setup, $body);
-            }
-
-            #[test]
-            fn pagemap() {
-                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "pagemap")), $body);
-            }
-
-            #[test]
-            fn fork() {
-                run(Kind::Classic, |s| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "fork")), $body);
-            }
-        }
-    };
-}
 
 /// A worker script that leaves a mark when it boots; `handle` is the body of its handler.
 fn script(setup: Setup, boot: &str, handle: &str) -> Setup {

@@ -1,7 +1,8 @@
 /* What extensions keep in variables of their own and do not export: each belongs to a request (the last error of
- * mysqli, links to PostgreSQL, encodings of mbstring) or to the code that runs (the types of a SOAP call, the collator
- * of a sort). Their layouts are written down here as far as needed and trusted only where the size that the extension
- * itself gives, or the place of one of its settings, agrees. */
+ * mysqli, links to PostgreSQL, the time zone, encodings of mbstring) or to the code that runs (the types of a SOAP
+ * call, the collator of a sort). Their layouts are written down here as far as needed and trusted only where the size
+ * that the extension itself gives, or the place of one of its settings, agrees; date and mbstring have headers for
+ * theirs. */
 #include "async.h"
 
 #include <ext/date/lib/timelib.h>
@@ -20,7 +21,7 @@ typedef void (*add_place)(void *at, size_t size);
 
 /* The globals of an extension, if they are as large as the layout below says. */
 static void *exact_globals(const char *extension, size_t size) {
-    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, extension, strlen(extension));
+    const zend_module_entry *module = async_extension(extension);
     return module != NULL && module->globals_size == size ? module->globals_ptr : NULL;
 }
 
@@ -133,7 +134,6 @@ typedef struct zlib_globals_layout {
 } zlib_globals_layout;
 
 static zlib_globals_layout *zlib_at;
-static const zend_module_entry *zlib_module;
 
 /* --- of a request: mysqli's last error of connecting, and what is to be reported --- */
 
@@ -169,13 +169,11 @@ static zval *assert_callback;
 static zend_date_globals *date_at;
 #ifdef HAS_MBSTRING
 static zend_mbstring_globals *mbstring_at;
-static const zend_module_entry *mbstring_module;
 #endif
 
 static void find_all(void) {
     find_pgsql();
     zlib_at = exact_globals("zlib", sizeof *zlib_at);
-    zlib_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("zlib"));
     mysqli_at = exact_globals("mysqli", sizeof *mysqli_at);
     openssl_errors = async_globals_of("openssl", sizeof *openssl_errors);
     openssl_lists = openssl_errors == NULL                                            ? 0
@@ -185,10 +183,9 @@ static void find_all(void) {
     if (setting_place("assert.active", &base) == (ptrdiff_t)(sizeof(zval) + sizeof(char *))) {
         assert_callback = base;
     }
-    date_at = exact_globals("date", sizeof *date_at);
+    date_at = async_globals_of("date", sizeof *date_at);
 #ifdef HAS_MBSTRING
     mbstring_at = async_globals_of("mbstring", sizeof *mbstring_at);
-    mbstring_module = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("mbstring"));
 #endif
 }
 
@@ -217,10 +214,17 @@ void async_extensions_request_places(add_place add) {
         ADD(*assert_callback);
     }
     if (date_at != NULL) {
+        ADD(date_at->timezone);
         ADD(date_at->last_errors);
     }
 #ifdef HAS_MBSTRING
     if (mbstring_at != NULL) {
+        /* Set by mb_internal_encoding() and its like, which change no ini setting; plain values, so a request inherits
+         * them and nothing has to be freed. */
+        ADD(mbstring_at->current_internal_encoding);
+        ADD(mbstring_at->current_http_output_encoding);
+        ADD(mbstring_at->current_filter_illegal_mode);
+        ADD(mbstring_at->current_filter_illegal_substchar);
         ADD(mbstring_at->current_detect_order_list);
         ADD(mbstring_at->current_detect_order_list_size);
         SHIM_EACH_MBSTRING_OUTPUT(ADD, mbstring_at);
@@ -263,6 +267,7 @@ void async_extensions_request_inherit(void) {
         Z_TRY_ADDREF_P(assert_callback);
     }
     if (date_at != NULL) {
+        date_at->timezone = date_at->timezone != NULL ? estrdup(date_at->timezone) : NULL;
         date_at->last_errors = NULL;
     }
 #ifdef HAS_MBSTRING
@@ -291,7 +296,22 @@ static void free_date_errors(timelib_error_container *errors) {
     efree(errors);
 }
 
-static void end_of_request(const zend_module_entry *module) {
+static void destroy_date(void) {
+    if (date_at == NULL) {
+        return;
+    }
+    if (date_at->timezone != NULL) {
+        efree(date_at->timezone);
+        date_at->timezone = NULL;
+    }
+    if (date_at->last_errors != NULL) {
+        free_date_errors(date_at->last_errors);
+        date_at->last_errors = NULL;
+    }
+}
+
+static void end_of_request(const char *extension) {
+    const zend_module_entry *module = async_extension(extension);
     module->request_shutdown_func(module->type, module->module_number);
 }
 
@@ -306,7 +326,7 @@ static void destroy_mbstring(void) {
     }
     if (SHIM_MBSTRING_HAS_CONVERTER(mbstring_at)) {
         /* The output ended in the middle: only the extension can free this. */
-        end_of_request(mbstring_module);
+        end_of_request("mbstring");
     }
 #endif
 }
@@ -333,7 +353,6 @@ static void destroy_openssl(void) {
 
 void async_extensions_request_destroy(void) {
     /* First what may call into PHP. */
-    destroy_pgsql();
     if (assert_callback != NULL) {
         zval callback = *assert_callback;
         ZVAL_UNDEF(assert_callback);
@@ -344,18 +363,16 @@ void async_extensions_request_destroy(void) {
     if (context != NULL) {
         zend_list_delete(context->res);
     }
+    destroy_pgsql();
     SHIM_FREE_LAST_HTTP_HEADERS();
     if (zlib_at != NULL && zlib_at->ob_gzhandler != NULL) {
-        end_of_request(zlib_module);
+        end_of_request("zlib");
     }
     if (mysqli_at != NULL && mysqli_at->error_msg != NULL) {
         efree(mysqli_at->error_msg);
         mysqli_at->error_msg = NULL;
     }
     destroy_openssl();
-    if (date_at != NULL && date_at->last_errors != NULL) {
-        free_date_errors(date_at->last_errors);
-        date_at->last_errors = NULL;
-    }
+    destroy_date();
     destroy_mbstring();
 }

@@ -7,13 +7,8 @@
 #include "async.h"
 #include "worker_loop.h"
 
-#include <ext/date/php_date.h>
 #include <ext/filter/php_filter.h>
 #include <ext/standard/basic_functions.h>
-#if __has_include(<ext/mbstring/mbstring.h>)
-#include <ext/mbstring/mbstring.h>
-#define HAS_MBSTRING 1
-#endif
 #include <stddef.h>
 #include <string.h>
 
@@ -33,8 +28,7 @@ static async_request *loaded;
 static bool worthless;
 static unsigned char *nobody;
 
-/* Globals of extensions whose symbols are not exported; NULL without the extension. */
-static zend_date_globals *date_globals_at;
+/* Those of ext/filter; NULL without it. */
 static zval *filter_arrays;
 #define FILTER_ARRAYS 5
 
@@ -82,26 +76,6 @@ static void add_filter(void) {
     }
 }
 
-/* Set by mb_internal_encoding() and its like, which change no ini setting. */
-static void add_mbstring(void) {
-#ifdef HAS_MBSTRING
-    zend_mbstring_globals *globals = async_globals_of("mbstring", sizeof *globals);
-    if (globals != NULL) {
-        ADD(globals->current_internal_encoding);
-        ADD(globals->current_http_output_encoding);
-        ADD(globals->current_filter_illegal_mode);
-        ADD(globals->current_filter_illegal_substchar);
-    }
-#endif
-}
-
-static void add_date(void) {
-    date_globals_at = async_globals_of("date", sizeof *date_globals_at);
-    if (date_globals_at != NULL) {
-        ADD(date_globals_at->timezone);
-    }
-}
-
 void async_image_startup(void) {
     ADD(EG(symbol_table));
     ADD(EG(user_error_handler_error_reporting));
@@ -141,8 +115,6 @@ void async_image_startup(void) {
     async_extensions_request_places(add);
     add_session();
     add_filter();
-    add_date();
-    add_mbstring();
     nobody = pemalloc(total, 1);
     /* The same for all, so not the first request's that names it. */
     zend_is_auto_global_str(ZEND_STRL("_ENV"));
@@ -307,9 +279,6 @@ static void inherit(void) {
     for (int i = 0; filter_arrays != NULL && i < FILTER_ARRAYS; i++) {
         ZVAL_UNDEF(&filter_arrays[i]);
     }
-    if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
-        date_globals_at->timezone = estrdup(date_globals_at->timezone);
-    }
 }
 
 static void destroy_session(void) {
@@ -342,29 +311,36 @@ static void destroy_handlers(void) {
     zend_stack_destroy(&EG(user_error_handlers_error_reporting));
 }
 
+/* Destructors may still look globals up and make new ones. */
+static void empty_symbols(void) {
+    zend_hash_graceful_reverse_destroy(&EG(symbol_table));
+    zend_hash_init(&EG(symbol_table), 0, NULL, ZVAL_PTR_DTOR, 0);
+}
+
+static void release(zend_string **string) {
+    if (*string != NULL) {
+        zend_string_release(*string);
+        *string = NULL;
+    }
+}
+
 void async_image_destroy(void) {
     async_ini_forget();
+    /* First everything whose end may call into PHP: code that runs there finds all of this in order, if empty. */
     destroy_handlers();
-    zend_hash_graceful_reverse_destroy(&EG(symbol_table));
+    empty_symbols();
     for (int i = 0; i < TRACK_VARS_REQUEST; i++) {
         zval_ptr_dtor(&PG(http_globals)[i]);
         ZVAL_UNDEF(&PG(http_globals)[i]);
     }
-    if (PG(last_error_message) != NULL) {
-        zend_string_release(PG(last_error_message));
-    }
-    if (PG(last_error_file) != NULL) {
-        zend_string_release(PG(last_error_file));
-    }
-    if (BG(strtok_string) != NULL) {
-        zend_string_release(BG(strtok_string));
-    }
+    destroy_session();
     async_libraries_destroy();
     async_extensions_request_destroy();
-    destroy_session();
-    if (date_globals_at != NULL && date_globals_at->timezone != NULL) {
-        efree(date_globals_at->timezone);
-    }
+    /* Then what such code may have left, too. */
+    empty_symbols();
+    release(&PG(last_error_message));
+    release(&PG(last_error_file));
+    release(&BG(strtok_string));
 }
 
 void async_image_drop(void) {

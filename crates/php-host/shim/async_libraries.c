@@ -1,15 +1,18 @@
 /* What libraries of PHP keep for a request and what is more than a value: the variables that output_add_rewrite_var()
- * and session.use_trans_sid add to links, tick functions, the errors that libxml
- * collects and whom it asks for entities. It moves with the request's
- * globals (async_image.c); here is how it begins and how it ends. */
+ * and session.use_trans_sid add to links, tick functions, the errors that libxml collects and whom it asks for
+ * entities. It moves with the request's globals (async_image.c); here is how it begins and how it ends. */
 #include "async.h"
 
 #include <dlfcn.h>
 #include <ext/standard/basic_functions.h>
 #include <stddef.h>
 
+const zend_module_entry *async_extension(const char *name) {
+    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
+}
+
 void *async_globals_of(const char *extension, size_t size) {
-    const zend_module_entry *module = zend_hash_str_find_ptr(&module_registry, extension, strlen(extension));
+    const zend_module_entry *module = async_extension(extension);
     return module != NULL && module->globals_size >= size ? module->globals_ptr : NULL;
 }
 

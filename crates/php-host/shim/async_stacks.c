@@ -2,6 +2,7 @@
  * note where each connection was taken (Howdah\Internal\Stack). The notes are made all the time and read almost never,
  * so they are written without asking PHP for a backtrace. */
 #include "async.h"
+#include "stack_text.h"
 
 #include <syslog.h>
 #include <zend_builtin_functions.h>
@@ -14,11 +15,6 @@
 /* Of each of two stacks in a line of the log, which has room for 8 KB. */
 #define MAX_LOGGED 3500
 
-typedef struct text {
-    char *at;
-    size_t room;
-} text;
-
 /* Notes of pools have all frames, not only the first. */
 static bool full_notes;
 
@@ -28,55 +24,13 @@ void async_stacks_startup(void) {
 
 /* --- notes --- */
 
-static void put_bytes(text *out, const char *bytes, size_t length) {
-    length = MIN(length, out->room);
-    memcpy(out->at, bytes, length);
-    out->at += length;
-    out->room -= length;
-}
-
-static void put(text *out, const char *string) {
-    put_bytes(out, string, strlen(string));
-}
-
-static void put_string(text *out, const zend_string *string) {
-    put_bytes(out, ZSTR_VAL(string), ZSTR_LEN(string));
-}
-
-static void put_number(text *out, uint32_t number) {
-    char digits[10];
-    size_t first = sizeof digits;
-    do {
-        digits[--first] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    put_bytes(out, digits + first, sizeof digits - first);
-}
-
 static bool is_user_code(const zend_execute_data *frame) {
     return frame->func != NULL && ZEND_USER_CODE(frame->func->type);
-}
-
-static uint32_t line_of(const zend_execute_data *frame) {
-    return frame->opline != NULL ? frame->opline->lineno : frame->func->op_array.line_start;
 }
 
 /* The library's own frames are nobody's business. */
 static bool is_library(const zend_execute_data *frame) {
     return is_user_code(frame) && strncmp(ZSTR_VAL(frame->func->op_array.filename), "howdah:", strlen("howdah:")) == 0;
-}
-
-static void put_callee(text *out, const zend_function *function) {
-    if (function->common.function_name == NULL) {
-        put(out, "include()");
-        return;
-    }
-    if (function->common.scope != NULL) {
-        put_string(out, function->common.scope->name);
-        put(out, (function->common.fn_flags & ZEND_ACC_STATIC) != 0 ? "::" : "->");
-    }
-    put_string(out, function->common.function_name);
-    put(out, "()");
 }
 
 static zend_string *place_of(const zend_execute_data *frame) {
@@ -88,9 +42,9 @@ static zend_string *place_of(const zend_execute_data *frame) {
     }
     const zend_string *file = frame->func->op_array.filename;
     char line[11];
-    text out = {line, sizeof line};
+    stack_text out = {line, sizeof line, sizeof line};
     put(&out, ":");
-    put_number(&out, line_of(frame));
+    put_line_number(&out, frame);
     return zend_string_concat2(ZSTR_VAL(file), ZSTR_LEN(file), line, sizeof line - out.room);
 }
 
@@ -101,7 +55,7 @@ zend_string *async_place_of(const coroutine *self) {
 /* In the form of Exception::getTraceAsString(), without arguments. */
 static zend_string *stack_of(const zend_execute_data *frame) {
     char buffer[MAX_TEXT];
-    text out = {buffer, sizeof buffer};
+    stack_text out = {buffer, sizeof buffer, sizeof buffer};
     uint32_t number = 0;
     const zend_function *callee = NULL;
     for (; frame != NULL && number < MAX_FRAMES; frame = frame->prev_execute_data) {
@@ -114,14 +68,14 @@ static zend_string *stack_of(const zend_execute_data *frame) {
             put_number(&out, number++);
             put(&out, " ");
             if (user) {
-                put_string(&out, frame->func->op_array.filename);
+                put_name(&out, frame->func->op_array.filename);
                 put(&out, "(");
-                put_number(&out, line_of(frame));
+                put_line_number(&out, frame);
                 put(&out, "): ");
             } else {
                 put(&out, "[internal function]: ");
             }
-            put_callee(&out, callee);
+            put_function(&out, callee, "include()");
             put(&out, "\n");
         }
         callee = frame->func;

@@ -182,7 +182,6 @@ static void take_snapshot(void) {
     shim.calls_done = snapshot_stats()->restores;
 }
 
-/* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
 /* An answer to an earlier request may have come late: it must not be taken for the answer to this one. The server runs
  * the call again where that is safe. */
 static void check_connections(void) {
@@ -193,6 +192,7 @@ static void check_connections(void) {
     }
 }
 
+/* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
 static bool take_call(void) {
     size_t warm_total = shim.boot->n_warmup * WARM_ROUNDS;
     if (last->warm_calls < warm_total) {

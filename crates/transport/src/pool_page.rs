@@ -1,6 +1,10 @@
 //! What a worker tells about its connection pools (`Howdah\Pool`): a page of the lane that the worker writes whenever it
 //! likes and the server reads when somebody asks. No message, no wake-up, no lock: each number is a word of its own.
 //!
+//! Each number is stored and loaded with `Relaxed`: it announces nothing but itself, and numbers that were written together
+//! may be read from before and after. A name's length is stored with `Release` behind its bytes and loaded with `Acquire`,
+//! so whoever sees the length sees the name.
+//!
 //! The server takes what it reads for what it is: names are cut, cleaned and counted, numbers are bounded. A worker that
 //! lies here lies about itself.
 

@@ -3,7 +3,10 @@
 //! Memory orders: the server publishes a call with a `Release` store of `request_head`, which the worker loads with
 //! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so frame
 //! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
-//! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read.
+//! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read;
+//! `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as nobody else writes them. Words
+//! that announce nothing but themselves (`aborted`, `selected`, `room_wanted`) are `Relaxed`: seen late, they cost time
+//! only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
 
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
@@ -173,6 +176,8 @@ impl CallSender {
     /// room with the end of each call.
     pub fn want_room(&self) {
         self.segment.control().room_wanted.0.store(1, Ordering::Relaxed);
+        // The server stores its wish and then looks at the worker's cursor; the worker stores that and then looks at the
+        // wish (`WorkerEnd::give_back`). With a fence between on both sides they cannot miss each other.
         fence(Ordering::SeqCst);
     }
 
@@ -205,7 +210,7 @@ impl CallSender {
     /// True if the worker has begun the call (as far as it tells).
     #[must_use]
     pub fn is_begun(&self, slot: CallSlot) -> bool {
-        // Where calls are copied out, a slot that was given back may hold another call by now.
+        // Relaxed: a hint, which the exchange in `take_back` decides. Where calls are copied out, a slot that was given back may hold another call by now.
         self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
             || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
@@ -245,7 +250,7 @@ impl CallSender {
     /// Tells a worker that runs one call at a time that its client has gone. A worker that waits for room is woken.
     pub fn abort(&self, number: u64) {
         let control = self.segment.control();
-        control.aborted.0.store(number, Ordering::Release);
+        control.aborted.0.store(number, Ordering::Relaxed);
         wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_ROOM);
     }
 }

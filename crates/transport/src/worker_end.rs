@@ -6,6 +6,8 @@
 //! Answers are published in batches: frames are written behind `head`, which only `publish` shows to the server. That
 //! happens at the end of a call, when PHP flushes, and when a quarter of the ring is waiting; so a short answer costs one
 //! store and at most one wake-up.
+//!
+//! The memory orders are explained in `server_end`.
 
 use crate::control_socket::{ControlSocket, Message};
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
@@ -160,7 +162,8 @@ impl WorkerEnd {
         }
     }
 
-    /// Marks a queued call as running; false if the server has taken it back.
+    /// Marks a queued call as running; false if the server has taken it back. Either side's exchange comes before what
+    /// it does with the call then, hence `AcqRel`; who loses does nothing, hence `Relaxed`.
     pub(crate) fn begin(&self, at: u64) -> bool {
         self.requests
             .state(at)

@@ -4,6 +4,8 @@
 //! calls do. The worker says for which call it writes (`select`) and when all of it is to be seen (`publish`). Waiting is
 //! the worker's own business: it announces it (`prepare_wait`), waits on `wake_fd` among others, and takes the
 //! announcement back (`woken`).
+//!
+//! The memory orders are explained in `server_end`.
 
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
@@ -138,6 +140,7 @@ impl WorkerEnd {
         let control = self.segment.control();
         control.request_tail.0.store(tail, Ordering::Release);
         if head.wrapping_sub(tail) <= self.requests.cap() as u64 / 2 {
+            // Between the cursor and the server's wish: see `CallSender::want_room`.
             fence(Ordering::SeqCst);
             let wanted: &AtomicU32 = &control.room_wanted.0;
             if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
