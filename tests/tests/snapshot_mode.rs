@@ -318,3 +318,18 @@ fn a_reload_and_a_watched_change_take_a_new_snapshot() {
         },
     );
 }
+
+/// Before the snapshot PHP may use some more than its limit; more than "no limit" was taken for 8 MB.
+#[test]
+fn no_limit_of_memory_was_a_small_one_while_the_snapshot_was_taken() {
+    let boot =
+        "$held = []; while (memory_get_usage(true) < 6 << 20) { $held[] = str_repeat('x', 500) . count($held); }";
+    run(
+        Kind::Classic,
+        |s| {
+            script(s, boot, "echo ini_get('memory_limit'), count($GLOBALS['held']) > 1000 ? ' held' : '';")
+                .ini("memory_limit", "-1")
+        },
+        |site| assert_eq!(site.get_ok("/"), "-1 held"),
+    );
+}

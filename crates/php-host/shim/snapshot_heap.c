@@ -179,7 +179,9 @@ void shim_snapshot_heap_spare(void) {
     if (heap == NULL) {
         return;
     }
-    zend_set_memory_limit((size_t)PG(memory_limit) + 4 * CHUNK);
+    size_t limit = (size_t)PG(memory_limit);
+    /* No limit is the largest number. */
+    zend_set_memory_limit(limit + 4 * CHUNK > limit ? limit + 4 * CHUNK : limit);
     fill_up();
     zend_set_memory_limit((size_t)PG(memory_limit));
     reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
