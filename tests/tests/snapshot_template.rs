@@ -264,6 +264,18 @@ fn a_lock_taken_at_boot_has_each_worker_boot() {
     boots_alone("$file = fopen(__FILE__, 'r'); flock($file, LOCK_SH);", "a file is locked");
 }
 
+/// SQLite locks what it reads, for as long as there are rows to come. The file was opened once more for each worker, and the
+/// first one lost its lock by that.
+#[test]
+fn a_lock_of_a_file_that_is_read_was_lost_when_the_boot_was_shared() {
+    boots_alone(
+        "$path = \"/tmp/howdah-$id\"; $write = new PDO(\"sqlite:$path\"); $write->exec('CREATE TABLE t (n INT)'); $write->exec('INSERT INTO t VALUES (1), (2)');
+        $write = null; $read = new PDO(\"sqlite:$path\", null, null, [PDO::SQLITE_ATTR_OPEN_FLAGS => PDO::SQLITE_OPEN_READONLY]);
+        $rows = $read->query('SELECT n FROM t'); $rows->fetch(); unlink($path);",
+        "a file was opened at boot",
+    );
+}
+
 in_each_way!(
     a_file_read_at_boot_has_a_position_in_each_worker,
     |s: Setup| script(

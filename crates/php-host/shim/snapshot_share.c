@@ -131,12 +131,22 @@ static bool is_read_only_file(const snapshot_kept *kept) {
     return S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_RDONLY;
 }
 
+static bool is_locked(const snapshot_state *s, int fd) {
+    for (size_t i = 0; i < s->n_locks; i++) {
+        if (s->locks[i].fd == fd) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What nobody can tell apart when several processes have it: devices such as /dev/null, and files that are only added
- * to. A file that is read is opened once more. */
-static bool descriptor_can_be_forked(const snapshot_kept *kept) {
+ * to. A file that is read is opened once more, unless a lock would be lost by that. */
+static bool descriptor_can_be_forked(const snapshot_state *s, const snapshot_kept *kept) {
     bool appends =
         S_ISREG(kept->type) && (kept->status_flags & O_ACCMODE) == O_WRONLY && (kept->status_flags & O_APPEND) != 0;
-    if (S_ISCHR(kept->type) || appends || (is_read_only_file(kept) && reopen_file(kept))) {
+    bool reads = is_read_only_file(kept) && !is_locked(s, kept->fd);
+    if (S_ISCHR(kept->type) || appends || (reads && reopen_file(kept))) {
         return true;
     }
     char path[64], target[160];
@@ -157,12 +167,12 @@ const char *snapshot_unshareable(void) {
     if (s->process.had_children) {
         return "a process was started at boot and still runs";
     }
-    /* Opening a file again gives its locks up: they are looked at first. */
+    /* Opening a file again gives its locks up, also those of another descriptor: they are looked at first. */
     if (!locks_can_be_taken(s)) {
         return s->reason;
     }
     for (size_t i = 0; i < s->process.n_kept; i++) {
-        if (!descriptor_can_be_forked(&s->process.kept[i])) {
+        if (!descriptor_can_be_forked(s, &s->process.kept[i])) {
             return s->reason;
         }
     }
