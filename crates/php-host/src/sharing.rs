@@ -87,7 +87,12 @@ impl Sharing {
 
     /// What the booting worker or the template has said; `None` when that is nothing.
     pub(crate) fn hear(&mut self) -> Option<FromZygote> {
-        let (bytes, _) = control_socket::receive(self.socket()?, true).ok()??;
+        let Some((bytes, _)) = control_socket::receive(self.socket()?, true).ok()? else {
+            // A worker that ends, or one that has become another program and will not boot. To go on listening would be to
+            // wake up for ever; for a template only until its end is noticed.
+            self.booter = None;
+            return None;
+        };
         let message = serde_json::from_slice(&bytes).ok()?;
         match &message {
             FromZygote::Template { pid, .. } => {
@@ -131,5 +136,26 @@ impl Sharing {
     /// Orders that no longer wait for a boot, after something was heard.
     pub(crate) fn released(&mut self) -> VecDeque<Order> {
         if self.possible && self.template.is_none() { VecDeque::new() } else { std::mem::take(&mut self.waiting) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A boot script that calls `pcntl_exec()`: the zygote woke up for the closed socket for as long as that program ran.
+    #[test]
+    fn a_booting_worker_that_became_another_program_is_no_longer_listened_to() {
+        let mut sharing = Sharing::new(true);
+        let Origin::Booter(order, ours, theirs) = sharing.place(Order { worker: 1, fds: Vec::new() }).unwrap() else {
+            panic!("the first worker boots");
+        };
+        assert_eq!(order.worker, 1);
+        sharing.boots(rustix::process::getpid(), ours);
+        assert!(matches!(sharing.place(Order { worker: 2, fds: Vec::new() }).unwrap(), Origin::Elsewhere));
+        assert!(sharing.hear().is_none() && sharing.socket().is_some(), "it has said nothing yet");
+        drop(theirs);
+        assert!(sharing.hear().is_none() && sharing.socket().is_none(), "it will say nothing more");
+        assert!(matches!(sharing.place(Order { worker: 3, fds: Vec::new() }).unwrap(), Origin::Booter(..)));
     }
 }
