@@ -33,8 +33,7 @@ struct coroutine_stack {
 coroutine *coroutine_current;
 unsigned coroutine_pinned;
 
-/* The frame below every coroutine's own, so that calls and exceptions find a caller. PHP's warnings name the active
- * function: outside of scripts it is the one that worker mode has there. */
+/* Of the frame below every coroutine's own, so that calls and exceptions find a caller. */
 static zend_internal_function root_function = {.type = ZEND_INTERNAL_FUNCTION};
 
 static coroutine_stack *idle_stacks;
@@ -95,9 +94,6 @@ static void root_frame(void) {
 }
 
 static void vm_stack_begin(coroutine_stack *stack) {
-    if (root_function.function_name == NULL) {
-        root_function.function_name = zend_string_init(ZEND_STRL("frankenphp_handle_request"), 1);
-    }
     if (stack->vm_page == NULL) {
         stack->vm_page = zend_vm_stack_new_page(VM_PAGE, NULL);
     }

@@ -38,8 +38,12 @@ static void *find(const char *const libraries[2], const char *name) {
 
 static void remember(void *parent, void *data, void *all_data, int index, long number, void *argument) {
     pthread_mutex_lock(&lock);
-    if (n_connections < MAX_CONNECTIONS && !snapshot_taken()) {
+    if (snapshot_taken()) {
+        /* A request's own. */
+    } else if (n_connections < MAX_CONNECTIONS) {
         connections[n_connections++] = parent;
+    } else {
+        snapshot_spoil("more encrypted connections were opened at boot than can be watched");
     }
     pthread_mutex_unlock(&lock);
 }
