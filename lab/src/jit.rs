@@ -1,7 +1,8 @@
 //! PHP's JIT as a condition of a case, the same for every system.
 //!
-//! The buffer of the JIT is set before PHP starts, so PHP-FPM's pools and Apache's `php_admin_value` come too late for it. Every
-//! SAPI reads the directories of `PHP_INI_SCAN_DIR` when it starts; an empty first entry keeps the usual ones.
+//! The buffer of the JIT is set before PHP starts, so PHP-FPM's pools and Apache's `php_admin_value` come too late for
+//! it. Every SAPI reads the directories of `PHP_INI_SCAN_DIR` when it starts; an empty first entry keeps the usual
+//! ones.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A small Laravel application (`laravel/`, on Debian's packages of Laravel 8) in snapshot mode, booted by the worker script of
-//! `examples/snapshot`: its pages are those of its plain front controller in classic mode.
+//! A small Laravel application (`laravel/`, on Debian's packages of Laravel 8) in snapshot mode, booted by the worker
+//! script of `examples/snapshot`: its pages are those of its plain front controller in classic mode.
 
 use howdah_tests::site::replace_file;
 use howdah_tests::{Kind, Request, Setup, Site, run};

@@ -1,5 +1,6 @@
-//! WordPress in snapshot mode, booted by the files of `examples/snapshot`: the visit of `wordpress.rs`, then everything that an
-//! administrator changes while several workers hold snapshots. Every page after a change is as under nginx with PHP-FPM.
+//! WordPress in snapshot mode, booted by the files of `examples/snapshot`: the visit of `wordpress.rs`, then everything
+//! that an administrator changes while several workers hold snapshots. Every page after a change is as under nginx with
+//! PHP-FPM.
 
 use crate::browser::find;
 use crate::database::Database;

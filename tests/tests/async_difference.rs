@@ -1,7 +1,8 @@
-//! The proof that requests do not see each other: an application that waits in every kind of callback (`www/busy`) is asked by many
-//! clients at once in async mode, and each answer is byte for byte what classic mode, which waits nowhere and does one request
-//! at a time in a process, answers to the same request. Every request carries a marker of its own, in its URL, headers and
-//! cookies, and prints it wherever it prints; an answer with another one's marker fails, and one that differs does.
+//! The proof that requests do not see each other: an application that waits in every kind of callback (`www/busy`) is
+//! asked by many clients at once in async mode, and each answer is byte for byte what classic mode, which waits nowhere
+//! and does one request at a time in a process, answers to the same request. Every request carries a marker of its own,
+//! in its URL, headers and cookies, and prints it wherever it prints; an answer with another one's marker fails, and
+//! one that differs does.
 //!
 //! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats what is asked for,
 //! `HOWDAH_DIFFERENCE_KINDS` confines it to some kinds of callback.

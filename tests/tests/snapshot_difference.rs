@@ -1,6 +1,6 @@
-//! The proof of a clean state: an application whose requests leak in every way (`www/leaks`) answers in snapshot mode, over many
-//! requests in random order and at once, byte for byte what it answers in classic mode in a process of its own. Meanwhile the
-//! workers do not grow.
+//! The proof of a clean state: an application whose requests leak in every way (`www/leaks`) answers in snapshot mode,
+//! over many requests in random order and at once, byte for byte what it answers in classic mode in a process of its
+//! own. Meanwhile the workers do not grow.
 //!
 //! `HOWDAH_DIFFERENCE_REQUESTS` says how many requests (`make test-long`), `HOWDAH_DIFFERENCE_SEED` repeats a failed order.
 

@@ -2,7 +2,8 @@
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
-//! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server, so the socket file is for its owner only.
+//! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
+//! so the socket file is for its owner only.
 
 use crate::admin_frankenphp;
 use crate::pools::Pools;

@@ -22,6 +22,7 @@ struct Boot {
     n_warmup: usize,
 }
 
+// SAFETY: the declarations are those of bridge.h; each function's conditions stand where it is called.
 unsafe extern "C" {
     fn howdah_c_startup(boot: *const Boot) -> c_int;
     fn howdah_c_after_fork();

@@ -42,7 +42,8 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
     call.finish().to_words()
 }
 
-/// The script that would run: the pool's own if it has one for all paths, else the path's own, the index of a directory, or the front controller.
+/// The script that would run: the pool's own if it has one for all paths, else the path's own, the index of a
+/// directory, or the front controller.
 fn script(spec: &BootSpec, root: &Path, path: &str) -> (String, PathBuf) {
     if spec.boot_script.is_empty() && !spec.script.is_empty() {
         let file = PathBuf::from(&spec.script);

@@ -6,9 +6,9 @@
 //! else it is idle. So no call waits while a worker is idle, unless it was expected to wait for a moment only; `spread`
 //! puts that right where it was wrong.
 //!
-//! Where workers run several calls at once, a new one goes to the lane that has fewest, and while calls are short behind
-//! others on a lane at home first; calls that a busy worker does not even take are taken back after `UNTAKEN` and go
-//! elsewhere, or wait in the queue.
+//! Where workers run several calls at once, a new one goes behind others at home as well while calls are short, else to
+//! the lane that has fewest; calls that a busy worker does not even take are taken back after `UNTAKEN` and go elsewhere,
+//! or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 

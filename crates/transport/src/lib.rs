@@ -1,10 +1,10 @@
 //! Lanes: shared memory between the server and one PHP worker each.
 //!
 //! A lane is one sealed memfd (`segment`) with a control page, a request ring (server → worker) and a response ring
-//! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how the
-//! other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
-//! `control_socket` carries descriptors beside the lane. A page more (`pool_page`) has what a worker tells about its connection
-//! pools.
+//! (worker → server), both single producer, single consumer (`ring`). `wire` defines what travels in them, `wake` how
+//! the other side is woken without a system call while it is awake. `server_end` and `worker_end` are the two ends;
+//! `control_socket` carries descriptors beside the lane. A page more (`pool_page`) has what a worker tells about its
+//! connection pools.
 //!
 //! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks

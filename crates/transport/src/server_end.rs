@@ -210,7 +210,8 @@ impl CallSender {
     /// True if the worker has begun the call (as far as it tells).
     #[must_use]
     pub fn is_begun(&self, slot: CallSlot) -> bool {
-        // Relaxed: a hint, which the exchange in `take_back` decides. Where calls are copied out, a slot that was given back may hold another call by now.
+        // Relaxed: a hint, which the exchange in `take_back` decides. Where calls are copied out, a slot that was given
+        // back may hold another call by now.
         self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
             || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }

@@ -86,7 +86,8 @@ pub enum FrameKind {
     /// The answer to a call is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a worker that
     /// runs several calls).
     Cancel = 3,
-    /// Part of the answer's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all but the last part.
+    /// Part of the answer's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all
+    /// but the last part.
     Head = 16,
     /// Part of the answer's body.
     Body = 17,

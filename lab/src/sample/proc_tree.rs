@@ -1,8 +1,9 @@
 //! The process tree of a system, read from `/proc`.
 //!
 //! Processor time comes from the scheduler's counters in nanoseconds (`schedstat` of every thread), because the clock
-//! ticks of `stat` would lose up to a hundredth of a second in each of a hundred processes. It is the sum over the tree of a process's own time and the time of its children that have ended. All
-//! systems run below a guard that adopts orphans, so the time of a worker that died during the run is not lost.
+//! ticks of `stat` would lose up to a hundredth of a second in each of a hundred processes. It is the sum over the tree
+//! of a process's own time and the time of its children that have ended. All systems run below a guard that adopts
+//! orphans, so the time of a worker that died during the run is not lost.
 
 use std::collections::BTreeMap;
 use std::fs;

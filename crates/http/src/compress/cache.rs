@@ -15,9 +15,9 @@
 //! would be taken 3 % of the time, and there are several. A cache per thread would save that and would compress each
 //! body once per thread, in memory divided by the number of threads.
 //!
-//! *Second sighting.* The first time a body is seen only its key is noted, in a table of fixed size that forgets by being
-//! overwritten (by the hash of all bytes). Bodies with a nonce or a clock in them never get further, so they neither cost memory nor push out
-//! others.
+//! *Second sighting.* The first time a body is seen only its key is noted, in a table of fixed size that forgets by
+//! being overwritten (by the hash of all bytes). Bodies with a nonce or a clock in them never get further, so they
+//! neither cost memory nor push out others.
 //!
 //! *Originals are copied*, although the body at hand could be shared: it may be a slice of a mapped file (whose bytes
 //! change with the file, under the stored copy) or of a larger buffer (which it would keep alive, uncounted). The copy is

@@ -1,6 +1,7 @@
-//! Interim answers (103 Early Hints): what may be in one, and how they reach a client that speaks HTTP/1.1. hyper has no way to send them from a server,
-//! so they go past it, straight to the socket, at the one moment at which hyper has nothing under way: it flushes its
-//! transport only when all that it wants to write is written (see `ConnIo::poll_flush`).
+//! Interim answers (103 Early Hints): what may be in one, and how they reach a client that speaks HTTP/1.1. hyper has
+//! no way to send them from a server, so they go past it, straight to the socket, at the one moment at which hyper has
+//! nothing under way: it flushes its transport only when all that it wants to write is written (see
+//! `ConnIo::poll_flush`).
 //!
 //! The answer itself waits until its interim answers are out. HTTP/2 has its own way: see `http2`.
 

@@ -67,7 +67,8 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<ReasonPhrase> {
     if words.is_empty() { None } else { ReasonPhrase::try_from(words).ok() }
 }
 
-/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the last word.
+/// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
+/// last word.
 fn copy_headers(lines: Vec<(Bytes, Bytes)>, into: &mut HeaderMap, id: RequestId) -> Option<HeaderValue> {
     let mut length = None;
     into.reserve(lines.len() + 2);

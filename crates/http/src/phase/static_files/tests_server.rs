@@ -1,4 +1,5 @@
-//! A document root with a server for it, for the tests of static files: a real hyper connection, with a writer that knows tokens.
+//! A document root with a server for it, for the tests of static files: a real hyper connection, with a writer that
+//! knows tokens.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice, Read, Write};
