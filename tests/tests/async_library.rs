@@ -17,7 +17,12 @@ pub(crate) fn setup(setup: Setup, files: &[(&str, &str)]) -> Setup {
 
 /// Asks for a case and judges its answer.
 pub(crate) fn passes(site: &Site, target: &str) {
-    let answer = site.get(target).expect(200).json();
+    passes_with(site, target, 200);
+}
+
+/// The same with another status, which an error beside the case has set.
+fn passes_with(site: &Site, target: &str, status: u16) {
+    let answer = site.get(target).expect(status).json();
     assert_eq!(answer["wrong"].to_string(), "[]", "{answer}");
     assert!(answer["checks"].as_u64().unwrap() > 0, "{answer}");
 }
@@ -118,6 +123,37 @@ fn what_a_request_leaves_behind_ends_with_it() {
                 site.wait_for_mark("after", times);
             }
         },
+    );
+}
+
+/// The exception vanished. It is the request's, as that of any destructor.
+#[test]
+fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
+    let code = "return function ($is) {
+        static $pool; $pool ??= new Howdah\\Pool(fn () => new stdClass, max: 1);
+        $throws = new class { public bool $armed = false; function __destruct() { if ($this->armed) { throw new Exception('thrown at the very end'); } } };
+        $task = Howdah\\go(function () use ($pool, $throws) { $pool->get(); $throws->armed = true; });
+        unset($throws); $task->await(); Howdah\\delay(0.01);
+        $is('lent', $pool->stats()['lent'], 0); $is('done', $task->coroutine()->isDone(), true); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("throws.php", &format!("<?php {code}"))]).expect_log("thrown at the very end"),
+        |site| (0..2).for_each(|_| passes_with(site, "/?case=throws", 500)),
+    );
+}
+
+/// A fatal error there left the object with the place of the coroutine, which another one has next.
+#[test]
+fn a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever() {
+    let code = "return function ($is) {
+        $fails = new class { public bool $armed = false; function __destruct() { if ($this->armed) { trigger_error('failed at the very end', E_USER_ERROR); } } };
+        $coroutine = Howdah\\Coroutine::start(function () use ($fails) { $fails->armed = true; });
+        unset($fails); $is('joined', $coroutine->join(20.0), true);
+        $next = Howdah\\Coroutine::start(fn () => Howdah\\delay(0.01)); $is('done', $coroutine->isDone(), true); $is('next', $next->isDone(), false); };";
+    run(
+        Kind::Classic,
+        |s| setup(s, &[("fails.php", &format!("<?php {code}"))]).expect_log("failed at the very end"),
+        |site| passes_with(site, "/?case=fails", 500),
     );
 }
 

@@ -236,6 +236,8 @@ void coroutine_class_startup(void);
 zend_object *coroutine_object_of(coroutine *self);
 /* The coroutine has ended: its object forgets it. */
 void coroutine_object_release(coroutine *self);
+/* The object no longer speaks for the coroutine; the reference that this had, or NULL. */
+zend_object *coroutine_object_detach(coroutine *self);
 /* The pools take back what the coroutine has of them. */
 void coroutine_give_connections_back(coroutine *self);
 /* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */

@@ -72,6 +72,17 @@ void coroutine_give_connections_back(coroutine *self) {
     zval_ptr_dtor(&kept);
 }
 
+zend_object *coroutine_object_detach(coroutine *self) {
+    coroutine_object *object = self->object;
+    if (object == NULL) {
+        return NULL;
+    }
+    self->object = NULL;
+    object->self = NULL;
+    object->cancelled = self->cancelled;
+    return &object->std;
+}
+
 void coroutine_object_release(coroutine *self) {
     coroutine_object *object = self->object;
     if (object == NULL) {
@@ -83,10 +94,7 @@ void coroutine_object_release(coroutine *self) {
     zval old = *data;
     ZVAL_EMPTY_ARRAY(data);
     zval_ptr_dtor(&old);
-    self->object = NULL;
-    object->self = NULL;
-    object->cancelled = self->cancelled;
-    OBJ_RELEASE(&object->std);
+    OBJ_RELEASE(coroutine_object_detach(self));
 }
 
 void async_throw(const char *name, const char *message) {

@@ -207,7 +207,8 @@ PHP_METHOD(Howdah_Internal_PoolReport, freeName) {
         RETURN_STR_COPY(kind);
     }
     for (unsigned i = 2;; i++) {
-        zend_string *numbered = zend_strpprintf(POOL_NAME_LEN, "%s-%u", ZSTR_VAL(kind), i);
+        /* Cut so that the number is never cut off. */
+        zend_string *numbered = zend_strpprintf(0, "%.*s-%u", POOL_NAME_LEN - 11, ZSTR_VAL(kind), i);
         slot = find_slot(ZSTR_VAL(numbered), ZSTR_LEN(numbered));
         if (slot < 0 || slots[slot].pools == 0) {
             RETURN_STR(numbered);

@@ -151,8 +151,11 @@ static void end(coroutine *self) {
         coroutine_wake(joiner, COROUTINE_WOKEN);
         joiner = next;
     }
+    /* Exceptions of destructors: with one under way nothing more of PHP could be called here. */
     zval_ptr_dtor(&self->function);
+    async_exit_or_report();
     zval_ptr_dtor(&self->at_end);
+    async_exit_or_report();
     if (self->cancel_reason != NULL) {
         zend_string_release(self->cancel_reason);
     }
@@ -160,6 +163,7 @@ static void end(coroutine *self) {
         zend_string_release(self->others_stack);
     }
     coroutine_object_release(self);
+    async_exit_or_report();
 }
 
 /* The main function of each context. Runs its job, gives itself back, waits in the scheduler's switch for the next. */
@@ -177,6 +181,8 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         vm_stack_begin(stack);
         coroutine_guarded(run_body, self);
         coroutine_guarded((void (*)(void *))end, self);
+        /* Also after a fatal error in there: the next coroutine in this place is not this one. */
+        coroutine_object_detach(self);
         coroutine_state_end();
         vm_stack_end();
         stack->next_idle = idle_stacks;
