@@ -5,6 +5,7 @@
  * Everything else of PHP is shared by the requests of a worker, by design: classes and their statics, functions,
  * constants, included files, connections, the autoloader. docs/guide/async.md has the list. */
 #include "async.h"
+#include "places.h"
 #include "worker_loop.h"
 
 #include <ext/filter/php_filter.h>
@@ -12,15 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef struct place {
-    void *at;
-    size_t size;
-} place;
-
-#define MAX_PLACES 96
-static place places[MAX_PLACES];
-static size_t count;
-static size_t total;
+static places all;
 
 /* Whose globals are in place: NULL means nobody's, the script's own between requests. */
 static async_request *loaded;
@@ -32,17 +25,14 @@ static unsigned char *nobody;
 static zval *filter_arrays;
 #define FILTER_ARRAYS 5
 
+/* The names of those that each request has of its own; $_ENV is the same for all. */
+static zend_string *own_superglobals[7];
+
 /* PHP makes these for a request when code that names them is compiled (auto_globals_jit). */
 static zend_auto_global *made_late[2];
 
 static void add(void *at, size_t size) {
-    if (count > 0 && (char *)places[count - 1].at + places[count - 1].size == (char *)at) {
-        places[count - 1].size += size;
-        total += size;
-    } else if (count < MAX_PLACES) {
-        places[count++] = (place){at, size};
-        total += size;
-    }
+    places_add(&all, at, size);
 }
 #define ADD(variable) add(&(variable), sizeof(variable))
 
@@ -115,7 +105,11 @@ void async_image_startup(void) {
     async_extensions_request_places(add);
     add_session();
     add_filter();
-    nobody = pemalloc(total, 1);
+    nobody = pemalloc(places_size(&all), 1);
+    static const char *const names[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        own_superglobals[i] = zend_string_init_interned(names[i], strlen(names[i]), 1);
+    }
     /* The same for all, so not the first request's that names it. */
     zend_is_auto_global_str(ZEND_STRL("_ENV"));
     made_late[0] = zend_hash_str_find_ptr(CG(auto_globals), ZEND_STRL("_SERVER"));
@@ -143,21 +137,7 @@ static void make_superglobals(async_request *request) {
 }
 
 size_t async_image_size(void) {
-    return total;
-}
-
-static void save(unsigned char *image) {
-    for (size_t i = 0; i < count; i++) {
-        coroutine_copy_place(image, places[i].at, places[i].size);
-        image += places[i].size;
-    }
-}
-
-static void load(const unsigned char *image) {
-    for (size_t i = 0; i < count; i++) {
-        coroutine_copy_place(places[i].at, image, places[i].size);
-        image += places[i].size;
-    }
+    return places_size(&all);
 }
 
 static void inherit(void);
@@ -171,23 +151,23 @@ void async_request_load(async_request *request) {
             loaded->ini_changes = async_ini_take();
             loaded->superglobals = named_superglobals();
         }
-        save(loaded != NULL ? loaded->image : nobody);
+        places_save(&all, loaded != NULL ? loaded->image : nobody);
     }
     worthless = false;
     loaded = request;
     shim_reset_file_status();
     howdah_rs_select_call(request != NULL ? request->number : 0);
     if (request == NULL) {
-        load(nobody);
+        places_load(&all, nobody);
     } else if (request->call != NULL) {
         /* It begins. */
-        load(nobody);
+        places_load(&all, nobody);
         inherit();
         shim_call_set(request->call);
         request->call = NULL;
         request->superglobals = named_superglobals();
     } else {
-        load(request->image);
+        places_load(&all, request->image);
         if (request->ini_changes != NULL) {
             async_ini_change *changes = request->ini_changes;
             request->ini_changes = NULL;
@@ -211,11 +191,9 @@ static void copy_stack(zend_stack *stack, bool of_zvals) {
     *stack = copy;
 }
 
-/* Those that each request has of its own; $_ENV is the same for all. */
 static bool is_superglobal(const zend_string *name) {
-    static const char *const own[] = {"_GET", "_POST", "_COOKIE", "_FILES", "_SERVER", "_REQUEST", "_SESSION"};
-    for (size_t i = 0; ZSTR_VAL(name)[0] == '_' && i < sizeof own / sizeof *own; i++) {
-        if (strcmp(ZSTR_VAL(name), own[i]) == 0) {
+    for (size_t i = 0; ZSTR_VAL(name)[0] == '_' && i < sizeof own_superglobals / sizeof *own_superglobals; i++) {
+        if (zend_string_equals(name, own_superglobals[i])) {
             return true;
         }
     }

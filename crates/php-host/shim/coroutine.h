@@ -8,7 +8,6 @@
 
 #include "shim.h"
 
-#include <string.h>
 #include <zend_fibers.h>
 
 /* coroutine.heap_index without a timer. */
@@ -116,32 +115,6 @@ void coroutine_after_bailout(void);
 bool coroutine_guarded(void (*step)(void *argument), void *argument);
 /* Frees the stacks that no coroutine uses. */
 void coroutine_trim(void);
-
-/* memcpy() for places in PHP's globals, of which most are a word or two: without a call for those. */
-static inline void coroutine_copy_place(void *to, const void *from, size_t size) {
-    switch (size) {
-    case 1:
-        memcpy(to, from, 1);
-        break;
-    case 4:
-        memcpy(to, from, 4);
-        break;
-    case 8:
-        memcpy(to, from, 8);
-        break;
-    case 16:
-        memcpy(to, from, 16);
-        break;
-    case 24:
-        memcpy(to, from, 24);
-        break;
-    case 32:
-        memcpy(to, from, 32);
-        break;
-    default:
-        memcpy(to, from, size);
-    }
-}
 
 /* --- coroutine_state.c --- */
 

@@ -6,6 +6,7 @@
  * fiber, observers. */
 #include "async.h"
 #include "coroutine.h"
+#include "places.h"
 
 #include <ext/json/php_json.h>
 #include <ext/pcre/php_pcre.h>
@@ -14,40 +15,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct place {
-    void *at;
-    size_t size;
-} place;
-
 #define PLACE(variable)                                                                                                \
     { &(variable), sizeof(variable) }
 
-#define MAX_PLACES 40
-static place places[MAX_PLACES] = {
+static const struct {
+    void *at;
+    size_t size;
+} of_the_engine[] = {
     /* A destructor that runs while an exception unwinds may wait. */
-    PLACE(EG(exception)), PLACE(EG(prev_exception)), PLACE(EG(opline_before_exception)),
+    PLACE(EG(exception)),
+    PLACE(EG(prev_exception)),
+    PLACE(EG(opline_before_exception)),
     /* Set by C code around calls into PHP (constructors that throw, property updates). */
-    PLACE(EG(error_handling)), PLACE(EG(exception_class)), PLACE(EG(fake_scope)), PLACE(EG(filename_override)),
+    PLACE(EG(error_handling)),
+    PLACE(EG(exception_class)),
+    PLACE(EG(fake_scope)),
+    PLACE(EG(filename_override)),
     PLACE(EG(lineno_override)),
     /* The buffers of ob_start(), and which of their callbacks runs. */
     PLACE(output_globals),
     /* usort() while its comparison waits; serialize() and unserialize() while a magic method does. */
-    PLACE(BG(user_compare_fci)), PLACE(BG(user_compare_fci_cache)), PLACE(BG(serialize_lock)), PLACE(BG(serialize)),
+    PLACE(BG(user_compare_fci)),
+    PLACE(BG(user_compare_fci_cache)),
+    PLACE(BG(serialize_lock)),
+    PLACE(BG(serialize)),
     PLACE(BG(unserialize)),
     /* Messages that fopen('http://…') collects, and what pclose() found. */
-    PLACE(FG(wrapper_errors)), PLACE(FG(user_stream_current_filename)), PLACE(FG(pclose_ret)), PLACE(FG(pclose_wait)),
+    PLACE(FG(wrapper_errors)),
+    PLACE(FG(user_stream_current_filename)),
+    PLACE(FG(pclose_ret)),
+    PLACE(FG(pclose_wait)),
 #ifdef HAVE_GETHOSTBYNAME_R
     /* What gethostbyname() fills in while it waits; another coroutine's call would free it. */
-    PLACE(FG(tmp_host_info)), PLACE(FG(tmp_host_buf)), PLACE(FG(tmp_host_buf_len)),
+    PLACE(FG(tmp_host_info)),
+    PLACE(FG(tmp_host_buf)),
+    PLACE(FG(tmp_host_buf_len)),
 #endif
     /* What json_last_error() and preg_last_error() say. */
-    PLACE(JSON_G(error_code)), PLACE(PCRE_G(error_code)),
+    PLACE(JSON_G(error_code)),
+    PLACE(PCRE_G(error_code)),
     /* Statements since the last tick. */
     PLACE(EG(ticks_count)),
-    /* Behind these, where the extensions are loaded: what socket_last_error() and posix_get_last_error() say, and those
-     * of async_extensions.c. */
 };
-static size_t count;
+/* These, then where the extensions are loaded what socket_last_error() and posix_get_last_error() say, and those of
+ * async_extensions.c. */
+static places all;
 
 static const char *const extensions_with_errors[] = {"sockets", "posix"};
 
@@ -57,18 +69,14 @@ static unsigned char blank[1536];
 static bool blank_in_place;
 
 static void add(void *at, size_t size) {
-    if (count == MAX_PLACES) {
-        abort(); /* caught by any test of the mode */
-    }
-    places[count++] = (place){at, size};
+    places_add(&all, at, size);
 }
 
 /* Asked for before anything is served, too: a script may start coroutines while it boots. */
 size_t coroutine_state_size(void) {
-    static size_t total;
-    if (total == 0) {
-        while (places[count].at != NULL) {
-            count++;
+    if (all.n_words == 0) {
+        for (size_t i = 0; i < sizeof of_the_engine / sizeof *of_the_engine; i++) {
+            add(of_the_engine[i].at, of_the_engine[i].size);
         }
         for (size_t i = 0; i < sizeof extensions_with_errors / sizeof *extensions_with_errors; i++) {
             int *last_error = async_last_error_of(extensions_with_errors[i]);
@@ -77,39 +85,17 @@ size_t coroutine_state_size(void) {
             }
         }
         async_extensions_running_places(add);
-        for (size_t i = 0; i < count; i++) {
-            total += places[i].size;
-        }
     }
-    return total;
+    return places_size(&all);
 }
 
 void coroutine_state_save(unsigned char *image) {
-    for (size_t i = 0; i < count; i++) {
-        coroutine_copy_place(image, places[i].at, places[i].size);
-        image += places[i].size;
-    }
-}
-
-static void load(const unsigned char *image) {
-    for (size_t i = 0; i < count; i++) {
-        coroutine_copy_place(places[i].at, image, places[i].size);
-        image += places[i].size;
-    }
+    places_save(&all, image);
 }
 
 void coroutine_state_load(const unsigned char *image) {
     blank_in_place = false;
-    load(image);
-}
-
-/* Where the output buffers lie in an image. */
-static size_t output_offset(void) {
-    size_t offset = 0;
-    for (size_t i = 0; places[i].at != (void *)&output_globals; i++) {
-        offset += places[i].size;
-    }
-    return offset;
+    places_load(&all, image);
 }
 
 typedef struct output {
@@ -124,7 +110,8 @@ static void print(void *argument) {
 
 bool coroutine_state_print(unsigned char *image, const char *data, size_t length) {
     unsigned char own[sizeof output_globals];
-    unsigned char *theirs = image + output_offset();
+    _Static_assert(sizeof output_globals % 8 == 0, "in one piece in an image");
+    unsigned char *theirs = image + places_offset(&all, &output_globals);
     memcpy(own, &output_globals, sizeof own);
     memcpy(&output_globals, theirs, sizeof output_globals);
     bool possible = OG(running) == NULL && (OG(flags) & PHP_OUTPUT_ACTIVATED) != 0;
@@ -146,7 +133,7 @@ void coroutine_state_startup(void) {
 
 void coroutine_state_begin(void) {
     if (!blank_in_place) {
-        load(blank);
+        places_load(&all, blank);
     }
     blank_in_place = false;
 #ifdef HAVE_GETHOSTBYNAME_R
@@ -168,6 +155,6 @@ void coroutine_state_end(void) {
 #endif
     async_extensions_running_end();
     /* What the scheduler must not find. */
-    load(blank);
+    places_load(&all, blank);
     blank_in_place = true;
 }

@@ -48,6 +48,20 @@ const char *shim_call_var(const char *name, size_t name_len, size_t *value_len) 
     return NULL;
 }
 
+const char *shim_known_var(shim_var number, size_t *value_len) {
+    const shim_known_name *name = &shim_known_names[number];
+    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+        const WireVar *var = &shim.vars[i];
+        if (var->name_id == number || (var->name_id == 0 && var->name.len == name->length &&
+                                       memcmp(shim_text(var->name), name->text, name->length) == 0)) {
+            *value_len = var->value.len;
+            return shim_text(var->value);
+        }
+    }
+    *value_len = 0;
+    return NULL;
+}
+
 /* PHP's register_argc_argv cuts the query string at each '+' in place and mends it afterwards. The lane's memory is not
  * for that. */
 static char *writable_query(void) {
@@ -72,7 +86,7 @@ void shim_input_prepare(void) {
     SG(request_info).path_translated = (char *)shim_text(call->script);
     /* As under FPM this is the script's name, not the request's target. */
     size_t length;
-    SG(request_info).request_uri = (char *)shim_call_var(ZEND_STRL("SCRIPT_NAME"), &length);
+    SG(request_info).request_uri = (char *)shim_known_var(SHIM_VAR_SCRIPT_NAME, &length);
     SG(request_info).content_type = shim_text(call->content_type);
     SG(request_info).content_length = (zend_long)call->body_len;
     SG(sapi_headers).http_response_code = 200;

@@ -66,8 +66,8 @@ static void add_call_variables(zval *array, uint32_t first) {
 /* The script's name with the path behind it. */
 static char *php_self(size_t *length) {
     size_t name_len, info_len;
-    const char *name = shim_call_var(ZEND_STRL("SCRIPT_NAME"), &name_len);
-    const char *info = shim_call_var(ZEND_STRL("PATH_INFO"), &info_len);
+    const char *name = shim_known_var(SHIM_VAR_SCRIPT_NAME, &name_len);
+    const char *info = shim_known_var(SHIM_VAR_PATH_INFO, &info_len);
     char *self = emalloc(name_len + info_len + 1);
     memcpy(self, name != NULL ? name : "", name_len);
     memcpy(self + name_len, info != NULL ? info : "", info_len);
@@ -145,8 +145,12 @@ static bool filter_can_wait(void) {
     if (original_filter_input == NULL || original_filter_input_array == NULL || original_filter_has_var == NULL) {
         return false;
     }
-    const char *filter = zend_ini_string("filter.default", sizeof("filter.default") - 1, 0);
-    return filter == NULL || *filter == '\0' || strcmp(filter, "unsafe_raw") == 0;
+    static const zend_ini_entry *filter;
+    if (filter == NULL) {
+        filter = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("filter.default"));
+    }
+    return filter == NULL || filter->value == NULL || ZSTR_LEN(filter->value) == 0 ||
+           zend_string_equals_literal(filter->value, "unsafe_raw");
 }
 
 void shim_add_call_variables(zval *array, uint32_t first) {

@@ -58,11 +58,12 @@ static bool has_names_of_php(HashTable *table) {
     return false;
 }
 
-static void store(kept_array *kept, zval *array, uint32_t environment) {
+/* `new_names`: the array has others than when it was kept before. */
+static void store(kept_array *kept, zval *array, uint32_t environment, bool new_names) {
     HashTable *table = Z_ARRVAL_P(array);
     uint32_t elements = environment + shim.call->n_vars + 1;
     /* Fewer elements: a name came twice, and nothing is where it is looked for. */
-    if (table->nNumUsed != elements || table->nNumOfElements != elements || has_names_of_php(table)) {
+    if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && has_names_of_php(table))) {
         shim_kept_forget();
         return;
     }
@@ -79,7 +80,7 @@ static void store(kept_array *kept, zval *array, uint32_t environment) {
 
 void shim_kept_store(zval *array, uint32_t environment) {
     shim_kept_forget();
-    store(&kept_arrays[0], array, environment);
+    store(&kept_arrays[0], array, environment, true);
 }
 
 /* Whether nobody holds the array but this file and, from the call before, $_SERVER. */
@@ -159,6 +160,6 @@ bool shim_kept_reuse(zval *array) {
     HT_ALLOW_COW_VIOLATION(table);
     /* PHP_SELF is last; an update in place is an ordinary insertion. */
     shim_add_call_variables(array, same);
-    store(kept, array, kept->environment);
+    store(kept, array, kept->environment, !all);
     return true;
 }

@@ -102,10 +102,15 @@ typedef struct shim_known_name {
     size_t length;
 } shim_known_name;
 extern const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1];
+/* SHIM_VAR_SCRIPT_NAME and so on. */
+#define SHIM_VAR_NUMBER(number, name) SHIM_VAR_##name = (number),
+typedef enum shim_var { HOWDAH_VAR_NAMES(SHIM_VAR_NUMBER) } shim_var;
 
 void shim_input_shutdown(void);
 /* The value of a variable of the current call, NUL-terminated, or NULL and length 0. Valid until the call is done. */
 const char *shim_call_var(const char *name, size_t name_len, size_t *value_len);
+/* The same for one of those that travel as a number, without comparing texts. */
+const char *shim_known_var(shim_var number, size_t *value_len);
 /* Name of a variable of the current call. */
 const char *shim_var_name(const WireVar *var, size_t *length);
 /* A string of the current call, NUL-terminated; "" for an absent one. */
