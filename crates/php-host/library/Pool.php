@@ -15,6 +15,7 @@ use Howdah\Internal\PdoDriver;
 use Howdah\Internal\PooledConnection;
 use Howdah\Internal\PoolDriver;
 use Howdah\Internal\PoolNumbers;
+use Howdah\Internal\PoolPath;
 use Howdah\Internal\PoolReport;
 use Howdah\Internal\RedisDriver;
 use Howdah\Internal\Report;
@@ -159,6 +160,12 @@ final class Pool implements \Countable
      */
     public function get(?float $timeout = null): object
     {
+        return PoolPath::take($this) ?? $this->obtain($timeout);
+    }
+
+    /** get() where it is not simple: no unused connection, or one to be looked at first. */
+    private function obtain(?float $timeout): object
+    {
         if ($this->closed) {
             $this->mustBeOpen();
         }
@@ -196,7 +203,9 @@ final class Pool implements \Countable
      */
     public function put(object $connection): void
     {
-        $this->giveBack($connection, null);
+        if (!PoolPath::giveBack($this, $connection)) {
+            $this->giveBack($connection, null);
+        }
     }
 
     /** @param \Throwable|null $because what ended its use */
@@ -222,7 +231,7 @@ final class Pool implements \Countable
 
             return;
         }
-        // As takeBack() does it: this is the way of almost all connections.
+        // As takeBack() does it.
         $state->lent = false;
         $state->request = null;
         $state->begun = null;
@@ -238,7 +247,7 @@ final class Pool implements \Countable
      */
     public function use(callable $fn, ?float $timeout = null): mixed
     {
-        $connection = $this->get($timeout);
+        $connection = PoolPath::take($this) ?? $this->obtain($timeout);
         $error = null;
         try {
             return $fn($connection);
@@ -248,7 +257,9 @@ final class Pool implements \Countable
             }
             throw $error;
         } finally {
-            $this->giveBack($connection, $error);
+            if (!PoolPath::giveBack($this, $connection)) {
+                $this->giveBack($connection, $error);
+            }
         }
     }
 

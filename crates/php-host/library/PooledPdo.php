@@ -30,7 +30,9 @@ if (class_exists(\PDO::class, false)) {
 
         public function prepare(string $query, array $options = []): \PDOStatement|false
         {
-            $this->look($query);
+            if (!PoolPath::knows($this->state, $this->driver, $query)) {
+                $this->look($query);
+            }
             try {
                 $statement = parent::prepare($query, $options);
                 if ($statement instanceof PooledStatement) {
@@ -46,7 +48,9 @@ if (class_exists(\PDO::class, false)) {
 
         public function query(string $query, ?int $fetchMode = null, mixed ...$fetchModeArgs): \PDOStatement|false
         {
-            $this->look($query);
+            if (!PoolPath::knows($this->state, $this->driver, $query)) {
+                $this->look($query);
+            }
             try {
                 $statement = $fetchMode === null ? parent::query($query) : parent::query($query, $fetchMode, ...$fetchModeArgs);
                 if ($statement instanceof PooledStatement) {
@@ -62,7 +66,9 @@ if (class_exists(\PDO::class, false)) {
 
         public function exec(string $statement): int|false
         {
-            $this->look($statement);
+            if (!PoolPath::knows($this->state, $this->driver, $statement)) {
+                $this->look($statement);
+            }
             try {
                 return parent::exec($statement);
             } catch (\PDOException $error) {

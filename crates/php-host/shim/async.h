@@ -3,6 +3,7 @@
  *     mode_async.c      the mode: what a worker script's frankenphp_handle_request() does here
  *     coroutine*.c      coroutines and the engine's state that goes with each
  *     async_loop.c      scheduler, timers, descriptors (epoll), calls from the server
+ *     async_descriptors.c who waits for which descriptor
  *     async_admission.c when requests begin
  *     async_request.c   a request: its own superglobals, headers, output; opening and closing it
  *     async_image.c     the globals of PHP that belong to a request, and moving them
@@ -15,6 +16,7 @@
  *     async_audit.c     finds state that requests leave behind, for development
  *     async_hooks.c     puts the functions of async_io.c, async_files.c and async_process.c in the place of libc's
  *     async_stacks.c    where coroutines stand, as text; errors that name two of them; deadlocks
+ *     async_pool_path.c the short way of their connections
  *     async_pools.c     what the library's connection pools need from C: their numbers for the server
  *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
 #ifndef HOWDAH_ASYNC_H
@@ -77,6 +79,15 @@ int async_wait_fd(int fd, short events, uint64_t until, const char *what);
 const coroutine *async_fd_taken(int fd, short events);
 /* A descriptor is about to be closed: whoever waits for it goes on. */
 void async_fd_closing(int fd);
+/* The number has got another file: a stream socket that is being connected, or something else. */
+void async_fd_new(int fd, bool connected);
+/* Something was sent; all that has come was taken. */
+void async_fd_sent(int fd);
+void async_fd_emptied(int fd);
+/* Events of a descriptor, as epoll tells them. */
+void async_deliver(int fd, uint32_t events);
+void async_descriptors_startup(int epoll);
+void async_descriptors_shutdown(void);
 
 /* --- async_request.c --- */
 
@@ -234,6 +245,8 @@ void async_hooks_install(void);
 void coroutine_class_startup(void);
 /* The object of a coroutine, a new reference. */
 zend_object *coroutine_object_of(coroutine *self);
+/* Whether this is it. */
+bool coroutine_is(const coroutine *self, const zend_object *object);
 /* The coroutine has ended: its object forgets it. */
 void coroutine_object_release(coroutine *self);
 /* The object no longer speaks for the coroutine; the reference that this had, or NULL. */
@@ -252,11 +265,19 @@ void async_throw(const char *name, const char *message);
 void async_pools_class_startup(void);
 /* Writes the numbers of all connection pools to where the server looks for them. */
 void async_pools_publish(void);
+/* Where a declared property lies in the objects of a class. */
+uint32_t async_property(const zend_class_entry *class_type, const char *name);
+
+/* --- async_pool_path.c --- */
+
+void async_pool_path_class_startup(void);
 
 /* --- async_stacks.c --- */
 
 void async_stacks_class_startup(void);
 void async_stacks_startup(void);
+/* Where the running code of the application stands, as pools note it; a new string. */
+zend_string *async_here(void);
 /* Where a coroutine stands, as Exception::getTraceAsString() has it; a new string. */
 zend_string *async_stack_of(const coroutine *self);
 /* File and line where a coroutine that does not run will go on; a new string. */

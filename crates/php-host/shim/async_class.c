@@ -45,6 +45,10 @@ zend_object *coroutine_object_of(coroutine *self) {
     return &self->object->std;
 }
 
+bool coroutine_is(const coroutine *self, const zend_object *object) {
+    return self->object != NULL && &self->object->std == object;
+}
+
 /* Connections of pools that the coroutine has not given back (Pool::get() notes them in its data): their pools take
  * them back, without waiting. */
 void coroutine_give_connections_back(coroutine *self) {

@@ -66,6 +66,10 @@ bool async_may_wait(void) {
     return php_thread && coroutine_may_wait();
 }
 
+bool async_owns_descriptors(void) {
+    return php_thread && !shim.script_child;
+}
+
 bool async_may_sleep(void) {
     if (php_thread && coroutine_pinned > 0) {
         async_audit_blocked();

@@ -18,6 +18,8 @@
 bool async_may_wait(void);
 /* The same for calls that are made to wait: the audit reports where they can only block. */
 bool async_may_sleep(void);
+/* True if what the calling code does to a descriptor is done to the worker's. */
+bool async_owns_descriptors(void);
 
 /* --- async_io.c: descriptors and sleep --- */
 int async_poll(struct pollfd *fds, nfds_t count, int timeout);

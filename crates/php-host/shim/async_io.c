@@ -198,8 +198,20 @@ static bool would_block(ssize_t result) {
         return result;                                                                                                 \
     } while (0)
 
+static ssize_t receive(int fd, void *buffer, size_t size, int flags) {
+    ssize_t result = recv(fd, buffer, size, flags | MSG_DONTWAIT);
+    if (result < (ssize_t)size && (flags & MSG_PEEK) == 0 && (result > 0 || would_block(result))) {
+        async_fd_emptied(fd);
+    }
+    return result;
+}
+
+/* Drivers that have waited for an answer ask not to block. */
 ssize_t async_recv(int fd, void *buffer, size_t size, int flags) {
-    RETRY(fd, POLLIN, "recv", recv(fd, buffer, size, flags), recv(fd, buffer, size, flags | MSG_DONTWAIT));
+    if ((flags & MSG_DONTWAIT) != 0 && async_may_wait()) {
+        return receive(fd, buffer, size, flags);
+    }
+    RETRY(fd, POLLIN, "recv", recv(fd, buffer, size, flags), receive(fd, buffer, size, flags));
 }
 
 ssize_t async_recvfrom(int fd, void *buffer, size_t size, int flags, struct sockaddr *from, socklen_t *from_len) {
@@ -212,6 +224,9 @@ ssize_t async_recvmsg(int fd, struct msghdr *message, int flags) {
 }
 
 ssize_t async_send(int fd, const void *data, size_t size, int flags) {
+    if (async_may_wait()) {
+        async_fd_sent(fd);
+    }
     RETRY(fd, POLLOUT, "send", send(fd, data, size, flags), send(fd, data, size, flags | MSG_DONTWAIT));
 }
 
@@ -224,7 +239,17 @@ ssize_t async_sendmsg(int fd, const struct msghdr *message, int flags) {
     RETRY(fd, POLLOUT, "sendmsg", sendmsg(fd, message, flags), sendmsg(fd, message, flags | MSG_DONTWAIT));
 }
 
+/* Of a datagram socket not all events are one after another; a descriptor that is no socket has no type. */
+static bool is_stream(int fd) {
+    int type = 0;
+    socklen_t length = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+}
+
 int async_connect(int fd, const struct sockaddr *address, socklen_t length) {
+    if (async_may_wait()) {
+        async_fd_new(fd, is_stream(fd));
+    }
     int flags = async_may_sleep() ? fcntl(fd, F_GETFL) : -1;
     if (flags < 0 || (flags & O_NONBLOCK) != 0) {
         return connect(fd, address, length);
@@ -259,7 +284,11 @@ int async_accept(int fd, struct sockaddr *address, socklen_t *length) {
             }
         }
     }
-    return accept(fd, address, length);
+    int accepted = accept(fd, address, length);
+    if (async_may_wait()) {
+        async_fd_new(accepted, false);
+    }
+    return accepted;
 }
 
 /* --- files, pipes and whatever else has a descriptor --- */
@@ -305,7 +334,7 @@ ssize_t async_write(int fd, const void *data, size_t size) {
 }
 
 int async_close(int fd) {
-    if (async_may_wait()) {
+    if (async_owns_descriptors()) {
         async_fd_closing(fd);
     }
     async_forget_lock(fd);

@@ -3,7 +3,8 @@
  *
  * Descriptors are registered for one event at a time (EPOLLONESHOT) and anew for each wait. Libraries close descriptors
  * and get the same number for another file behind our back; a registration made for each wait cannot outlive its file,
- * and costs one system call that the poll() in its place would have cost too. */
+ * and costs one system call that the poll() in its place would have cost too. Sockets that a driver has connected stay
+ * registered, edge-triggered, see async_descriptors.c. */
 #include "async.h"
 
 #include <errno.h>
@@ -26,10 +27,6 @@
 #define SERVER_EVENT UINT32_MAX
 
 static int epoll_fd = -1;
-
-/* Who waits for which descriptor. */
-static async_watch **watchers;
-static size_t watchers_size;
 
 /* The timers: a binary heap, the earliest first. */
 static coroutine **heap;
@@ -111,133 +108,6 @@ static void expire_timers(void) {
     }
 }
 
-/* --- descriptors --- */
-
-static bool make_room_for(int fd) {
-    if ((size_t)fd < watchers_size) {
-        return true;
-    }
-    size_t size = watchers_size == 0 ? 256 : watchers_size;
-    while (size <= (size_t)fd) {
-        size *= 2;
-    }
-    watchers = perealloc(watchers, size * sizeof *watchers, 1);
-    memset(watchers + watchers_size, 0, (size - watchers_size) * sizeof *watchers);
-    watchers_size = size;
-    return true;
-}
-
-static uint32_t epoll_events(short events) {
-    return (events & POLLIN ? (uint32_t)EPOLLIN | EPOLLRDHUP : 0) | (events & POLLOUT ? (uint32_t)EPOLLOUT : 0) |
-           (events & POLLPRI ? (uint32_t)EPOLLPRI : 0);
-}
-
-/* Registers a descriptor for all that wait for it. False when it cannot be watched. */
-static bool arm(int fd) {
-    struct epoll_event event = {.events = EPOLLONESHOT, .data.u32 = (uint32_t)fd};
-    for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
-        event.events |= epoll_events(watch->events);
-    }
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, &event) == 0) {
-        return true;
-    }
-    return errno == ENOENT && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-static void unlink_watch(async_watch *watch) {
-    for (async_watch **at = &watchers[watch->fd]; *at != NULL; at = &(*at)->next) {
-        if (*at == watch) {
-            *at = watch->next;
-            return;
-        }
-    }
-}
-
-static void unlink_watches(async_watch *watches, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        unlink_watch(&watches[i]);
-    }
-}
-
-int async_wait_fds(async_watch *watches, unsigned count, uint64_t until, const char *what) {
-    for (unsigned i = 0; i < count; i++) {
-        async_watch *watch = &watches[i];
-        if (watch->fd < 0 || !make_room_for(watch->fd)) {
-            unlink_watches(watches, i);
-            return -1;
-        }
-        watch->owner = coroutine_current;
-        watch->revents = 0;
-        watch->next = watchers[watch->fd];
-        watchers[watch->fd] = watch;
-        if (!arm(watch->fd)) {
-            unlink_watches(watches, i + 1);
-            return -1;
-        }
-    }
-    coroutine_woken woken = coroutine_wait(until, what);
-    unlink_watches(watches, count);
-    return (int)woken;
-}
-
-int async_wait_fd(int fd, short events, uint64_t until, const char *what) {
-    async_watch watch = {.fd = fd, .events = events};
-    return async_wait_fds(&watch, 1, until, what);
-}
-
-/* Wakes those whose events came; the others are registered again, as one event ends a registration. */
-static void deliver(int fd, uint32_t events) {
-    if ((size_t)fd >= watchers_size) {
-        return;
-    }
-    bool left = false;
-    for (async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
-        short seen = 0;
-        if (events & (EPOLLIN | EPOLLRDHUP)) {
-            seen |= POLLIN;
-        }
-        if (events & EPOLLOUT) {
-            seen |= POLLOUT;
-        }
-        if (events & EPOLLPRI) {
-            seen |= POLLPRI;
-        }
-        seen &= watch->events;
-        seen |= (short)((events & EPOLLERR ? POLLERR : 0) | (events & EPOLLHUP ? POLLHUP : 0));
-        if (seen != 0) {
-            watch->revents |= seen;
-            coroutine_wake(watch->owner, COROUTINE_WOKEN);
-        } else {
-            left = true;
-        }
-    }
-    if (left) {
-        arm(fd);
-    }
-}
-
-const coroutine *async_fd_taken(int fd, short events) {
-    if (fd < 0 || (size_t)fd >= watchers_size) {
-        return NULL;
-    }
-    for (const async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
-        if ((watch->events & events) != 0 && watch->owner != coroutine_current && !watch->only_looks) {
-            return watch->owner;
-        }
-    }
-    return NULL;
-}
-
-void async_fd_closing(int fd) {
-    if (fd < 0 || (size_t)fd >= watchers_size) {
-        return;
-    }
-    for (async_watch *watch = watchers[fd]; watch != NULL; watch = watch->next) {
-        watch->revents |= POLLNVAL;
-        coroutine_wake(watch->owner, COROUTINE_WOKEN);
-    }
-}
-
 /* --- the loop --- */
 
 /* Somebody has computed for long: calls and descriptors are looked at before it goes on. */
@@ -249,6 +119,7 @@ void async_loop_end_turn(void) {
 
 bool async_loop_startup(void) {
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    async_descriptors_startup(epoll_fd);
     /* Edge-triggered and never read: each write is an edge of its own. */
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u32 = SERVER_EVENT};
     return epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, howdah_rs_wake_fd(), &event) == 0;
@@ -257,9 +128,7 @@ bool async_loop_startup(void) {
 void async_loop_shutdown(void) {
     close(epoll_fd);
     epoll_fd = -1;
-    pefree(watchers, 1);
-    watchers = NULL;
-    watchers_size = 0;
+    async_descriptors_shutdown();
     pefree(heap, 1);
     heap = NULL;
     heap_size = 0;
@@ -283,7 +152,7 @@ static int poll_events(uint64_t until) {
     int seen = wait_in_kernel(events, until);
     for (int i = 0; i < seen; i++) {
         if (events[i].data.u32 != SERVER_EVENT) {
-            deliver((int)events[i].data.u32, events[i].events);
+            async_deliver((int)events[i].data.u32, events[i].events);
         }
     }
     return seen;

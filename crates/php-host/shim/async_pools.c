@@ -60,7 +60,7 @@ static const char *const counter_names[POOL_NUMBERS] = {
     [POOL_OPEN_TRANSACTIONS] = "open_transactions",
 };
 
-static uint32_t offset_of(const zend_class_entry *class_type, const char *name) {
+uint32_t async_property(const zend_class_entry *class_type, const char *name) {
     const zend_property_info *property = zend_hash_str_find_ptr(&class_type->properties_info, name, strlen(name));
     ZEND_ASSERT(property != NULL && (property->flags & ZEND_ACC_STATIC) == 0);
     return property->offset;
@@ -154,15 +154,15 @@ static int take_slot(const zend_string *name) {
 }
 
 static void learn_layout(const zend_object *pool, const zend_object *numbers) {
-    at.max = offset_of(pool->ce, "max");
-    at.open = offset_of(pool->ce, "open");
-    at.idle = offset_of(pool->ce, "idle");
-    at.lent = offset_of(pool->ce, "lent");
-    at.line = offset_of(pool->ce, "line");
-    at.waiting = offset_of(Z_OBJCE_P(OBJ_PROP(pool, at.line)), "count");
+    at.max = async_property(pool->ce, "max");
+    at.open = async_property(pool->ce, "open");
+    at.idle = async_property(pool->ce, "idle");
+    at.lent = async_property(pool->ce, "lent");
+    at.line = async_property(pool->ce, "line");
+    at.waiting = async_property(Z_OBJCE_P(OBJ_PROP(pool, at.line)), "count");
     for (unsigned i = 0; i < POOL_NUMBERS; i++) {
         if (counter_names[i] != NULL) {
-            at.counters[i] = offset_of(numbers->ce, counter_names[i]);
+            at.counters[i] = async_property(numbers->ce, counter_names[i]);
         }
     }
     zend_hash_init(&watched, 8, NULL, forget, 1);

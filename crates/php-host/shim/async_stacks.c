@@ -86,9 +86,14 @@ static zend_string *stack_of(const zend_execute_data *frame) {
     return zend_string_init(buffer, sizeof buffer - out.room, 0);
 }
 
+zend_string *async_here(void) {
+    const zend_execute_data *frame = EG(current_execute_data);
+    return full_notes ? stack_of(frame) : place_of(frame);
+}
+
 PHP_METHOD(Howdah_Internal_Stack, here) {
     ZEND_PARSE_PARAMETERS_NONE();
-    RETURN_STR(full_notes ? stack_of(execute_data) : place_of(execute_data));
+    RETURN_STR(async_here());
 }
 
 PHP_METHOD(Howdah_Internal_Stack, full) {
