@@ -54,6 +54,8 @@ void async_loop_run(bool (*finished)(void));
 void async_loop_end_turn(void);
 /* Nanoseconds of the monotonic clock. */
 uint64_t async_now(void);
+/* The same, up to 10 ms ago, for a fraction of the time. */
+uint64_t async_about_now(void);
 /* The point in time `nanoseconds` from now; for huge values COROUTINE_FOREVER. */
 uint64_t async_after(uint64_t nanoseconds);
 void async_timer_add(coroutine *self);

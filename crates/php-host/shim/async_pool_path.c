@@ -46,9 +46,9 @@ static void learn(const zend_object *pool, const zend_object *entry) {
     pool_class = pool->ce;
 }
 
-/* PHP's hrtime(), in seconds as the library counts them. */
+/* By the clock of PHP's hrtime(), in seconds as the library counts them. */
 static double now(void) {
-    return (double)async_now() / 1e9;
+    return (double)async_about_now() / 1e9;
 }
 
 /* Puts a value, which it takes over, in the place of another one. */
@@ -87,6 +87,13 @@ static HashTable *connections_of(zend_object *coroutine_object, bool make) {
     return found != NULL ? own_array(found) : NULL;
 }
 
+/* Whether a connection need not be looked at, as it was seen alive a short time ago. */
+static bool is_fresh(const zend_object *pool, const zend_object *entry) {
+    double check_after = Z_DVAL_P(OBJ_PROP(pool, pool_at.check_after));
+    /* The clock may be some milliseconds late. */
+    return check_after > 0 && Z_DVAL_P(OBJ_PROP(entry, entry_at.seen)) + check_after > now();
+}
+
 /* The unused connection that was used last, if it need not be looked at before it is used again. */
 static zend_object *unused(zend_object *pool) {
     uint32_t place = pool_class == pool->ce ? pool_at.idle : async_property(pool->ce, "idle");
@@ -103,7 +110,7 @@ static zend_object *unused(zend_object *pool) {
         learn(pool, entry);
     }
     if (Z_TYPE_P(OBJ_PROP(pool, pool_at.closed)) != IS_FALSE || Z_LVAL_P(OBJ_PROP(pool, pool_at.min_idle)) > 0 ||
-        Z_DVAL_P(OBJ_PROP(entry, entry_at.seen)) + Z_DVAL_P(OBJ_PROP(pool, pool_at.check_after)) <= now()) {
+        !is_fresh(pool, entry)) {
         return NULL;
     }
     return entry;
