@@ -5,12 +5,14 @@
  *
  * So there is a window: so many requests may have begun and not ended. It says nothing of those that wait for long.
  * Whenever the worker has had nothing to do for PATIENCE although requests want to begin, those that are under way no
- * longer count, and the window doubles. It shrinks when as many requests as it has places end without such a pause
- * while others want to begin. */
+ * longer count, and the window doubles, unless so many requests have ended since the last pause that these are not
+ * slow, but wait for a processor, like the database. It shrinks when as many requests as it has places end without such
+ * a pause while others want to begin. */
 #include "async.h"
 
 #define FEWEST 8
-#define MOST 65536
+/* Requests that end between two pauses, for each place of the window, if they are short. */
+#define MOVING 2
 /* Nanoseconds: a database on the same machine answers in less. */
 #define PATIENCE UINT64_C(200000)
 /* Handlers that compute, and give way to each other, leave no pause: if none ends for so long, all others begin. */
@@ -21,6 +23,8 @@ static uint32_t window = FEWEST;
 /* Begun and not ended since the last pause, and how many of these have ended. */
 static uint32_t running, ended;
 static uint32_t pauses;
+/* All that have ended since then. */
+static uint64_t moved;
 /* Since when requests want to begin and none ends; 0: they do not, or one has ended since the last turn. */
 static uint64_t standing_since;
 
@@ -79,7 +83,10 @@ void async_admission_pause(void) {
     pauses++;
     running = 0;
     ended = 0;
-    window = MIN(window * 2, MOST);
+    if (moved < (uint64_t)window * MOVING) {
+        window = MAX(MIN(window * 2, async_request_count()), FEWEST);
+    }
+    moved = 0;
 }
 
 void async_admission_look(void) {
@@ -104,6 +111,7 @@ uint64_t async_admission_patience(void) {
 
 void async_admission_ended(const async_request *request) {
     standing_since = 0;
+    moved++;
     if (request->pauses != pauses) {
         return;
     }
