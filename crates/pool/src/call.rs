@@ -19,14 +19,23 @@ pub struct Call {
     pub body: RequestBody,
     /// True if the call may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
     pub repeatable: bool,
-    /// Method and target for logs and `status`, e.g. `GET /a?b`; the pool shortens it for display.
-    pub label: Box<str>,
     /// The request's id, as it appears in the logs.
     pub id: RequestId,
     /// When the request's head had arrived.
     pub received: Instant,
+    /// When all of it had, and it was ready to be run.
+    pub complete: Instant,
     /// Who sends interim answers to the client, if anybody can.
     pub interim: Option<Arc<dyn TakesInterim>>,
+}
+
+impl Call {
+    /// Method and target for logs and `status`, e.g. `GET /a?b`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let (method, uri) = (self.head.method(), self.head.uri());
+        format!("{} {}", String::from_utf8_lossy(method), String::from_utf8_lossy(uri))
+    }
 }
 
 /// A front's side of a call that can send interim answers (1xx) before the answer. Called on a thread of the pool's choice

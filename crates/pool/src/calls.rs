@@ -133,9 +133,9 @@ mod tests {
             head: CallBuilder::new(1, 1001, 1).finish(),
             body: RequestBody::Empty,
             repeatable: true,
-            label: "".into(),
             id: RequestId(number),
             received: now,
+            complete: now,
             interim: None,
         };
         let job = Box::new(Job { call, sink, entered: now, killed: 0, given_back: 0 });

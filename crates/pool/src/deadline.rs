@@ -27,7 +27,7 @@ struct Overdue {
     control: Arc<ControlSocket>,
     pidfd: Arc<std::os::fd::OwnedFd>,
     id: String,
-    label: Box<str>,
+    label: String,
     ran: Duration,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
                 control: lane.control.clone(),
                 pidfd: lane.pidfd.clone(),
                 id: call.job.call.id.to_string(),
-                label: call.job.call.label.clone(),
+                label: call.job.call.label(),
                 ran,
             });
             lane.kill_reason = Some(reason);
@@ -88,7 +88,7 @@ fn cancel(pool: &Pool, lane: &mut Lane, limit: Duration) {
                 pool = pool.name(),
                 pid = lane.pid,
                 request = %call.job.call.id,
-                label = call.job.call.label,
+                label = call.job.call.label(),
                 "past the deadline after {:.1} s, cancelled",
                 call.since.elapsed().as_secs_f64(),
             );

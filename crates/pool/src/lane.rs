@@ -211,8 +211,8 @@ impl Lane {
         self.sender.pools()
     }
 
-    /// Puts a call into the lane. On an error the job comes back.
-    pub(crate) fn send(&mut self, job: Box<Job>) -> Result<(), (Box<Job>, SendError)> {
+    /// Puts a call into the lane, at the time `now`. On an error the job comes back.
+    pub(crate) fn send(&mut self, job: Box<Job>, now: Instant) -> Result<(), (Box<Job>, SendError)> {
         let number = self.next_number;
         // Used up even if the call does not fit: its body's descriptor may already be on its way under this number.
         self.next_number += 1;
@@ -240,9 +240,8 @@ impl Lane {
         };
         match sent {
             Ok(slot) => {
-                let since = Instant::now();
                 let (answering, told_gone, overdue) = (false, false, None);
-                self.in_flight.push(InFlight { number, slot, job, since, answering, told_gone, overdue });
+                self.in_flight.push(InFlight { number, slot, job, since: now, answering, told_gone, overdue });
                 Ok(())
             }
             Err(error) => {
@@ -298,8 +297,8 @@ impl Lane {
     }
 
     /// True if short calls may be put behind those it has.
-    pub(crate) fn may_be_crowded(&self) -> bool {
-        self.phase == Phase::Serving && (!self.several || self.takes_calls() && !self.runs_long())
+    pub(crate) fn may_be_crowded(&self, now: Instant) -> bool {
+        self.phase == Phase::Serving && (!self.several || self.takes_calls() && !self.runs_long(now))
     }
 
     /// Notices that the worker has taken all it was sent.
@@ -319,8 +318,8 @@ impl Lane {
     }
 
     /// True if the lane's first call has turned out to be a long one.
-    pub(crate) fn runs_long(&self) -> bool {
-        self.in_flight.front().is_some_and(|call| call.since.elapsed() > crate::pace::LONG)
+    pub(crate) fn runs_long(&self, now: Instant) -> bool {
+        self.in_flight.front().is_some_and(|call| now.saturating_duration_since(call.since) > crate::pace::LONG)
     }
 
     /// True if the worker has begun this call, as far as it tells.

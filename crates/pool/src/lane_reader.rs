@@ -42,6 +42,8 @@ pub(crate) struct LaneReader {
     pub(crate) unseen: Vec<u64>,
     /// Answers whose body may still lie in the ring.
     pub(crate) holding: Vec<Sink>,
+    /// When the batch that is being read began: precise enough for all its calls.
+    pub(crate) now: Instant,
     /// The first error the worker logged outside of a call: why it did not get ready, should it end now.
     pub(crate) said: Option<String>,
 }
@@ -51,8 +53,6 @@ pub(crate) struct Current {
     number: u64,
     sink: Sink,
     received: Instant,
-    id: crate::call::RequestId,
-    label: Box<str>,
     /// Collected parts of a head.
     head: Vec<u8>,
     /// Something was added that the front has not been told of.
@@ -135,6 +135,9 @@ impl LaneReader {
             taken += 1;
             match self.frames.next_frame_in_place() {
                 Ok(Some(frame)) => {
+                    if taken == 1 {
+                        self.now = Instant::now();
+                    }
                     // Given back before the worker can have a next call: else it would find its ring full of answers
                     // that were copied long ago, and publish half an answer only to get room.
                     if frame.kind == FrameKind::Done || frame.payload.len() >= LARGE_FRAME {
@@ -235,13 +238,18 @@ impl LaneReader {
         if self.current.as_ref().is_none_or(|c| c.number != frame.number) {
             self.turn_to(frame.number)?;
         }
+        let number = frame.number;
         let Some(current) = self.current.as_mut() else { return Ok(()) };
         match frame.kind {
-            FrameKind::Head => current.add_head(&frame)?,
+            FrameKind::Head => {
+                if let Some(status) = current.add_head(frame)? {
+                    self.log_no_final_status(number, status);
+                }
+            }
             FrameKind::Body => self.take_body(frame),
             FrameKind::End if current.end_seen && self.several => return Err("a second end of an answer".into()),
             FrameKind::End => {
-                let micros = current.received.elapsed().as_micros() as u64;
+                let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
                 current.sink.update_stats(|stats| stats.queue_us = micros);
                 current.sink.end();
                 current.ended = true;
@@ -250,8 +258,8 @@ impl LaneReader {
             }
             FrameKind::Done => self.done(&frame.payload)?,
             FrameKind::Interim => {
-                if let Some((status, headers)) = current.collect_head(&frame)?
-                    && let Some(front) = self.pool.interim_front(self.index, frame.number)
+                if let Some((status, headers)) = current.collect_head(frame)?
+                    && let Some(front) = self.pool.interim_front(self.index, number)
                 {
                     front.interim(status, &headers);
                 }
@@ -292,7 +300,7 @@ impl LaneReader {
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.current.take() else { return Ok(()) };
         let Done { php_ns, peak_memory, flags, snapshot } = parse_done(payload).ok_or("a malformed end of call")?;
-        let micros = current.received.elapsed().as_micros() as u64;
+        let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
         let php_us = php_ns / 1000;
         current.sink.update_stats(|stats| {
             stats.php_us = php_us;
@@ -307,15 +315,20 @@ impl LaneReader {
         }
         let way = flags >> DONE_WAY_SHIFT & 0xff;
         let snapshot = (way != 0).then_some(SnapshotWork { way, ..snapshot });
-        self.pool.call_done(self.index, current.number, php_us, flags & DONE_RETIRE != 0, snapshot);
+        self.pool.call_done(self.index, current.number, self.now, php_us, flags & DONE_RETIRE != 0, snapshot);
         Ok(())
+    }
+
+    fn log_no_final_status(&self, number: u64, status: u16) {
+        let (id, label) = self.pool.call_name(self.index, number).unwrap_or_default();
+        tracing::warn!(target: "php", request = id, label, "PHP set status {status}, which is no final status; 500 sent");
     }
 
     fn log(&mut self, frame: &Frame) {
         let Some((&level, text)) = frame.payload.split_first() else { return };
         let text = String::from_utf8_lossy(text);
         let call = self.pool.call_name(self.index, frame.number);
-        let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_ref()));
+        let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
         if call.is_none() && level <= 3 {
             self.said.get_or_insert_with(|| text.to_string());
         }
@@ -372,16 +385,20 @@ async fn step_back() {
 }
 
 impl Current {
-    pub(crate) fn new(number: u64, sink: Sink, received: Instant, id: crate::call::RequestId, label: Box<str>) -> Self {
-        Self { number, sink, received, id, label, head: Vec::new(), unseen: false, ended: false, end_seen: false }
+    pub(crate) fn new(number: u64, sink: Sink, received: Instant) -> Self {
+        Self { number, sink, received, head: Vec::new(), unseen: false, ended: false, end_seen: false }
     }
 
     /// Collects a head's frames; the head once it is complete.
-    fn collect_head(&mut self, frame: &Frame) -> Result<Option<(u16, HeaderLines)>, String> {
+    fn collect_head(&mut self, frame: Frame) -> Result<Option<(u16, HeaderLines)>, String> {
         if self.head.len() + frame.payload.len() > MAX_HEAD {
             return Err("a head of more than 1 MiB".into());
         }
-        self.head.extend_from_slice(&frame.payload);
+        if self.head.is_empty() {
+            self.head = frame.payload;
+        } else {
+            self.head.extend_from_slice(&frame.payload);
+        }
         if frame.flags & FLAG_MORE != 0 {
             return Ok(None);
         }
@@ -389,15 +406,13 @@ impl Current {
         Ok(Some(parse_head(&bytes).ok_or("a malformed head")?))
     }
 
-    fn add_head(&mut self, frame: &Frame) -> Result<(), String> {
-        let Some((status, headers)) = self.collect_head(frame)? else { return Ok(()) };
-        if !(200..=599).contains(&status) {
-            let (id, label) = (self.id, &self.label);
-            tracing::warn!(target: "php", request = %id, label, "PHP set status {status}, which is no final status; 500 sent");
-        }
-        self.sink.set_head(if (200..=599).contains(&status) { status } else { 500 }, headers);
+    /// Adds a frame of the head. Returns the head's status if it is none that can be sent.
+    fn add_head(&mut self, frame: Frame) -> Result<Option<u16>, String> {
+        let Some((status, headers)) = self.collect_head(frame)? else { return Ok(None) };
+        let is_final = (200..=599).contains(&status);
+        self.sink.set_head(if is_final { status } else { 500 }, headers);
         self.unseen = true;
-        Ok(())
+        Ok((!is_final).then_some(status))
     }
 }
 

@@ -130,7 +130,7 @@ impl Pool {
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
-        let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0, given_back: 0 });
+        let job = Box::new(Job { entered: call.complete, call, sink, killed: 0, given_back: 0 });
         if let Err(fault) = self.lock().submit(job, shard::current()) {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
@@ -179,7 +179,7 @@ impl Pool {
         lane.was_ready = true;
         let (generation, worker) = (lane.generation, lane.worker);
         scheduler.down = None;
-        scheduler.refill(index);
+        scheduler.refill(index, Instant::now());
         drop(scheduler);
         self.update_about(|about| about.last_error = None);
         self.tell_supervisor(Event::WorkerReady { worker, generation });
@@ -200,13 +200,15 @@ impl Pool {
             stats.worker = worker;
             stats.pid = pid;
         });
-        Some(Current::new(number, job.sink.clone(), job.call.received, job.call.id, job.call.label.clone()))
+        Some(Current::new(number, job.sink.clone(), job.call.received))
     }
 
+    /// A call is done, at the time `now`.
     pub(crate) fn call_done(
         &self,
         index: usize,
         number: u64,
+        now: Instant,
         php_us: u64,
         retire: bool,
         snapshot: Option<SnapshotWork>,
@@ -223,7 +225,7 @@ impl Pool {
             if !lane.several
                 && let Some(next) = lane.in_flight.front_mut()
             {
-                next.since = Instant::now();
+                next.since = now;
             }
         }
         if retire {
@@ -231,7 +233,7 @@ impl Pool {
             drop(scheduler);
             self.tell_supervisor(Event::WorkerRetires);
         } else {
-            scheduler.refill(index);
+            scheduler.refill(index, now);
         }
     }
 
@@ -267,11 +269,11 @@ impl Pool {
     }
 
     /// Id and label of a call for the log.
-    pub(crate) fn call_name(&self, index: usize, number: u64) -> Option<(String, Box<str>)> {
+    pub(crate) fn call_name(&self, index: usize, number: u64) -> Option<(String, String)> {
         let scheduler = self.lock();
         let lane = scheduler.lanes.get(index)?.as_ref()?;
         let call = lane.in_flight.get(number)?;
-        Some((call.job.call.id.to_string(), call.job.call.label.clone()))
+        Some((call.job.call.id.to_string(), call.job.call.label()))
     }
 
     /// Who sends the interim answers of a running call.
@@ -306,7 +308,7 @@ impl Pool {
             return;
         }
         let RequestId(id) = job.call.id;
-        let label = job.call.label.clone();
+        let label = job.call.label();
         let fault = match reason {
             Some(KillReason::Deadline) => {
                 job.sink.fail(Fault::new(FaultKind::Deadline));

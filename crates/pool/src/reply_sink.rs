@@ -40,11 +40,19 @@ struct Spill {
     read: u64,
 }
 
+#[derive(Debug)]
+enum First {
+    /// Still where the worker wrote it; nothing is behind it.
+    InRing(HeldPayload),
+    Here(Chunk),
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     head: Option<(u16, Vec<(Bytes, Bytes)>)>,
-    /// The first part of the body while it still lies in the ring; counted in `in_memory`.
-    held: Option<HeldPayload>,
+    /// The part of the body that comes first; most answers have one.
+    first: Option<First>,
+    /// Those behind it.
     parts: VecDeque<Chunk>,
     in_memory: usize,
     spill: Option<Spill>,
@@ -113,16 +121,16 @@ impl Sink {
             return;
         }
         inner.in_memory += data.len();
-        inner.parts.push_back(Chunk { data, flush });
+        inner.add(Chunk { data, flush });
     }
 
     /// Adds a part of the body that lies in the ring. True: it still does, and `settle` has to be called soon.
     pub(crate) fn push_held(&self, held: HeldPayload) -> bool {
         let mut inner = lock(&self.inner);
-        let first = inner.held.is_none() && inner.parts.is_empty() && inner.spill.is_none() && !inner.delivered;
+        let first = inner.first.is_none() && inner.parts.is_empty() && inner.spill.is_none() && !inner.delivered;
         if first && held.len() <= self.budget.memory && !inner.gone && !inner.ended {
             inner.in_memory += held.len();
-            inner.held = Some(held);
+            inner.first = Some(First::InRing(held));
             return true;
         }
         drop(inner);
@@ -187,7 +195,7 @@ impl Sink {
         let mut inner = lock(&self.inner);
         inner.head = None;
         inner.visible = false;
-        inner.held = None;
+        inner.first = None;
         inner.parts.clear();
         inner.in_memory = 0;
         inner.spill = None;
@@ -232,14 +240,28 @@ impl Inner {
     }
 
     fn settle(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.parts.push_front(Chunk { data: Bytes::from(held.copy_from(0)), flush: false });
+        if let Some(First::InRing(held)) = &self.first {
+            let data = Bytes::from(held.copy_from(0));
+            self.first = Some(First::Here(Chunk { data, flush: false }));
+        }
+    }
+
+    /// Adds a part behind what is there, of which nothing may be in the ring.
+    fn add(&mut self, chunk: Chunk) {
+        if self.first.is_none() && self.parts.is_empty() {
+            self.first = Some(First::Here(chunk));
+        } else {
+            self.parts.push_back(chunk);
         }
     }
 
     fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
         self.settle();
-        if let Some(part) = self.parts.pop_front() {
+        let first = match self.first.take() {
+            Some(First::Here(chunk)) => Some(chunk),
+            _ => None,
+        };
+        if let Some(part) = first.or_else(|| self.parts.pop_front()) {
             self.in_memory -= part.data.len();
             return Some(Ok(part));
         }
@@ -296,22 +318,22 @@ impl Receiver {
         if !inner.ended || inner.fault.is_some() || inner.spill.is_some() {
             return None;
         }
-        if let Some(held) = inner.held.take() {
+        let in_memory = std::mem::take(&mut inner.in_memory);
+        let first = match inner.first.take() {
             // The only part: whatever comes behind it settles it.
-            inner.in_memory = 0;
-            return Some(WholeBody::InRing(held));
-        }
-        let whole = if inner.parts.len() <= 1 {
-            inner.parts.pop_front().map(|p| p.data).unwrap_or_default()
-        } else {
-            let mut all = BytesMut::with_capacity(inner.in_memory);
-            for part in inner.parts.drain(..) {
-                all.extend_from_slice(&part.data);
-            }
-            all.freeze()
+            Some(First::InRing(held)) => return Some(WholeBody::InRing(held)),
+            Some(First::Here(chunk)) => chunk.data,
+            None => inner.parts.pop_front().map(|part| part.data).unwrap_or_default(),
         };
-        inner.in_memory = 0;
-        Some(whole.into())
+        if inner.parts.is_empty() {
+            return Some(first.into());
+        }
+        let mut all = BytesMut::with_capacity(in_memory);
+        all.extend_from_slice(&first);
+        for part in inner.parts.drain(..) {
+            all.extend_from_slice(&part.data);
+        }
+        Some(all.freeze().into())
     }
 
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
@@ -344,7 +366,7 @@ impl Drop for Receiver {
         let writer = {
             let mut inner = lock(&self.inner);
             inner.gone = true;
-            inner.held = None;
+            inner.first = None;
             inner.parts.clear();
             inner.spill = None;
             inner.writer.take()

@@ -64,8 +64,10 @@ impl Scheduler {
         if self.stopping {
             return Err(Fault::new(FaultKind::Stopping));
         }
-        let Some(job) = self.place_behind(job, shard) else { return Ok(()) };
-        if let Some(job) = self.place(job, shard) {
+        // It has just entered; a look at the clock for each step would cost more than the steps.
+        let now = job.entered;
+        let Some(job) = self.place_behind(job, shard, now) else { return Ok(()) };
+        if let Some(job) = self.place(job, shard, now) {
             if let Some(reason) = &self.down {
                 return Err(Fault::with(FaultKind::PoolDown, reason.as_str()));
             }
@@ -95,23 +97,23 @@ impl Scheduler {
 
     /// Puts a call back at the head of the queue: it was accepted before everything that waits there.
     pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize) {
-        if let Some(job) = self.place(job, shard) {
+        if let Some(job) = self.place(job, shard, Instant::now()) {
             self.queue.push_front(job);
         }
     }
 
     /// Gives the call to a lane; returns it if none has a place.
-    fn place(&mut self, mut job: Box<Job>, shard: usize) -> Option<Box<Job>> {
+    fn place(&mut self, mut job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
         while self.several {
             let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
             self.idle.retain(|&i| i != index);
-            job = self.send(index, job)?;
+            job = self.send(index, job, now)?;
         }
         while let Some(index) = self.pick_idle(shard) {
-            job = self.send(index, job)?;
+            job = self.send(index, job, now)?;
         }
-        if let Some(index) = self.pick_second(shard) {
-            job = self.send(index, job)?;
+        if let Some(index) = self.pick_second(shard, now) {
+            job = self.send(index, job, now)?;
         }
         Some(job)
     }
@@ -122,10 +124,10 @@ impl Scheduler {
     }
 
     /// Gives a call that will not wait for long to a worker that is running already; returns it if there is none.
-    fn place_behind(&mut self, job: Box<Job>, shard: usize) -> Option<Box<Job>> {
+    fn place_behind(&mut self, job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
         let crowd = self.crowd();
         let has_place =
-            |lane: &Lane| lane.home == shard && lane.may_be_crowded() && (1..crowd).contains(&lane.in_flight.len());
+            |lane: &Lane| lane.home == shard && lane.may_be_crowded(now) && (1..crowd).contains(&lane.in_flight.len());
         let index = if crowd > 1 && !self.idle.is_empty() {
             self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
         } else {
@@ -133,7 +135,7 @@ impl Scheduler {
         };
         let Some(index) = index else { return Some(job) };
         self.set_crowded();
-        self.send(index, job)
+        self.send(index, job, now)
     }
 
     fn set_crowded(&mut self) {
@@ -144,10 +146,10 @@ impl Scheduler {
 
     /// Gives calls that wait behind a long one to others. True while calls wait that may have to be moved later.
     pub(crate) fn spread(&mut self) -> bool {
-        let mut moved = Vec::new();
+        let (mut moved, now) = (Vec::new(), Instant::now());
         for lane in self.lanes.iter_mut().flatten() {
             let may_wait = if self.idle.is_empty() { lane.depth } else { 1 };
-            if lane.in_flight.len() > may_wait && lane.runs_long() {
+            if lane.in_flight.len() > may_wait && lane.runs_long(now) {
                 while lane.in_flight.len() > 1
                     && let Some(job) = lane.take_back_last()
                 {
@@ -156,7 +158,7 @@ impl Scheduler {
             }
         }
         moved.sort_by_key(|(job, _)| job.entered);
-        let left: Vec<_> = moved.into_iter().filter_map(|(job, home)| self.place(job, home)).collect();
+        let left: Vec<_> = moved.into_iter().filter_map(|(job, home)| self.place(job, home, Instant::now())).collect();
         for job in left.into_iter().rev() {
             self.queue.push_front(job);
         }
@@ -180,13 +182,13 @@ impl Scheduler {
         candidates.min().map(|(_, _, _, index)| index)
     }
 
-    fn pick_second(&self, shard: usize) -> Option<usize> {
+    fn pick_second(&self, shard: usize, now: Instant) -> Option<usize> {
         let crowds = self.crowd() > 1;
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref()?;
-            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < self.depth(lane);
+            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < self.depth(lane, now);
             // Among short calls a long one says that its lane will be free late, not soon.
-            let long = crowds && lane.runs_long();
+            let long = crowds && lane.runs_long(now);
             let since = lane.in_flight.front().map(|f| f.since);
             has_place.then_some((lane.home != shard, long, lane.in_flight.len(), since, index))
         });
@@ -194,20 +196,20 @@ impl Scheduler {
     }
 
     /// Calls that a lane may hold when no worker is idle.
-    fn depth(&self, lane: &Lane) -> usize {
+    fn depth(&self, lane: &Lane, now: Instant) -> usize {
         match self.crowd() {
-            crowd if crowd > lane.depth && !lane.runs_long() => crowd,
+            crowd if crowd > lane.depth && !lane.runs_long(now) => crowd,
             _ => lane.depth,
         }
     }
 
     /// Sends a call to a lane; returns it if the lane could not take it.
-    fn send(&mut self, index: usize, job: Box<Job>) -> Option<Box<Job>> {
+    fn send(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
         if lane.phase != Phase::Serving {
             return Some(job);
         }
-        match lane.send(job) {
+        match lane.send(job, now) {
             Ok(()) => None,
             Err((job, SendError::Full)) => Some(job),
             Err((job, SendError::TooLarge)) => {
@@ -225,28 +227,28 @@ impl Scheduler {
     }
 
     /// The lane has become able to take calls, or one of its calls is done: gives it the next one.
-    pub(crate) fn refill(&mut self, index: usize) {
+    pub(crate) fn refill(&mut self, index: usize, now: Instant) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
-            if lane.phase != Phase::Serving || lane.in_flight.len() >= self.depth(lane) {
+            if lane.phase != Phase::Serving || lane.in_flight.len() >= self.depth(lane, now) {
                 return;
             }
             if self.several && !lane.takes_calls() {
                 return;
             }
             let free = lane.in_flight.is_empty();
-            let next = self.next_queued().or_else(|| if free { self.steal() } else { None });
+            let next = self.next_queued().or_else(|| if free { self.steal(now) } else { None });
             let Some(job) = next else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
-                        lane.idle_since = Instant::now();
+                        lane.idle_since = now;
                     }
                     self.idle.push(index);
                 }
                 return;
             };
             self.idle.retain(|&i| i != index);
-            if let Some(job) = self.send(index, job) {
+            if let Some(job) = self.send(index, job, now) {
                 self.queue.push_front(job);
                 return;
             }
@@ -264,12 +266,12 @@ impl Scheduler {
     }
 
     /// Takes the call that has waited longest behind a running one. Behind a short one it may stay.
-    fn steal(&mut self) -> Option<Box<Job>> {
+    fn steal(&mut self, now: Instant) -> Option<Box<Job>> {
         let crowds = self.crowd() > 1;
         let mut stays = false;
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             let waits = lane.holds_waiting_call();
-            let may_stay = waits && crowds && !lane.runs_long();
+            let may_stay = waits && crowds && !lane.runs_long(now);
             stays |= may_stay;
             waits && !may_stay
         });
@@ -318,7 +320,7 @@ impl Scheduler {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if lane.wants_room() {
             lane.send_kept();
-            self.refill(index);
+            self.refill(index, Instant::now());
         }
     }
 
@@ -345,7 +347,7 @@ impl Scheduler {
             if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
                 lane.look_whether_stuck();
                 lane.send_kept();
-                self.refill(index);
+                self.refill(index, Instant::now());
             }
         }
     }

@@ -23,7 +23,7 @@ fn scheduler(workers: u32) -> Scheduler {
     let mut scheduler = Scheduler::new(10, false);
     for worker in 0..workers {
         scheduler.add_lane(lane(worker));
-        scheduler.refill(worker as usize);
+        scheduler.refill(worker as usize, Instant::now());
     }
     scheduler
 }
@@ -36,9 +36,9 @@ fn submit(scheduler: &mut Scheduler, id: u64) -> Receiver {
         head: CallBuilder::new(id, 1001, 0).finish(),
         body: RequestBody::Empty,
         repeatable: true,
-        label: "GET /".into(),
         id: RequestId(id),
         received: Instant::now(),
+        complete: Instant::now(),
         interim: None,
     };
     let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0, given_back: 0 });
@@ -93,7 +93,7 @@ fn short_calls_behind_a_long_one() -> (Scheduler, Vec<Receiver>) {
     assert_eq!(places(&scheduler), [vec![], vec![], vec![1, 2, 3, 4], vec![]]);
     assert!(scheduler.crowded);
     // The first call turns out to be a long one.
-    while !scheduler.lanes[2].as_ref().unwrap().runs_long() {
+    while !scheduler.lanes[2].as_ref().unwrap().runs_long(Instant::now()) {
         std::hint::spin_loop();
     }
     (scheduler, clients)
@@ -106,9 +106,9 @@ fn a_call_that_stays_behind_a_short_one_is_watched_when_a_worker_becomes_idle() 
     assert_eq!(places(&scheduler), [vec![2], vec![1, 3], vec![]]);
     calls_are_short(&mut scheduler);
     let done = scheduler.lanes[0].as_mut().unwrap().in_flight.remove(1);
-    scheduler.refill(0);
+    scheduler.refill(0, Instant::now());
     assert!(done.is_some() && (scheduler.crowded || places(&scheduler) == [vec![3], vec![1], vec![]]));
-    while !scheduler.lanes[1].as_ref().is_some_and(Lane::runs_long) {
+    while !scheduler.lanes[1].as_ref().is_some_and(|lane| lane.runs_long(Instant::now())) {
         std::hint::spin_loop();
     }
     scheduler.spread();
@@ -126,7 +126,7 @@ fn when_all_workers_are_busy_with_long_calls_the_rest_waits_in_the_queue_in_orde
         (scheduler, clients, began)
     });
     assert_eq!(places(&scheduler), [vec![1, 2, 3, 4, 5], vec![]]);
-    while !scheduler.lanes[0].as_ref().unwrap().runs_long() {
+    while !scheduler.lanes[0].as_ref().unwrap().runs_long(Instant::now()) {
         std::hint::spin_loop();
     }
     scheduler.spread();

@@ -113,6 +113,7 @@ impl Stage {
             others: CallMap::default(),
             unseen: Vec::new(),
             holding: Vec::new(),
+            now: Instant::now(),
             said: None,
         };
         tokio::spawn(reader.run());
@@ -160,9 +161,9 @@ pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
         head: head.finish(),
         body,
         repeatable,
-        label: "GET /".into(),
         id: RequestId(5),
         received: Instant::now(),
+        complete: Instant::now(),
         interim: None,
     }
 }

@@ -6,7 +6,7 @@ use crate::fault::FaultKind;
 use crate::lane::Phase;
 use crate::several_stage::{Puppet, Stage, call, finish, finish_all};
 use bytes::Bytes;
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, WireDone};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, WireDone};
 use howdah_transport::{Event as Sent, LaneSizes};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -202,12 +202,16 @@ async fn a_repeatable_call_runs_again_when_its_worker_dies_unanswered() {
 #[tokio::test]
 async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
     let mut stage = Stage::new(10);
-    let deadly = stage.submit(Call { label: "GET /deadly".into(), ..call(true, RequestBody::Empty) }).await;
+    let mut head = CallBuilder::new(5, 1001, 1);
+    let method = head.text(b"GET");
+    let uri = head.text(b"/deadly");
+    head.method(method).uri(uri);
+    let deadly = stage.submit(Call { head: head.finish(), ..call(true, RequestBody::Empty) }).await;
     let harmless = stage.get().await;
     for life in 0..3 {
         let mut worker = stage.puppet().await;
         assert_eq!(worker.take(), [1, 2]);
-        assert_eq!(stage.pool.call_name(worker.index, 1).unwrap().1, "GET /deadly".into());
+        assert_eq!(stage.pool.call_name(worker.index, 1).unwrap().1, "GET /deadly");
         worker.end.select(2);
         worker.end.select(1);
         worker.life.kill().unwrap();

@@ -136,7 +136,7 @@ impl Pool {
                     calls: lane.calls,
                     age_s: lane.started.elapsed().as_secs(),
                     request: call.map(|c| c.job.call.id.to_string()),
-                    label: call.map(|c| c.job.call.label.to_string()),
+                    label: call.map(|c| c.job.call.label()),
                     running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
                     generation: lane.generation,
                     snapshot_pages: lane

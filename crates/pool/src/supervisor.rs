@@ -301,6 +301,7 @@ impl Supervisor {
             others: CallMap::default(),
             unseen: Vec::new(),
             holding: Vec::new(),
+            now: Instant::now(),
             said: None,
         };
         shards.runtime(home).spawn(reader.run());

@@ -295,6 +295,7 @@ impl FrameReceiver {
             if kind == FrameKind::Body && len >= held_from {
                 held = Some(self.holds.hold(at, self.responses.payload_start(at), len));
             } else {
+                payload = Vec::with_capacity(len);
                 self.responses.copy_payload(at, len, &mut payload);
             }
             return Ok(Some(Frame { kind, flags: header.flags, number: header.number, payload, held }));

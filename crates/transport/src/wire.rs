@@ -292,6 +292,18 @@ impl EncodedCall {
         self.text(self.head.script)
     }
 
+    /// The request method.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        self.text(self.head.method)
+    }
+
+    /// The request target as the client sent it.
+    #[must_use]
+    pub fn uri(&self) -> &[u8] {
+        self.text(self.head.uri)
+    }
+
     /// The bytes behind a reference this call's builder returned.
     #[must_use]
     pub fn text(&self, r: StrRef) -> &[u8] {
@@ -310,6 +322,9 @@ impl EncodedCall {
     }
 }
 
+/// Bytes of strings that most calls do not exceed. (A power of two: for other sizes of more than 1 KB mimalloc takes a slow way.)
+const USUAL_STRINGS: usize = 1024;
+
 /// Builds an `EncodedCall`.
 ///
 /// Values go in once: `var` returns where the bytes lie, and the setters (`script`, `query`, …) take that place, so that
@@ -324,12 +339,17 @@ impl CallBuilder {
     #[must_use]
     pub fn new(id: u64, proto: u32, received_unix_us: u64) -> Self {
         let head = WireCall { id, proto, received_unix_us, ..WireCall::default() };
-        Self { call: EncodedCall { head, vars: Vec::with_capacity(40), strings: Vec::with_capacity(1536) } }
+        Self { call: EncodedCall { head, vars: Vec::with_capacity(40), strings: Vec::with_capacity(USUAL_STRINGS) } }
     }
 
     /// Adds bytes that are not a variable.
     pub fn text(&mut self, value: &[u8]) -> StrRef {
-        self.text_parts(&[value])
+        let strings = &mut self.call.strings;
+        let off = strings.len() as u32;
+        strings.reserve(value.len() + 1);
+        strings.extend_from_slice(value);
+        strings.push(0);
+        StrRef { off, len: value.len() as u32 }
     }
 
     fn text_parts(&mut self, parts: &[&[u8]]) -> StrRef {

@@ -19,6 +19,9 @@ use tokio::net::{TcpStream, UnixStream};
 /// What goes over the socket when a request's header took too long; hyper has no request yet that could be answered.
 const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
+/// Bytes that are put together before they are written: a `send` of one piece costs less than a `writev` of several.
+const SMALL: usize = 1024;
+
 /// A transport. TLS will be a variant that wraps one of these.
 #[derive(Debug)]
 pub enum Socket {
@@ -40,6 +43,22 @@ impl Socket {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if let [only] = bufs {
+            return self.poll_write(cx, only);
+        }
+        if bufs.iter().map(|buf| buf.len()).sum::<usize>() <= SMALL {
+            let mut space = [std::mem::MaybeUninit::uninit(); SMALL];
+            let mut whole = ReadBuf::uninit(&mut space);
+            bufs.iter().for_each(|buf| whole.put_slice(buf));
+            return self.poll_write(cx, whole.filled());
+        }
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -260,10 +279,7 @@ impl AsyncWrite for ConnIo {
         }
         let result = match crate::sendfile::try_write_vectored(&this.socket, cx, bufs) {
             Some(result) => result,
-            None => match &mut this.socket {
-                Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-                Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            },
+            None => this.socket.poll_write_vectored(cx, bufs),
         };
         this.note_write(result)
     }

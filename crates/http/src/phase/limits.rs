@@ -86,6 +86,36 @@ fn check_host(parts: &Parts) -> Result<(), Refusal> {
     Err(Refusal::bad_request("an invalid Host header"))
 }
 
+/// The bytes of a host's name.
+static IN_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        table[byte] = b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'-' | b'.'
+                    | b'_'
+                    | b'~'
+                    | b'%'
+                    | b'!'
+                    | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'*'
+                    | b'+'
+                    | b','
+                    | b';'
+                    | b'='
+            );
+        byte += 1;
+    }
+    table
+};
+
 /// Whether this is a host with an optional port: letters, digits and `-._~%!$&'()*+,;=`, or an IPv6 address in brackets.
 pub(crate) fn is_host(text: &[u8]) -> bool {
     let (name, rest) = match text.first() {
@@ -97,9 +127,8 @@ pub(crate) fn is_host(text: &[u8]) -> bool {
         },
         _ => text.split_at(text.iter().position(|&b| b == b':').unwrap_or(text.len())),
     };
-    let in_name = |b: &u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(b);
     let port_ok = rest.is_empty() || (rest[0] == b':' && rest[1..].iter().all(u8::is_ascii_digit));
-    !name.is_empty() && (name[0] == b'[' || name.iter().all(in_name)) && port_ok
+    !name.is_empty() && (name[0] == b'[' || name.iter().all(|&b| IN_NAME[usize::from(b)])) && port_ok
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl Upstream for Stand {
             }
             _ => {
                 let mut text =
-                    format!("pool={pool}\nlabel={}\nrepeatable={}\n", call.label, call.repeatable).into_bytes();
+                    format!("pool={pool}\nlabel={}\nrepeatable={}\n", call.label(), call.repeatable).into_bytes();
                 for (name, value) in call.head.variables() {
                     text.extend_from_slice(&[name, b"=", value, b"\n"].concat());
                 }

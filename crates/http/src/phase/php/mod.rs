@@ -22,6 +22,7 @@ use howdah_pool::{Call, FaultKind, TakesInterim};
 use http::{Method, Version};
 use http_body::Body as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Runs a script for a request.
 pub(crate) async fn run<U: Upstream>(
@@ -32,13 +33,13 @@ pub(crate) async fn run<U: Upstream>(
 ) -> Result<Response, Refusal> {
     let site = &*shard.site;
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
-    let body = if body.is_end_stream() {
-        howdah_pool::RequestBody::Empty
+    let (body, complete) = if body.is_end_stream() {
+        (howdah_pool::RequestBody::Empty, exchange.started)
     } else {
         let body =
             spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?;
         exchange.conn.state.on_body_read();
-        body
+        (body, Instant::now())
     };
     let head = variables::encode(site, exchange, script, &body);
     let parts = &exchange.parts;
@@ -46,9 +47,9 @@ pub(crate) async fn run<U: Upstream>(
         head,
         body,
         repeatable: matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
-        label: label(parts),
         id: exchange.id,
         received: exchange.started,
+        complete,
         interim: interim_answers(exchange),
     };
     exchange.front = Front::Php;
@@ -76,15 +77,6 @@ fn interim_answers(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
         Version::HTTP_2 => exchange.parts.extensions.get::<InterimAnswers>().map(|own| Arc::new(own.clone()) as _),
         _ => None,
     }
-}
-
-fn label(parts: &http::request::Parts) -> Box<str> {
-    let (method, target) = (parts.method.as_str(), String::from_utf8_lossy(target(parts)));
-    let mut label = String::with_capacity(method.len() + 1 + target.len());
-    label.push_str(method);
-    label.push(' ');
-    label.push_str(&target);
-    label.into_boxed_str()
 }
 
 fn log_fault(fault: &howdah_pool::Fault, exchange: &Exchange) {

@@ -15,7 +15,7 @@ use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
 use howdah_pool::RequestBody;
-use howdah_transport::wire::{CallBuilder, EncodedCall, StrRef, VAR_NAMES, VarName};
+use howdah_transport::wire::{CallBuilder, EncodedCall, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
 use std::borrow::Cow;
@@ -106,14 +106,23 @@ fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
         call.var(VarName::HTTP_HOST, host.as_bytes());
     }
     let mut scratch = Vec::new();
-    for name in map.keys() {
+    let mut fields = map.iter().peekable();
+    while let Some((name, first)) = fields.next() {
+        // Lines of the same name come behind each other.
+        let more = fields.peek().is_some_and(|(next, _)| *next == name);
+        while fields.next_if(|(next, _)| *next == name).is_some() {}
         if *name == header::HOST && counted.is_some() {
             continue;
         }
         match variable_name(name) {
             None => {}
             Some(Variable::Known(var)) => {
-                let at = value(call, map, name, &mut scratch);
+                let at = if more {
+                    joined(map, name, &mut scratch);
+                    call.text(&scratch)
+                } else {
+                    call.text(first.as_bytes())
+                };
                 call.var_at(var, at);
                 match *name {
                     header::COOKIE => drop(call.cookie(at)),
@@ -126,18 +135,6 @@ fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
                 joined(map, name, &mut scratch);
                 call.custom_var(&spelled, &scratch);
             }
-        }
-    }
-}
-
-/// Puts a header's value into the call, lines of the same name joined.
-fn value(call: &mut CallBuilder, map: &HeaderMap, name: &HeaderName, scratch: &mut Vec<u8>) -> StrRef {
-    let mut lines = map.get_all(name).iter();
-    match (lines.next(), lines.next()) {
-        (Some(only), None) => call.text(only.as_bytes()),
-        _ => {
-            joined(map, name, scratch);
-            call.text(scratch)
         }
     }
 }
