@@ -8,6 +8,7 @@
 #include "async.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +158,18 @@ static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
         time.tv_sec = (time_t)(left / UINT64_C(1000000000));
         time.tv_nsec = (long)(left % UINT64_C(1000000000));
     }
-    return epoll_pwait2(epoll_fd, events, EVENTS, until == COROUTINE_FOREVER ? NULL : &time, NULL);
+    static bool coarse;
+    if (!coarse) {
+        int seen = epoll_pwait2(epoll_fd, events, EVENTS, until == COROUTINE_FOREVER ? NULL : &time, NULL);
+        if (seen >= 0 || (errno != ENOSYS && errno != EPERM)) {
+            return seen;
+        }
+        /* Before Linux 5.11, or in a sandbox that does not know the call: waits end at full milliseconds. */
+        coarse = true;
+    }
+    uint64_t milliseconds = (uint64_t)time.tv_sec * 1000 + ((uint64_t)time.tv_nsec + 999999) / 1000000;
+    return epoll_wait(epoll_fd, events, EVENTS,
+                      until == COROUTINE_FOREVER ? -1 : (int)MIN(milliseconds, (uint64_t)INT_MAX));
 }
 
 /* Looks for events; sleeps until `until` at most (0: not at all). */

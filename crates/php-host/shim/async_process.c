@@ -81,13 +81,20 @@ FILE *async_popen(const char *command, const char *type) {
         return NULL;
     }
     int ours = ends[reads ? 0 : 1], theirs = ends[reads ? 1 : 0];
-    int error = spawn_shell(&process->pid, command, theirs, reads ? STDOUT_FILENO : STDIN_FILENO);
+    /* The stream first: a process that nobody reads from would be left when there is no memory for one. */
+    process->stream = fdopen(ours, reads ? "r" : "w");
+    int error = process->stream == NULL
+                    ? errno
+                    : spawn_shell(&process->pid, command, theirs, reads ? STDOUT_FILENO : STDIN_FILENO);
     close(theirs);
-    process->stream = error == 0 ? fdopen(ours, reads ? "r" : "w") : NULL;
-    if (process->stream == NULL) {
-        close(ours);
+    if (error != 0) {
+        if (process->stream != NULL) {
+            fclose(process->stream);
+        } else {
+            close(ours);
+        }
         free(process);
-        errno = error != 0 ? error : errno;
+        errno = error;
         return NULL;
     }
     process->next = processes;

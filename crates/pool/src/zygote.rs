@@ -12,12 +12,15 @@ use std::os::fd::BorrowedFd;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
 /// Lines of output kept to explain a failure.
 const KEPT_LINES: usize = 12;
+
+/// Bytes after which a line is logged though it has no end: what scripts print must not fill the server's memory.
+const MAX_LINE: u64 = 64 * 1024;
 
 /// A running zygote. Dropping it closes its socket, which makes it end together with its workers.
 #[derive(Debug)]
@@ -172,9 +175,14 @@ async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: 
 }
 
 async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<VecDeque<String>>>) {
-    let mut lines = BufReader::new(pipe).split(b'\n');
-    while let Ok(Some(line)) = lines.next_segment().await {
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+    let mut pipe = BufReader::new(pipe);
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if !matches!((&mut pipe).take(MAX_LINE).read_until(b'\n', &mut bytes).await, Ok(1..)) {
+            return;
+        }
+        let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         if line.is_empty() {
             continue;
         }
@@ -184,5 +192,19 @@ async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<
             kept.pop_front();
         }
         kept.push_back(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_without_an_end_was_kept_whole() {
+        let line = "x".repeat(2 * MAX_LINE as usize + 5);
+        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        log_output(format!("{line}\nshort\n\nlast").as_bytes(), "default".into(), kept.clone()).await;
+        let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(kept.iter().map(String::len).collect::<Vec<_>>(), [MAX_LINE as usize, MAX_LINE as usize, 5, 5, 4]);
     }
 }
