@@ -53,6 +53,11 @@ pub(crate) fn with_extension(setup: Setup, name: &str, key: &str) -> Setup {
     }
 }
 
+/// With the debugger, and without the JIT compiler: where that is not disabled, PHP warns of the two together.
+pub(crate) fn with_xdebug(setup: Setup) -> Setup {
+    with_extension(setup, "xdebug", "zend_extension").ini("opcache.jit", "disable")
+}
+
 /// True if this machine has the extension; says so if not.
 pub(crate) fn there(name: &str) -> bool {
     let there = extension(name).is_none_or(|path| path.exists());
@@ -101,7 +106,7 @@ fn xdebug_develops_covers_and_traces() {
     run(
         Kind::Classic,
         |s| {
-            let s = with_extension(s, "xdebug", "zend_extension");
+            let s = with_xdebug(s);
             let s = booted(
                 s.ini("xdebug.mode", "develop,coverage"),
                 "class C { static $n = 0; } function f($x) { return $x + C::$n++; }",

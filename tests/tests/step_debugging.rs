@@ -1,7 +1,7 @@
 //! Step debugging with Xdebug: a debugger that listens gets a session for each request, stops at its breakpoint, reads a
 //! variable and lets the request go on, in every mode that runs one request at a time.
 
-use crate::snapshot_extensions::{there, with_extension};
+use crate::snapshot_extensions::{there, with_xdebug};
 use howdah_tests::process::PATIENCE;
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::HashSet;
@@ -92,7 +92,7 @@ impl Debugger {
 const CODE: &str = "<?php\nfunction work($n) {\n    $n = $n * 2;\n    return \"worked $n\";\n}\n";
 
 fn debugged(setup: Setup, port: u16, start: &str) -> Setup {
-    with_extension(setup, "xdebug", "zend_extension")
+    with_xdebug(setup)
         .workers(1)
         .ini("xdebug.mode", "debug")
         .ini("xdebug.start_with_request", start)

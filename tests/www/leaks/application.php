@@ -205,16 +205,12 @@ function report_handlers(): array
     restore_error_handler();
     $exception = set_exception_handler(null);
     restore_exception_handler();
-    $mask = [];
-    if (function_exists('pcntl_sigprocmask')) {
-        pcntl_sigprocmask(SIG_BLOCK, [], $mask);
-    }
     preg_match_all('/^Sig(?:Blk|Ign):.*$/m', file_get_contents('/proc/self/status'), $signals);
 
     return [
         'handlers' => [$error !== null, $exception !== null],
         'signals' => function_exists('pcntl_alarm')
-            ? [pcntl_signal_get_handler(SIGUSR1), pcntl_signal_get_handler(SIGALRM), pcntl_async_signals(), $mask, pcntl_alarm(0) > 0] : [],
+            ? [pcntl_signal_get_handler(SIGUSR1), pcntl_signal_get_handler(SIGALRM), pcntl_async_signals(), pcntl_alarm(0) > 0] : [],
         'kernel' => $signals[0],
         'buffers' => ob_list_handlers(),
         'client' => [connection_status(), ignore_user_abort()],
