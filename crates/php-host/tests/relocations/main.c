@@ -15,6 +15,7 @@ int other_poll(void);
 /* What async_hooks.c needs of PHP and of the rest of the shim. */
 php_core_globals core_globals;
 unsigned coroutine_pinned;
+shim_state shim;
 bool coroutine_may_wait(void) {
     return true;
 }
