@@ -230,8 +230,8 @@ impl Howdah {
         self.before = last;
     }
 
-    /// True once so many workers (and zygotes of further pools) are there, and serve: only then has the server opened all
-    /// the descriptors that they need.
+    /// True once so many workers (and zygotes of further pools) are there, and serve, and no pool is still without one:
+    /// only then has the server opened all the descriptors that they need.
     fn all_serve(&self, workers: usize) -> bool {
         let status = Conn::try_open(&Target::Unix(self.admin.clone())).ok().and_then(|mut conn| {
             conn.try_send(&Request::get("/status").close().bytes()).ok()?;
@@ -239,9 +239,13 @@ impl Howdah {
         });
         let Some(pools) = status.as_ref().and_then(|status| status["pools"].as_array()) else { return false };
         let known: Vec<_> = pools.iter().filter_map(|pool| pool["workers"].as_array()).flatten().collect();
+        let started = |pool: &serde_json::Value| {
+            !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
+        };
         // The server and the default pool's zygote are counted by nobody else.
         self.processes().len() >= workers + 2
             && known.len() + pools.len() > workers
+            && pools.iter().all(started)
             && known.iter().all(|worker| worker["phase"] != "starting")
     }
 

@@ -196,6 +196,7 @@ script_scenario!(
     not_worker = "the scenario's script is the default pool's",
     not_snapshot = "the scenario's script is the default pool's",
     |s| s
+        .more_processes(2)
         .setting("php.admin_ini", "{ precision = 7 }")
         .setting("pool.own.workers", "1")
         .setting("pool.own.admin_ini", "{ serialize_precision = 5 }")
