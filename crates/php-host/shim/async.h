@@ -167,8 +167,6 @@ void async_image_drop(void);
 void async_libraries_places(void (*add)(void *at, size_t size));
 void async_libraries_inherit(void);
 void async_libraries_destroy(void);
-/* An extension that is loaded, or NULL. */
-const zend_module_entry *async_extension(const char *name);
 /* An extension's globals; NULL: it is not loaded, or they are smaller than its headers say. */
 void *async_globals_of(const char *extension, size_t size);
 /* Where an extension has the error of the last call, as its first global; NULL: it is not loaded. */

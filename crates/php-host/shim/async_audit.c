@@ -207,27 +207,26 @@ void async_audit_end(void) {
     }
 }
 
+/* Whether this was not told of this place yet. */
+static bool is_new(const char *what, const char *place) {
+    char key[512];
+    int length = (snprintf)(key, sizeof key, "%s %s", what, place);
+    return length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL;
+}
+
 /* Once for each place: the first frame of PHP code there. */
 void async_audit_blocked(void) {
     if (!enabled || coroutine_current == NULL) {
         return;
     }
-    const char *file = zend_get_executed_filename();
-    uint32_t line = zend_get_executed_lineno();
-    char key[512];
-    int length = (snprintf)(key, sizeof key, "blocked %s:%u", file, line);
-    if (length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL) {
+    char place[PATH_MAX + 16];
+    (snprintf)(place, sizeof place, "%s:%u", zend_get_executed_filename(), zend_get_executed_lineno());
+    if (is_new("blocked", place)) {
         shim_log(
             LOG_NOTICE,
-            "audit: a call may block the process, as nothing can wait here (autoloader, compiler or collector): %s:%u",
-            file, line);
+            "audit: a call may block the process, as nothing can wait here (autoloader, compiler or collector): %s",
+            place);
     }
-}
-
-static bool is_new(const char *what, const char *place) {
-    char key[512];
-    int length = (snprintf)(key, sizeof key, "%s %s", what, place);
-    return length > 0 && zend_hash_str_add_empty_element(&blocking, key, MIN((size_t)length, sizeof key - 1)) != NULL;
 }
 
 void async_audit_turn_begin(const coroutine *self) {

@@ -21,7 +21,7 @@ typedef void (*add_place)(void *at, size_t size);
 
 /* The globals of an extension, if they are as large as the layout below says. */
 static void *exact_globals(const char *extension, size_t size) {
-    const zend_module_entry *module = async_extension(extension);
+    const zend_module_entry *module = shim_extension(extension);
     return module != NULL && module->globals_size == size ? module->globals_ptr : NULL;
 }
 
@@ -311,7 +311,7 @@ static void destroy_date(void) {
 }
 
 static void end_of_request(const char *extension) {
-    const zend_module_entry *module = async_extension(extension);
+    const zend_module_entry *module = shim_extension(extension);
     module->request_shutdown_func(module->type, module->module_number);
 }
 

@@ -7,12 +7,8 @@
 #include <ext/standard/basic_functions.h>
 #include <stddef.h>
 
-const zend_module_entry *async_extension(const char *name) {
-    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
-}
-
 void *async_globals_of(const char *extension, size_t size) {
-    const zend_module_entry *module = async_extension(extension);
+    const zend_module_entry *module = shim_extension(extension);
     return module != NULL && module->globals_size >= size ? module->globals_ptr : NULL;
 }
 

@@ -1,10 +1,5 @@
 /* The scheduler of async mode: runs coroutines that are ready, takes calls from the server, and sleeps in epoll until a
- * descriptor, a time or the server wakes it.
- *
- * Descriptors are registered for one event at a time (EPOLLONESHOT) and anew for each wait. Libraries close descriptors
- * and get the same number for another file behind our back; a registration made for each wait cannot outlive its file,
- * and costs one system call that the poll() in its place would have cost too. Sockets that a driver has connected stay
- * registered, edge-triggered, see async_descriptors.c. */
+ * descriptor (async_descriptors.c), a time or the server wakes it. */
 #include "async.h"
 
 #include <errno.h>

@@ -269,8 +269,8 @@ static bool is_own(const zend_object *state) {
     const zval *request = OBJ_PROP(state, state_at.request);
     const coroutine *main =
         coroutine_current != NULL && coroutine_current->request != NULL ? coroutine_current->request->main : NULL;
-    return Z_TYPE_P(OBJ_PROP(state, state_at.lent)) == IS_TRUE && main != NULL && main->object != NULL &&
-           Z_TYPE_P(request) == IS_OBJECT && coroutine_is(main, Z_OBJ_P(request));
+    return Z_TYPE_P(OBJ_PROP(state, state_at.lent)) == IS_TRUE && main != NULL && Z_TYPE_P(request) == IS_OBJECT &&
+           coroutine_is(main, Z_OBJ_P(request));
 }
 
 /* bool knows(ConnectionState $state, string $driver, string $sql): the connection is the current request's, and the

@@ -7,10 +7,6 @@
 #include <ext/standard/basic_functions.h>
 #include <string.h>
 
-static zend_module_entry *module_named(const char *name, size_t length) {
-    return zend_hash_str_find_ptr(&module_registry, name, length);
-}
-
 /* A module's own handler for the end or the start of a request, called while the script's request goes on. */
 static void call_module(zend_module_entry *module, zend_result (*handler)(int type, int module_number)) {
     if (handler != NULL) {
@@ -49,7 +45,7 @@ static zend_module_entry *zlib(void) {
     static bool looked;
     if (!looked) {
         looked = true;
-        module = module_named(ZEND_STRL("zlib"));
+        module = shim_extension("zlib");
     }
     return module;
 }
@@ -126,7 +122,7 @@ void shim_reset_session_close(void) {
     }
     static zend_module_entry *module;
     if (module == NULL) {
-        module = module_named(ZEND_STRL("session"));
+        module = shim_extension("session");
     }
     zval *names = (zval *)&PS(mod_user_names);
     zval kept[sizeof PS(mod_user_names) / sizeof(zval)];
@@ -189,7 +185,7 @@ void shim_reset_filter(void) {
     static bool looked;
     if (!looked) {
         looked = true;
-        module = module_named(ZEND_STRL("filter"));
+        module = shim_extension("filter");
     }
     if (module != NULL) {
         call_module(module, module->request_shutdown_func);

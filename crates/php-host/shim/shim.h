@@ -106,6 +106,11 @@ extern const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1];
 #define SHIM_VAR_NUMBER(number, name) SHIM_VAR_##name = (number),
 typedef enum shim_var { HOWDAH_VAR_NAMES(SHIM_VAR_NUMBER) } shim_var;
 
+/* An extension that is loaded, or NULL. */
+static inline zend_module_entry *shim_extension(const char *name) {
+    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
+}
+
 void shim_input_shutdown(void);
 /* The value of a variable of the current call, NUL-terminated, or NULL and length 0. Valid until the call is done. */
 const char *shim_call_var(const char *name, size_t name_len, size_t *value_len);

@@ -88,30 +88,17 @@ fn check_host(parts: &Parts) -> Result<(), Refusal> {
 
 /// The bytes of a host's name.
 static IN_NAME: [bool; 256] = {
+    let others = b"-._~%!$&'()*+,;=";
     let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = b.is_ascii_alphanumeric()
-            || matches!(
-                b,
-                b'-' | b'.'
-                    | b'_'
-                    | b'~'
-                    | b'%'
-                    | b'!'
-                    | b'$'
-                    | b'&'
-                    | b'\''
-                    | b'('
-                    | b')'
-                    | b'*'
-                    | b'+'
-                    | b','
-                    | b';'
-                    | b'='
-            );
-        byte += 1;
+    let mut at = 0;
+    while at < table.len() {
+        table[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
     }
     table
 };
