@@ -81,6 +81,37 @@ fn nothing_is_left_of_a_request_by_any_way() {
     }
 }
 
+/// The engine remembers which places of a page requests write to: here each request writes to another one, of many in few
+/// pages, and looks at all of them.
+#[test]
+fn a_place_that_no_request_wrote_to_before_is_put_back() {
+    const HANDLE: &str =
+        "$GLOBALS['table'] = []; // one array that is changed where it is, and not a copy of a constant
+        for ($i = 0; $i < 20000; $i++) { $GLOBALS['table'][] = $i; }
+        $handle = function () {
+            $changed = 0;
+            for ($i = 0; $i < 20000; $i++) { $changed += (int) ($GLOBALS['table'][$i] !== $i); }
+            $GLOBALS['table'][(int) ($_GET['n'] ?? 0) * 7919 % 20000] ^= 1;
+            echo $changed;
+        };";
+    for copy in ["lines", "differences", "all"] {
+        run(
+            Kind::Classic,
+            |s| by_script(s, HANDLE).env("HOWDAH_SNAPSHOT_COPY", copy),
+            |site| {
+                let mut conn = site.conn();
+                for n in 0..2000 {
+                    assert_eq!(
+                        conn.exchange(&Request::get(&format!("/?n={n}"))).expect(200).text(),
+                        "0",
+                        "{copy}, {n}"
+                    );
+                }
+            },
+        );
+    }
+}
+
 #[test]
 fn nothing_is_left_of_a_request_after_a_boot_file() {
     run(

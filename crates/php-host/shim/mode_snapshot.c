@@ -141,7 +141,7 @@ static void keep_realpaths(void) {
 static void settle(void) {
     zend_unset_timeout();
     php_clear_stat_cache(0, NULL, 0);
-    gc_collect_cycles();
+    shim_snapshot_heap_collect();
     keep_realpaths();
     shim_snapshot_end_remember();
     shim_snapshot_heap_spare();

@@ -151,6 +151,9 @@ typedef struct snapshot_lock {
     off_t start, length; /* length 0: to the end */
 } snapshot_lock;
 
+/* See snapshot_lines.c. */
+typedef struct snapshot_lines snapshot_lines;
+
 /* The kernel's side of the process. */
 typedef struct snapshot_process {
     int directory;  /* the current directory */
@@ -194,6 +197,7 @@ typedef struct snapshot_state {
     size_t n_hot, max_hot;
     snapshot_run *hot;
     bool copies_differences;
+    snapshot_lines *lines; /* NULL: written pages are compared or copied, see snapshot_copy.c */
     unsigned char *marks; /* of each page of the copy, see snapshot_trim.c */
     uint64_t watch_from;  /* the restore at which the next watch begins */
     void *scan_buffer;
@@ -265,6 +269,15 @@ long snapshot_pages_faults(void);
 /* --- snapshot_copy.c --- */
 void snapshot_copy_prepare(snapshot_state *s);
 void snapshot_copy_back(snapshot_state *s);
+
+/* --- snapshot_lines.c --- */
+/* False: not on this processor, or without memory. */
+bool snapshot_lines_prepare(snapshot_state *s);
+void snapshot_lines_put_back(snapshot_state *s);
+/* The list of written pages is another one, or the copy of one of them. */
+void snapshot_lines_list_changed(snapshot_state *s);
+/* Forgets what has differed: it may have been long ago. */
+void snapshot_lines_forget(snapshot_state *s);
 
 /* --- snapshot_trim.c --- */
 bool snapshot_trim_prepare(snapshot_state *s);

@@ -1,6 +1,8 @@
-/* Copying written pages back: most of what a restore takes, as what is read lies outside of the near caches. */
+/* Putting written pages back: most of what a restore takes, as what is read lies outside of the near caches. Three
+ * ways, the best that the processor has: snapshot_lines.c; comparing and storing what differs; copying. */
 #include "snapshot.h"
 
+#include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -41,10 +43,17 @@ static bool can_copy_differences(void) {
 #endif
 
 void snapshot_copy_prepare(snapshot_state *s) {
-    s->copies_differences = can_copy_differences();
+    const char *forced = getenv("HOWDAH_SNAPSHOT_COPY");
+    const bool lines = forced == NULL || strcmp(forced, "lines") == 0;
+    const bool differences = lines || strcmp(forced, "differences") == 0;
+    s->copies_differences = !(lines && snapshot_lines_prepare(s)) && differences && can_copy_differences();
 }
 
 void snapshot_copy_back(snapshot_state *s) {
+    if (s->lines != NULL) {
+        snapshot_lines_put_back(s);
+        return;
+    }
     /* Nothing private may be used here: it changes under the hand. */
     bool differences = s->copies_differences;
     size_t bytes = 0;

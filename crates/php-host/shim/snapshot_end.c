@@ -151,25 +151,39 @@ static int destroy_symbol(zval *symbol) {
     return ZEND_HASH_APPLY_KEEP;
 }
 
-/* Calls `each` for the objects that the request has made, from the first to the last. */
+/* Calls `each` for those of the request's objects that have taken a place of an object of the application. */
+static void each_object_in_boot_places(void (*each)(zend_object *object)) {
+    for (uint32_t i = 1; i < boot_top; i++) {
+        zend_object *const *buckets = EG(objects_store).object_buckets;
+        while (i % BLOCK == 0 && i + BLOCK <= boot_top &&
+               memcmp(buckets + i, boot_objects + i, BLOCK * sizeof *buckets) == 0) {
+            i += BLOCK;
+        }
+        if (i < boot_top && IS_OBJ_VALID(buckets[i]) && boot_objects[i] != buckets[i]) {
+            each(buckets[i]);
+        }
+    }
+}
+
+/* Calls `each` for the objects that the request has made, from the first to the last. `each` may run PHP code: the
+ * table of objects can grow and move. */
 static void each_new_object(void (*each)(zend_object *object)) {
     /* As a rule no place of an object of the application has been taken by another one. */
-    size_t boot_size = boot_top * sizeof(zend_object *);
-    uint32_t first = memcmp(EG(objects_store).object_buckets, boot_objects, boot_size) == 0 ? boot_top : 1;
-    for (uint32_t i = first; i < EG(objects_store).top; i++) {
-        zend_object **buckets = EG(objects_store).object_buckets;
-        if (i < boot_top && i % BLOCK == 0) {
-            while (i + BLOCK <= boot_top && memcmp(buckets + i, boot_objects + i, BLOCK * sizeof *buckets) == 0) {
-                i += BLOCK;
-            }
-            if (i >= EG(objects_store).top) {
-                break;
-            }
+    if (memcmp(EG(objects_store).object_buckets, boot_objects, boot_top * sizeof(zend_object *)) != 0) {
+        each_object_in_boot_places(each);
+    }
+    uint32_t i = boot_top;
+    for (;;) {
+        zend_object *const *buckets = EG(objects_store).object_buckets;
+        const uint32_t top = EG(objects_store).top;
+        /* Most of what a request makes has gone again by now. */
+        while (i < top && !IS_OBJ_VALID(buckets[i])) {
+            i++;
         }
-        zend_object *object = buckets[i];
-        if (IS_OBJ_VALID(object) && !(i < boot_top && boot_objects[i] == object)) {
-            each(object);
+        if (i >= top) {
+            return;
         }
+        each(buckets[i++]);
     }
 }
 

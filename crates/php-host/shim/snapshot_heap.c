@@ -138,6 +138,28 @@ void shim_snapshot_heap_install(void) {
     }
 }
 
+/* The garbage collector notes down in a buffer, and in the object itself, each object of which a reference was given
+ * up: once, until it has looked at them. An application's services are among those in every request, so on a snapshot
+ * with an empty buffer each request would write to all of them again. Hence those that were noted during the warm-up
+ * are noted again after the collection. */
+void shim_snapshot_heap_collect(void) {
+    const zend_objects_store *store = &EG(objects_store);
+    const uint32_t top = store->top;
+    zend_object **noted = safe_emalloc(top, sizeof *noted, 0);
+    for (uint32_t i = 1; i < top; i++) {
+        zend_object *object = store->object_buckets[i];
+        noted[i] = IS_OBJ_VALID(object) && GC_INFO(object) != 0 ? object : NULL;
+    }
+    gc_collect_cycles();
+    for (uint32_t i = 1; i < top; i++) {
+        /* Garbage has gone, and its place may have another object. */
+        if (noted[i] != NULL && store->object_buckets[i] == noted[i] && GC_INFO(noted[i]) == 0) {
+            gc_possible_root((zend_refcounted *)noted[i]);
+        }
+    }
+    efree(noted);
+}
+
 static bool in_newest(const void *address) {
     return newest != NULL && (const char *)address >= newest && (const char *)address < newest + CHUNK;
 }

@@ -16,6 +16,8 @@
 void shim_snapshot_heap_install(void);
 /* Leaves the spare chunks out of the snapshot. */
 void shim_snapshot_heap_spare(void);
+/* Frees the garbage that the boot has left, without writing to what requests will use. Before the snapshot. */
+void shim_snapshot_heap_collect(void);
 
 /* --- snapshot_random.c --- */
 

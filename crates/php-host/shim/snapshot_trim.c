@@ -76,6 +76,7 @@ bool snapshot_trim_due(const snapshot_state *s) {
 
 size_t snapshot_trim_end(snapshot_state *s) {
     size_t dropped = 0;
+    snapshot_lines_forget(s);
     for (size_t i = 0; i < s->n_hot; i++) {
         dropped += drop(s, &s->hot[i]);
     }
