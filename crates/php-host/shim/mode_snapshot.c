@@ -22,7 +22,7 @@
 #define HANDLER_ROUNDS 3
 /* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
  * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds. */
-#define JIT_ROUNDS 150
+#define JIT_ROUNDS 1000
 #define JIT_SECONDS 3
 /* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
 #define WARM_ROUNDS 2

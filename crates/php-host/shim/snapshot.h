@@ -5,7 +5,8 @@
  * snapshot.c           take and restore: order of the steps, the switch to the engine's own stack, fork per request
  * snapshot_maps.c      the process's mappings: listing, copying into a memfd, putting back the layout
  * snapshot_pages.c     which pages were written
- * snapshot_copy.c      copying them back
+ * snapshot_copy.c      putting them back
+ * snapshot_lines.c     the same without reading the snapshot, for processors that can
  * snapshot_trim.c      dropping pages that need no copying back any more
  * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children
  * snapshot_share.c     forks of the process that go on with the same snapshot */
@@ -198,8 +199,8 @@ typedef struct snapshot_state {
     snapshot_run *hot;
     bool copies_differences;
     snapshot_lines *lines; /* NULL: written pages are compared or copied, see snapshot_copy.c */
-    unsigned char *marks; /* of each page of the copy, see snapshot_trim.c */
-    uint64_t watch_from;  /* the restore at which the next watch begins */
+    unsigned char *marks;  /* of each page of the copy, see snapshot_trim.c */
+    uint64_t watch_from;   /* the restore at which the next watch begins */
     void *scan_buffer;
     size_t scan_buffer_size;
     long faults;
@@ -271,9 +272,10 @@ void snapshot_copy_prepare(snapshot_state *s);
 void snapshot_copy_back(snapshot_state *s);
 
 /* --- snapshot_lines.c --- */
-/* False: not on this processor, or without memory. */
-bool snapshot_lines_prepare(snapshot_state *s);
-void snapshot_lines_put_back(snapshot_state *s);
+/* Sets s->lines, if this processor and the memory allow it. */
+void snapshot_lines_prepare(snapshot_state *s);
+/* False when pages have to be compared or copied this time. */
+bool snapshot_lines_put_back(snapshot_state *s);
 /* The list of written pages is another one, or the copy of one of them. */
 void snapshot_lines_list_changed(snapshot_state *s);
 /* Forgets what has differed: it may have been long ago. */

@@ -46,12 +46,14 @@ void snapshot_copy_prepare(snapshot_state *s) {
     const char *forced = getenv("HOWDAH_SNAPSHOT_COPY");
     const bool lines = forced == NULL || strcmp(forced, "lines") == 0;
     const bool differences = lines || strcmp(forced, "differences") == 0;
-    s->copies_differences = !(lines && snapshot_lines_prepare(s)) && differences && can_copy_differences();
+    s->copies_differences = differences && can_copy_differences();
+    if (lines) {
+        snapshot_lines_prepare(s);
+    }
 }
 
 void snapshot_copy_back(snapshot_state *s) {
-    if (s->lines != NULL) {
-        snapshot_lines_put_back(s);
+    if (s->lines != NULL && snapshot_lines_put_back(s)) {
         return;
     }
     /* Nothing private may be used here: it changes under the hand. */

@@ -50,27 +50,26 @@ struct snapshot_lines {
     size_t n_pages;
     written_page *pages; /* in the order of addresses */
     char *content;       /* MAX_LINES lines for each of `pages` */
-    bool outdated;       /* there is another list of written pages */
+    bool changed;        /* the engine has searched for written pages since the last restore */
+    bool outdated;       /* `pages` are those of an earlier search */
 };
 
-bool snapshot_lines_prepare(snapshot_state *s) {
+void snapshot_lines_prepare(snapshot_state *s) {
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("vpclmulqdq")) {
-        return false;
+        return;
     }
     const size_t pages = s->copy_length / SNAPSHOT_PAGE;
     snapshot_lines *l = snapshot_engine_memory(sizeof *l);
     if (l == NULL || getrandom(l->key, sizeof l->key, 0) != sizeof l->key) {
-        return false;
+        return;
     }
     l->known = snapshot_engine_memory(pages * sizeof *l->known);
     l->pages = snapshot_engine_memory(pages * sizeof *l->pages);
     l->content = snapshot_engine_memory(pages * MAX_LINES * LINE);
     l->outdated = true;
-    if (l->known == NULL || l->pages == NULL || l->content == NULL) {
-        return false;
+    if (l->known != NULL && l->pages != NULL && l->content != NULL) {
+        s->lines = l;
     }
-    s->lines = l;
-    return true;
 }
 
 /* Four chains that do not depend on each other, as a product takes longer than the processor needs to begin the next.
@@ -155,8 +154,14 @@ PROCESSOR static void put_back(const snapshot_state *s, written_page *page, cons
     }
 }
 
-void snapshot_lines_put_back(snapshot_state *s) {
+bool snapshot_lines_put_back(snapshot_state *s) {
     snapshot_lines *l = s->lines;
+    if (l->changed) {
+        /* Where each request makes the engine search, sums would be taken in vain. */
+        l->changed = false;
+        l->outdated = true;
+        return false;
+    }
     if (l->outdated) {
         list_pages(s);
     }
@@ -164,11 +169,12 @@ void snapshot_lines_put_back(snapshot_state *s) {
         put_back(s, &l->pages[i], l->pages[i + 1 < l->n_pages ? i + 1 : i].to);
     }
     s->numbers.written = l->n_pages * SNAPSHOT_PAGE;
+    return true;
 }
 
 void snapshot_lines_list_changed(snapshot_state *s) {
     if (s->lines != NULL) {
-        s->lines->outdated = true;
+        s->lines->changed = true;
     }
 }
 
@@ -181,13 +187,13 @@ void snapshot_lines_forget(snapshot_state *s) {
     }
 }
 #else
-bool snapshot_lines_prepare(snapshot_state *s) {
+void snapshot_lines_prepare(snapshot_state *s) {
     (void)s;
-    return false;
 }
 
-void snapshot_lines_put_back(snapshot_state *s) {
+bool snapshot_lines_put_back(snapshot_state *s) {
     (void)s;
+    return false;
 }
 
 void snapshot_lines_list_changed(snapshot_state *s) {
