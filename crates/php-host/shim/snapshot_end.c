@@ -151,39 +151,32 @@ static int destroy_symbol(zval *symbol) {
     return ZEND_HASH_APPLY_KEEP;
 }
 
-/* Calls `each` for those of the request's objects that have taken a place of an object of the application. */
+/* Calls `each` for those of the request's objects that have taken the place of an object of the application. */
 static void each_object_in_boot_places(void (*each)(zend_object *object)) {
-    for (uint32_t i = 1; i < boot_top; i++) {
-        zend_object *const *buckets = EG(objects_store).object_buckets;
-        while (i % BLOCK == 0 && i + BLOCK <= boot_top &&
-               memcmp(buckets + i, boot_objects + i, BLOCK * sizeof *buckets) == 0) {
-            i += BLOCK;
+    for (uint32_t block = 0; block < boot_top; block += BLOCK) {
+        const uint32_t end = block + BLOCK < boot_top ? block + BLOCK : boot_top;
+        const size_t size = (end - block) * sizeof *boot_objects;
+        if (memcmp(EG(objects_store).object_buckets + block, boot_objects + block, size) == 0) {
+            continue;
         }
-        if (i < boot_top && IS_OBJ_VALID(buckets[i]) && boot_objects[i] != buckets[i]) {
-            each(buckets[i]);
+        for (uint32_t i = block; i < end; i++) {
+            zend_object *object = EG(objects_store).object_buckets[i];
+            if (object != boot_objects[i] && IS_OBJ_VALID(object)) {
+                each(object);
+            }
         }
     }
 }
 
-/* Calls `each` for the objects that the request has made, from the first to the last. `each` may run PHP code: the
- * table of objects can grow and move. */
+/* Calls `each` for the objects that the request has made, from the first to the last. It may run PHP code: the table of
+ * objects can grow and move. */
 static void each_new_object(void (*each)(zend_object *object)) {
-    /* As a rule no place of an object of the application has been taken by another one. */
-    if (memcmp(EG(objects_store).object_buckets, boot_objects, boot_top * sizeof(zend_object *)) != 0) {
-        each_object_in_boot_places(each);
-    }
-    uint32_t i = boot_top;
-    for (;;) {
-        zend_object *const *buckets = EG(objects_store).object_buckets;
-        const uint32_t top = EG(objects_store).top;
-        /* Most of what a request makes has gone again by now. */
-        while (i < top && !IS_OBJ_VALID(buckets[i])) {
-            i++;
+    each_object_in_boot_places(each);
+    for (uint32_t i = boot_top; i < EG(objects_store).top; i++) {
+        zend_object *object = EG(objects_store).object_buckets[i];
+        if (IS_OBJ_VALID(object)) {
+            each(object);
         }
-        if (i >= top) {
-            return;
-        }
-        each(buckets[i++]);
     }
 }
 
