@@ -59,6 +59,8 @@ fn rules() -> Rules {
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uuid>"),
         (r#"data-pw="[^"]*""#, "data-pw=<password>"),
         (r"^[0-9a-f]{10}$", "<nonce>"),
+        // Of the second in which a comment was sent.
+        (r"\bmoderation-hash=[0-9a-f]{32}", "moderation-hash=<hash>"),
         // Made hard to read for robots, differently each time; one of several servers for pictures of persons.
         (r"(?:&#\d+;|[\w@.-])*&#\d+;(?:&#\d+;|[\w@.-])*", "<masked>"),
         (r"\b[0-3]\.gravatar\.com", "<n>.gravatar.com"),
