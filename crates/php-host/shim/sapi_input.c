@@ -30,24 +30,6 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
 }
 
 /* The last variable of a name counts, as in an array. */
-const char *shim_call_var(const char *name, size_t name_len, size_t *value_len) {
-    uint32_t count = shim.call != NULL ? shim.call->n_vars : 0;
-    for (uint32_t i = count; i-- > 0;) {
-        size_t length;
-        const char *candidate = shim_var_name(&shim.vars[i], &length);
-        if (length == name_len && memcmp(candidate, name, name_len) == 0) {
-            if (value_len != NULL) {
-                *value_len = shim.vars[i].value.len;
-            }
-            return shim_text(shim.vars[i].value);
-        }
-    }
-    if (value_len != NULL) {
-        *value_len = 0;
-    }
-    return NULL;
-}
-
 const char *shim_known_var(shim_var number, size_t *value_len) {
     const shim_known_name *name = &shim_known_names[number];
     for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
@@ -120,7 +102,14 @@ char *shim_sapi_read_cookies(void) {
 }
 
 char *shim_sapi_getenv(const char *name, size_t name_len) {
-    return (char *)shim_call_var(name, name_len, NULL);
+    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+        size_t length;
+        const char *candidate = shim_var_name(&shim.vars[i], &length);
+        if (length == name_len && memcmp(candidate, name, name_len) == 0) {
+            return (char *)shim_text(shim.vars[i].value);
+        }
+    }
+    return NULL;
 }
 
 zend_result shim_sapi_request_time(double *time) {

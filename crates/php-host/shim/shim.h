@@ -113,8 +113,6 @@ static inline zend_module_entry *shim_extension(const char *name) {
 
 void shim_input_shutdown(void);
 /* The value of a variable of the current call, NUL-terminated, or NULL and length 0. Valid until the call is done. */
-const char *shim_call_var(const char *name, size_t name_len, size_t *value_len);
-/* The same for one of those that travel as a number, without comparing texts. */
 const char *shim_known_var(shim_var number, size_t *value_len);
 /* Name of a variable of the current call. */
 const char *shim_var_name(const WireVar *var, size_t *length);

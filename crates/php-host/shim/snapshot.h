@@ -27,6 +27,8 @@
 #include <ucontext.h>
 
 #define SNAPSHOT_PAGE 4096ul
+/* Of a processor's cache. */
+#define SNAPSHOT_LINE 64ul
 #define SNAPSHOT_MAX_SPARED 32
 #define SNAPSHOT_MAX_LOOSE 8
 #define SNAPSHOT_MAX_KEPT 256
@@ -195,6 +197,7 @@ typedef struct snapshot_state {
 
     int pagemap;
     int statm;
+    uint64_t searches; /* that have made `hot` */
     size_t n_hot, max_hot;
     snapshot_run *hot;
     bool copies_differences;
@@ -270,14 +273,14 @@ long snapshot_pages_faults(void);
 /* --- snapshot_copy.c --- */
 void snapshot_copy_prepare(snapshot_state *s);
 void snapshot_copy_back(snapshot_state *s);
+/* Puts one page back, storing only what differs; a bit for each line in which anything did. With AVX-512 only. */
+uint64_t snapshot_copy_differences(char *to, const char *from);
 
 /* --- snapshot_lines.c --- */
 /* Sets s->lines, if this processor and the memory allow it. */
 void snapshot_lines_prepare(snapshot_state *s);
 /* False when pages have to be compared or copied this time. */
 bool snapshot_lines_put_back(snapshot_state *s);
-/* The list of written pages is another one, or the copy of one of them. */
-void snapshot_lines_list_changed(snapshot_state *s);
 /* Forgets what has differed: it may have been long ago. */
 void snapshot_lines_forget(snapshot_state *s);
 

@@ -8,33 +8,34 @@
 #include <immintrin.h>
 #endif
 
-/* Of a processor's cache. */
-#define LINE 64
-
 /* The processor fetches ahead within a page by itself, but not from one page to another. */
 static void prefetch(const snapshot_run *run) {
     size_t length = run->length < SNAPSHOT_PAGE ? run->length : SNAPSHOT_PAGE;
-    for (size_t at = 0; at < length; at += LINE) {
+    for (size_t at = 0; at < length; at += SNAPSHOT_LINE) {
         __builtin_prefetch(run->from + at, 0, 3);
     }
 }
 
 #if defined(__x86_64__)
-/* Stores only what differs, without a branch: a line that is as it was need not go back to memory. */
-__attribute__((target("avx512f"))) static void copy_differences(char *to, const char *from, size_t length) {
-    for (size_t at = 0; at < length; at += LINE) {
-        __m512i wanted = _mm512_load_si512((const void *)(from + at));
-        __mmask8 differs = _mm512_cmpneq_epi64_mask(wanted, _mm512_load_si512((const void *)(to + at)));
-        _mm512_mask_store_epi64((void *)(to + at), differs, wanted);
+/* Without a branch: a line that is as it was need not go back to memory. */
+__attribute__((target("avx512f"))) uint64_t snapshot_copy_differences(char *to, const char *from) {
+    uint64_t lines = 0;
+    for (size_t at = 0; at < SNAPSHOT_PAGE; at += SNAPSHOT_LINE) {
+        __m512i wanted = _mm512_load_si512(from + at);
+        __mmask8 differs = _mm512_cmpneq_epi64_mask(wanted, _mm512_load_si512(to + at));
+        _mm512_mask_store_epi64(to + at, differs, wanted);
+        lines |= (uint64_t)(differs != 0) << at / SNAPSHOT_LINE;
     }
+    return lines;
 }
 
 static bool can_copy_differences(void) {
     return __builtin_cpu_supports("avx512f");
 }
 #else
-static void copy_differences(char *to, const char *from, size_t length) {
-    memcpy(to, from, length);
+uint64_t snapshot_copy_differences(char *to, const char *from) {
+    memcpy(to, from, SNAPSHOT_PAGE);
+    return UINT64_MAX;
 }
 
 static bool can_copy_differences(void) {
@@ -65,7 +66,9 @@ void snapshot_copy_back(snapshot_state *s) {
             prefetch(&run[1]);
         }
         if (differences) {
-            copy_differences(run->to, run->from, run->length);
+            for (size_t at = 0; at < run->length; at += SNAPSHOT_PAGE) {
+                snapshot_copy_differences(run->to + at, run->from + at);
+            }
         } else {
             memcpy(run->to, run->from, run->length);
         }

@@ -29,8 +29,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define LINE 64
-#define LINES (SNAPSHOT_PAGE / LINE)
+#define LINE SNAPSHOT_LINE
 /* A page in which more lines have differed is compared. */
 #define MAX_LINES 16
 #define ALL_LINES UINT64_MAX
@@ -50,8 +49,8 @@ struct snapshot_lines {
     size_t n_pages;
     written_page *pages; /* in the order of addresses */
     char *content;       /* MAX_LINES lines for each of `pages` */
-    bool changed;        /* the engine has searched for written pages since the last restore */
-    bool outdated;       /* `pages` are those of an earlier search */
+    uint64_t seen;       /* the engine's last search at the last restore */
+    uint64_t listed;     /* the search that `pages` are from; 0: they are to be made anew */
 };
 
 void snapshot_lines_prepare(snapshot_state *s) {
@@ -66,7 +65,6 @@ void snapshot_lines_prepare(snapshot_state *s) {
     l->known = snapshot_engine_memory(pages * sizeof *l->known);
     l->pages = snapshot_engine_memory(pages * sizeof *l->pages);
     l->content = snapshot_engine_memory(pages * MAX_LINES * LINE);
-    l->outdated = true;
     if (l->known != NULL && l->pages != NULL && l->content != NULL) {
         s->lines = l;
     }
@@ -119,18 +117,12 @@ PROCESSOR static void list_pages(snapshot_state *s) {
             note_content(l, page);
         }
     }
-    l->outdated = false;
+    l->listed = l->seen;
 }
 
 /* Copies what differs, and remembers where that was. */
-PROCESSOR static void compare(const snapshot_state *s, written_page *page) {
-    uint64_t differed = 0;
-    for (size_t i = 0; i < LINES; i++) {
-        __m512i wanted = _mm512_load_si512(page->from + i * LINE);
-        __mmask8 differs = _mm512_cmpneq_epi64_mask(wanted, _mm512_load_si512(page->to + i * LINE));
-        _mm512_mask_store_epi64(page->to + i * LINE, differs, wanted);
-        differed |= (uint64_t)(differs != 0) << i;
-    }
+static void compare(const snapshot_state *s, written_page *page) {
+    uint64_t differed = snapshot_copy_differences(page->to, page->from);
     if ((differed & ~page->lines) != 0) {
         uint64_t lines = page->lines | differed;
         page->lines = *known_of(s, page) = __builtin_popcountll(lines) > MAX_LINES ? ALL_LINES : lines;
@@ -156,13 +148,12 @@ PROCESSOR static void put_back(const snapshot_state *s, written_page *page, cons
 
 bool snapshot_lines_put_back(snapshot_state *s) {
     snapshot_lines *l = s->lines;
-    if (l->changed) {
+    if (l->seen != s->searches) {
         /* Where each request makes the engine search, sums would be taken in vain. */
-        l->changed = false;
-        l->outdated = true;
+        l->seen = s->searches;
         return false;
     }
-    if (l->outdated) {
+    if (l->listed != l->seen) {
         list_pages(s);
     }
     for (size_t i = 0; i < l->n_pages; i++) {
@@ -172,18 +163,12 @@ bool snapshot_lines_put_back(snapshot_state *s) {
     return true;
 }
 
-void snapshot_lines_list_changed(snapshot_state *s) {
-    if (s->lines != NULL) {
-        s->lines->changed = true;
-    }
-}
-
 void snapshot_lines_forget(snapshot_state *s) {
     if (s->lines != NULL) {
         for (size_t i = 0; i < s->lines->n_pages; i++) {
             *known_of(s, &s->lines->pages[i]) = 0;
         }
-        s->lines->outdated = true;
+        s->lines->listed = 0;
     }
 }
 #else
@@ -194,10 +179,6 @@ void snapshot_lines_prepare(snapshot_state *s) {
 bool snapshot_lines_put_back(snapshot_state *s) {
     (void)s;
     return false;
-}
-
-void snapshot_lines_list_changed(snapshot_state *s) {
-    (void)s;
 }
 
 void snapshot_lines_forget(snapshot_state *s) {

@@ -217,7 +217,7 @@ static bool find_by_pagemap(snapshot_state *s, char *start, char *end, size_t *r
 
 bool snapshot_pages_find(snapshot_state *s) {
     s->n_hot = 0;
-    snapshot_lines_list_changed(s);
+    s->searches++;
     size_t range = 0;
     for (size_t i = 0; i < s->n_ranges;) {
         size_t last = i;

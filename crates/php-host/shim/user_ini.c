@@ -65,7 +65,7 @@ static directory_settings *settings_of(const char *path, size_t length) {
 
 static void activate_user_files(char *path, size_t length) {
     size_t root_len;
-    const char *root = shim_call_var(ZEND_STRL("DOCUMENT_ROOT"), &root_len);
+    const char *root = shim_known_var(SHIM_VAR_DOCUMENT_ROOT, &root_len);
     if (root == NULL) {
         return;
     }
@@ -86,7 +86,7 @@ static void activate_user_files(char *path, size_t length) {
 
 static void activate_host(void) {
     size_t length;
-    const char *name = shim_call_var(ZEND_STRL("SERVER_NAME"), &length);
+    const char *name = shim_known_var(SHIM_VAR_SERVER_NAME, &length);
     if (name != NULL) {
         char *lower = zend_str_tolower_dup(name, length);
         php_ini_activate_per_host_config(lower, length);
