@@ -3,7 +3,7 @@
 use howdah_config::{Mode, PoolSettings, Settings};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
-use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, Shards, start_pool};
+use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, Shards, start_pool};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,10 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         deadline: pool.deadline,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
+        queue_target: pool.queue_target,
+        slow_after: pool.slow_after,
+        slow_workers: pool.slow_workers,
+        routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),

@@ -147,10 +147,13 @@ fn read_routes(source: &mut Source<'_>) -> Vec<Route> {
         routes.push(Route {
             pattern: keys.pattern.unwrap_or_default(),
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+            workers: keys.workers,
+            weight: keys.weight,
         });
         let origin = source.file.map(|file| Origin::File(Arc::clone(&file.path), item.line));
         let missing = |row: &&Row| {
-            find(own, row.key).is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+            let required = row.default == r#""""#;
+            required && find(own, row.key).is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
         };
         for row in RouteKeys::ROWS.iter().filter(missing) {
             let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);

@@ -69,10 +69,21 @@ settings! {
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
-        /// The largest number of requests that wait for a worker; further ones get 503.
-        queue: usize = "1024" in(0, 1000000) flag("queue") example("256");
+        /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
+        ///
+        /// Time bounds the queue, not this number: see `queue_timeout`.
+        queue: usize = "65536" in(0, 1000000) flag("queue") example("256");
         /// The longest time that a request waits for a worker; then the client gets 503.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
+        /// The same once the queue has not been shorter than this for as long as `queue_timeout`: then more comes than can be
+        /// served, and who waits longer would only wait in vain.
+        queue_target: Duration = r#""2s""# example(r#""500ms""#);
+        /// Requests whose route usually takes longer than this are slow ones.
+        slow_after: Duration = r#""100ms""# example(r#""1s""#);
+        /// How many slow requests may run at once, so that they leave workers for the rest; 0 for any number.
+        ///
+        /// What a route takes is learnt. Slow requests wait although workers are idle if this many run.
+        slow_workers: usize = "0" in(0, 100000) example("6");
         /// A worker is replaced after this many requests; 0 for never.
         max_requests: u64 = "0" flag("max-requests") example("10000");
         /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.
@@ -124,6 +135,12 @@ settings! {
         pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
         /// The pool that takes them. Required.
         pool: Option<String> = r#""""# example(r#""api""#);
+        /// How many of the pool's workers may run these requests at once; further ones wait. 0 for all.
+        ///
+        /// So a report that takes minutes leaves workers for the rest.
+        workers: usize = "0" in(0, 100000) example("2");
+        /// While requests wait, how much of the workers' time this route gets, where each client's other requests have 1.
+        weight: u32 = "1" in(1, 1000) example("4");
     }
     plus {}
 }
@@ -135,6 +152,18 @@ pub struct Route {
     pub pattern: PathPattern,
     /// The pool's name, which exists.
     pub pool: String,
+    /// How many of the pool's workers may run its requests at once; 0 for all.
+    pub workers: usize,
+    /// Its weight while requests wait.
+    pub weight: u32,
+}
+
+impl Route {
+    /// True if it shares its pool's workers in another way than requests without a route do.
+    #[must_use]
+    pub const fn has_share(&self) -> bool {
+        self.workers > 0 || self.weight > 1
+    }
 }
 
 /// The name of the pool that is always there.
@@ -147,11 +176,13 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// The position in `pools` of the pool for a request path.
+    /// The position in `pools` of the pool for a request path, and the position in `routes` of a route with a share.
     #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> usize {
-        let route = self.routes.iter().find(|route| route.pattern.matches(path));
-        route.and_then(|route| self.pools.iter().position(|pool| pool.name == route.pool)).unwrap_or(0)
+    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
+        let Some(at) = self.routes.iter().position(|route| route.pattern.matches(path)) else { return (0, None) };
+        let route = &self.routes[at];
+        let pool = self.pools.iter().position(|pool| pool.name == route.pool).unwrap_or(0);
+        (pool, if route.has_share() { u16::try_from(at).ok() } else { None })
     }
 }
 

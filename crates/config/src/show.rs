@@ -34,7 +34,12 @@ impl Loaded {
         }
         for (at, route) in settings.routes.iter().enumerate() {
             page.text.push_str("\n[[route]]\n");
-            let keys = RouteKeys { pattern: Some(route.pattern.clone()), pool: Some(route.pool.clone()) };
+            let keys = RouteKeys {
+                pattern: Some(route.pattern.clone()),
+                pool: Some(route.pool.clone()),
+                workers: route.workers,
+                weight: route.weight,
+            };
             page.rows(&format!("route[{at}]"), keys.shown());
         }
         page.text

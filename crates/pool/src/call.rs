@@ -25,6 +25,10 @@ pub struct Call {
     pub received: Instant,
     /// When all of it had, and it was ready to be run.
     pub complete: Instant,
+    /// Whose request it is, for fairness between clients: equal numbers share one turn. A client's address, as a number.
+    pub client: u64,
+    /// The position among `PoolConfig::routes` of the route that has limits of its own.
+    pub route: Option<u16>,
     /// Who sends interim answers to the client, if anybody can.
     pub interim: Option<Arc<dyn TakesInterim>>,
 }

@@ -4,6 +4,7 @@
 //! them in any order: a call in the middle leaves a gap, and gaps are swept out once they outnumber the calls.
 
 use crate::lane::InFlight;
+use crate::scheduler;
 use std::collections::VecDeque;
 
 /// Gaps that are not worth a sweep.
@@ -20,11 +21,15 @@ struct Entry {
 pub(crate) struct Calls {
     entries: VecDeque<Entry>,
     len: usize,
+    /// The time that all of them are expected to take, in microseconds.
+    expected: u64,
+    /// Those that are not expected to be short.
+    not_short: usize,
 }
 
 impl Calls {
     pub(crate) fn with_capacity(calls: usize) -> Self {
-        Self { entries: VecDeque::with_capacity(calls), len: 0 }
+        Self { entries: VecDeque::with_capacity(calls), ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -35,9 +40,29 @@ impl Calls {
         self.len == 0
     }
 
+    /// The time that all calls together are expected to take, in microseconds.
+    pub(crate) fn expected_us(&self) -> u64 {
+        self.expected
+    }
+
+    /// True if each call is expected to be a short one.
+    pub(crate) fn are_short(&self) -> bool {
+        self.not_short == 0
+    }
+
+    fn count_out(&mut self, call: Option<&InFlight>) {
+        if let Some(call) = call {
+            self.len -= 1;
+            self.expected -= u64::from(call.job.expected.mean);
+            self.not_short -= usize::from(!scheduler::is_short(call.job.expected));
+        }
+    }
+
     /// Adds a call with a number above all others.
     pub(crate) fn push(&mut self, call: InFlight) {
         self.len += 1;
+        self.expected += u64::from(call.job.expected.mean);
+        self.not_short += usize::from(!scheduler::is_short(call.job.expected));
         self.entries.push_back(Entry { number: call.number, call: Some(call) });
     }
 
@@ -55,7 +80,7 @@ impl Calls {
 
     pub(crate) fn pop_back(&mut self) -> Option<InFlight> {
         let call = self.entries.pop_back()?.call;
-        self.len -= usize::from(call.is_some());
+        self.count_out(call.as_ref());
         self.trim();
         call
     }
@@ -79,7 +104,7 @@ impl Calls {
     pub(crate) fn remove(&mut self, number: u64) -> Option<InFlight> {
         let position = self.position(number)?;
         let call = self.entries.get_mut(position)?.call.take()?;
-        self.len -= 1;
+        self.count_out(Some(&call));
         self.trim();
         if self.entries.len() - self.len > self.len.max(FEW) {
             self.entries.retain(|entry| entry.call.is_some());
@@ -104,7 +129,7 @@ impl Calls {
 
     /// Takes all calls out, oldest first.
     pub(crate) fn take(&mut self) -> impl DoubleEndedIterator<Item = InFlight> + use<> {
-        self.len = 0;
+        (self.len, self.expected, self.not_short) = (0, 0, 0);
         std::mem::take(&mut self.entries).into_iter().filter_map(|entry| entry.call)
     }
 }
@@ -136,9 +161,11 @@ mod tests {
             id: RequestId(number),
             received: now,
             complete: now,
+            client: 0,
+            route: None,
             interim: None,
         };
-        let job = Box::new(Job { call, sink, entered: now, killed: 0, given_back: 0 });
+        let job = Box::new(Job::new(call, sink));
         InFlight { number, slot, job, since: now, answering: false, told_gone: false, overdue: None }
     }
 

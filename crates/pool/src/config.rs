@@ -3,6 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What a route may have of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteShare {
+    /// Its calls that may run at once; 0: any number.
+    pub workers: usize,
+    /// While calls wait, how much of the workers' time it gets, where all other calls of a client have 1.
+    pub weight: u32,
+}
+
 /// One pool of PHP workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolConfig {
@@ -38,6 +47,14 @@ pub struct PoolConfig {
     pub queue: usize,
     /// Time a call may wait.
     pub queue_timeout: Duration,
+    /// Time a call may wait once the queue has stood for longer than `queue_timeout`.
+    pub queue_target: Duration,
+    /// Calls that usually take longer are slow ones.
+    pub slow_after: Duration,
+    /// Slow calls that may run at once; 0: any number.
+    pub slow_workers: usize,
+    /// Routes with limits of their own; `Call::route` is a position here.
+    pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.
     pub boot_timeout: Duration,
     /// Calls after which a worker is replaced; 0: never.

@@ -63,7 +63,7 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
             });
             lane.kill_reason = Some(reason);
             // Takes no new calls and gives back those that wait.
-            scheduler.drain_lane(index);
+            scheduler.drain_lane(index, std::time::Instant::now());
         }
     }
     for call in overdue {

@@ -2,6 +2,8 @@
 
 use crate::call::{Call, RequestBody};
 use crate::calls::Calls;
+use crate::clock::Clock;
+use crate::estimate::{Expected, RouteKey};
 use crate::fault::{Fault, FaultKind};
 use crate::reply_sink::Sink;
 use howdah_transport::control_socket::ControlSocket;
@@ -10,10 +12,18 @@ use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Longest body that is copied into the ring; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
+
+/// A worker that has not begun anything after this time does not only wake up slowly.
+const SLOW_START: Duration = Duration::from_millis(1);
+
+/// Microseconds from `since` to `now`.
+fn micros(now: Instant, since: Instant) -> u64 {
+    now.saturating_duration_since(since).as_micros() as u64
+}
 
 /// A call on its way through the pool.
 #[derive(Debug)]
@@ -26,6 +36,20 @@ pub(crate) struct Job {
     pub(crate) killed: u32,
     /// Workers that gave this call back.
     pub(crate) given_back: usize,
+    /// What its time is remembered by.
+    pub(crate) key: RouteKey,
+    /// What it is expected to take.
+    pub(crate) expected: Expected,
+    /// What it costs its flow in the waiting queue, in microseconds of a worker.
+    pub(crate) cost: u32,
+}
+
+impl Job {
+    /// A new call, of which nothing is expected yet.
+    pub(crate) fn new(call: Call, sink: Sink) -> Self {
+        let (entered, key) = (call.complete, RouteKey::of(&call));
+        Self { call, sink, entered, killed: 0, given_back: 0, key, expected: Expected::UNKNOWN, cost: 1 }
+    }
 }
 
 /// What a call had to do with the death of its worker.
@@ -155,6 +179,8 @@ pub(crate) struct Lane {
     /// What its last call told of its snapshot.
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
+    /// By which its worker says when it began a call.
+    pub(crate) clock: Clock,
     sender: CallSender,
     unsent: Vec<Unsent>,
     next_number: u64,
@@ -200,6 +226,7 @@ impl Lane {
             idle_since: now,
             snapshot: None,
             control,
+            clock: Clock::system(),
             sender,
             unsent: Vec::new(),
             next_number: 1,
@@ -273,6 +300,11 @@ impl Lane {
         self.in_flight.pop_back().map(|f| f.job)
     }
 
+    /// Takes the last call back if it waits behind another one.
+    pub(crate) fn take_back_waiting(&mut self) -> Option<Box<Job>> {
+        if self.in_flight.len() > 1 { self.take_back_last() } else { None }
+    }
+
     /// Drops a call whose client has gone, or tells the worker if it has begun it.
     pub(crate) fn let_go(&mut self, number: u64) {
         let Some(call) = self.in_flight.get(number) else { return };
@@ -296,11 +328,6 @@ impl Lane {
         self.phase == Phase::Serving && self.in_flight.len() < self.depth && !self.full && !self.stuck
     }
 
-    /// True if short calls may be put behind those it has.
-    pub(crate) fn may_be_crowded(&self, now: Instant) -> bool {
-        self.phase == Phase::Serving && (!self.several || self.takes_calls() && !self.runs_long(now))
-    }
-
     /// Notices that the worker has taken all it was sent.
     pub(crate) fn look_whether_stuck(&mut self) {
         self.stuck = self.stuck && !self.sender.is_empty();
@@ -317,9 +344,36 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.sender.is_begun(f.slot))
     }
 
-    /// True if the lane's first call has turned out to be a long one.
-    pub(crate) fn runs_long(&self, now: Instant) -> bool {
-        self.in_flight.front().is_some_and(|call| now.saturating_duration_since(call.since) > crate::pace::LONG)
+    /// How long a call would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the one that
+    /// runs has taken longer than expected, so nobody can tell.
+    pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
+        let Some(front) = self.in_flight.front() else { return Some(0) };
+        let ran = micros(now, front.since);
+        // What the server knows by itself is enough as long as things go as expected.
+        if ran <= u64::from(front.job.expected.mean) {
+            return Some(self.in_flight.expected_us() - ran);
+        }
+        self.look_at_progress(now)
+    }
+
+    /// The same, by what the worker says it has begun. Costs cache misses.
+    fn look_at_progress(&self, now: Instant) -> Option<u64> {
+        let mut ahead = 0;
+        for call in self.in_flight.iter().rev() {
+            if self.is_begun(call) {
+                // A claim of the worker's. It can have begun the call neither before that was sent nor in the future.
+                let ran = self.sender.ran_us(call.slot, self.clock.micros(now)).map_or(u64::MAX, u64::from).min(micros(now, call.since));
+                return call.job.expected.remaining(ran).map(|remaining| ahead + remaining);
+            }
+            ahead += u64::from(call.job.expected.mean);
+        }
+        // The worker sleeps, or is on its way: unless that takes too long.
+        (self.front_age(now) <= SLOW_START).then_some(ahead)
+    }
+
+    /// How long the call that the worker takes first has been there.
+    pub(crate) fn front_age(&self, now: Instant) -> Duration {
+        self.in_flight.front().map_or(Duration::ZERO, |front| now.saturating_duration_since(front.since))
     }
 
     /// True if the worker has begun this call, as far as it tells.

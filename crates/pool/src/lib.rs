@@ -6,16 +6,18 @@
 
 pub mod call;
 mod calls;
+mod clock;
 pub mod config;
 mod connection_pools;
 mod deadline;
 mod descriptor;
+mod estimate;
 pub mod fault;
 mod generation;
 mod lane;
 mod lane_reader;
-mod pace;
 mod pool;
+mod queue;
 mod reply_sink;
 mod scheduler;
 #[cfg(test)]
@@ -23,13 +25,15 @@ mod several_stage;
 #[cfg(test)]
 mod several_tests;
 pub mod shard;
+mod shares;
 mod status;
 mod supervisor;
+mod watch;
 mod whole_body;
 mod zygote;
 
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
-pub use config::PoolConfig;
+pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
 pub use pool::Pool;
 pub use shard::Shards;

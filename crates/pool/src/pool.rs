@@ -5,18 +5,23 @@ use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Part, Phase, SnapshotWork};
 use crate::lane_reader::Current;
-use crate::pace;
+use crate::queue;
 use crate::reply_sink::{self, Budget, Receiver};
 use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
+use crate::shares::Shares;
 use crate::status::Counters;
 use crate::supervisor::Event;
+use crate::watch;
 use howdah_observe::PoolMetrics;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
+/// How long a call asks a full queue for a place before it is refused, and how often.
+const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
+const FULL_QUEUE_LOOK: Duration = Duration::from_millis(200);
 /// How often a call is run again after a worker died under it.
 const MAX_REPLAYS: u32 = 2;
 /// How often a call may be given back, beside twice by each worker. Workers that booted after its arrival keep it.
@@ -83,10 +88,12 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
-        let scheduler = Scheduler::new(config.queue, config.several());
+        let limits = queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
+        let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
+        let scheduler = Scheduler::new(limits, shares, config.several(), shards.len());
+        let watches: Vec<_> = (0..shards.len()).map(|io_thread| scheduler.watch(io_thread)).collect();
         let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
         let name = Arc::from(config.name.as_str());
-        let watch = scheduler.watch.clone();
         let pool = Arc::new(Self {
             config,
             name,
@@ -98,7 +105,9 @@ impl Pool {
             metrics,
             about: Mutex::default(),
         });
-        pool.shards.runtime(0).spawn(pace::watch(Arc::downgrade(&pool), watch));
+        for (io_thread, notify) in watches.into_iter().enumerate() {
+            pool.shards.runtime(io_thread).spawn(watch::run(Arc::downgrade(&pool), io_thread, notify));
+        }
         pool
     }
 
@@ -130,8 +139,8 @@ impl Pool {
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
         let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
-        let job = Box::new(Job { entered: call.complete, call, sink, killed: 0, given_back: 0 });
-        if let Err(fault) = self.lock().submit(job, shard::current()) {
+        let job = Box::new(Job::new(call, sink));
+        if let Err(fault) = self.submit(job).await {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
         }
@@ -141,6 +150,29 @@ impl Pool {
             self.metrics.faults.inc(fault.kind.label());
         }
         result
+    }
+
+    /// Hands a call to the scheduler. A full queue is asked again for a while: the client's connection is not read
+    /// meanwhile, and a refusal that comes at once would only bring the client back at once.
+    async fn submit(&self, job: Box<Job>) -> Result<(), Fault> {
+        let mut refused = match self.lock().submit(job, shard::current()) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let until = Instant::now() + FULL_QUEUE_WAIT.min(self.config.queue_timeout);
+        loop {
+            let (fault, mut job) = refused;
+            if fault.kind != FaultKind::QueueFull || Instant::now() >= until || job.sink.is_gone() {
+                return Err(fault);
+            }
+            tokio::time::sleep(FULL_QUEUE_LOOK).await;
+            // What it waited here does not count against those that wait in the queue.
+            job.entered = Instant::now();
+            refused = match self.lock().submit(job, shard::current()) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            };
+        }
     }
 
     /// True while at least one worker takes calls.
@@ -216,9 +248,9 @@ impl Pool {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.metrics.php_time_us.add(php_us);
         let mut scheduler = self.lock();
-        scheduler.pace.note(php_us);
         let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        if lane.in_flight.remove(number).is_some() {
+        let call = lane.in_flight.remove(number);
+        if call.is_some() {
             lane.calls += 1;
             lane.snapshot = snapshot;
             lane.stuck = false;
@@ -228,8 +260,15 @@ impl Pool {
                 next.since = now;
             }
         }
+        if let Some(call) = call {
+            // Putting a snapshot back keeps the worker from its next call as well.
+            let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
+            // It cannot have taken longer than it was away.
+            let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
+            scheduler.estimates.note(call.job.key, (php_us + restore_us).min(away));
+        }
         if retire {
-            scheduler.drain_lane(index);
+            scheduler.drain_lane(index, now);
             drop(scheduler);
             self.tell_supervisor(Event::WorkerRetires);
         } else {
@@ -250,12 +289,12 @@ impl Pool {
         let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
         let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };
         // Those behind it come before it in the queue's head, so they go there first.
-        scheduler.drain_lane(index);
+        scheduler.drain_lane(index, Instant::now());
         call.job.given_back += 1;
         if call.job.given_back > self.config.max_workers * 2 + MAX_GIVEN_BACK {
             call.job.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the call back"));
         } else if !call.job.sink.is_gone() {
-            scheduler.resubmit(call.job, home);
+            scheduler.resubmit(call.job, home, Instant::now());
         }
         drop(scheduler);
         self.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
@@ -304,7 +343,7 @@ impl Pool {
             return;
         }
         if part == Part::NotBegun {
-            self.lock().resubmit(job, home);
+            self.lock().resubmit(job, home, Instant::now());
             return;
         }
         let RequestId(id) = job.call.id;
@@ -332,7 +371,7 @@ impl Pool {
             job.killed += u32::from(part == Part::Suspect);
             // It waits anew: the time it has run does not count as waiting.
             job.entered = Instant::now();
-            self.lock().resubmit(job, home);
+            self.lock().resubmit(job, home, Instant::now());
             return;
         }
         tracing::error!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "{fault}");
@@ -342,7 +381,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // The watch finds the pool gone, and ends.
-        self.lock().watch.notify_one();
+        // The watches find the pool gone, and end.
+        let scheduler = self.lock();
+        (0..self.shards.len()).for_each(|io_thread| scheduler.watch(io_thread).notify_one());
     }
 }

@@ -1,50 +1,74 @@
-//! Which worker gets which call: the waiting queue, idle lanes, second calls and taking back.
+//! Which worker gets which call. Work-conserving: a call waits only while no worker is free, or for less than waking one takes.
 //!
-//! Order of choice for a new call: while calls are short, behind others on a lane at home on the caller's thread (`pace`
-//! says how many); an idle lane at home, any idle lane, the second place of the lane whose call has run longest, the queue.
-//! When a lane becomes free: the queue's first call, else a call that waits behind another lane's running one (taken back),
-//! else it is idle. So no call waits while a worker is idle, unless it was expected to wait for a moment only; `spread`
-//! puts that right where it was wrong.
+//! **A new call** goes to an idle worker, but for one case: if calls of its route are short (`SHORT`), and those that lie in
+//! a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A worker that runs one short call
+//! after the other has warm caches and is not woken for each of them, which is worth more than a second worker. Where all
+//! workers are busy, a call is put behind one that will be done within `AHEAD`, so that its worker need not wait for the server
+//! between two calls; all others wait in the queue (`queue`), which is fair and bounded by time.
 //!
-//! Where workers run several calls at once, a new one goes behind others at home as well while calls are short, else to
-//! the lane that has fewest; calls that a busy worker does not even take are taken back after `UNTAKEN` and go elsewhere,
-//! or wait in the queue.
+//! What calls take is known by script and route (`estimate`), and what a worker runs now, and since when, by the time stamp that it
+//! writes into its lane. So nothing is put behind a call that is not expected to end soon, or has run longer than expected.
+//!
+//! **Expectations fail.** While a call lies behind another, `spread` looks at the lane again when it should have been begun
+//! (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
+//!
+//! Where workers run several calls at once, a new one goes behind others at home as well if all are short, else to the lane
+//! that has fewest; calls that a busy worker does not even take are taken back after `UNTAKEN` and go elsewhere, or wait in
+//! the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
+//! Time is what callers say it is: `simulation` plays this code with a clock of its own.
 
 use crate::connection_pools;
+use crate::estimate::{Estimates, Expected};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase};
-use crate::pace::Pace;
+use crate::queue::{self, WaitingQueue};
+use crate::shares::Shares;
 use howdah_observe::ConnectionPool;
 use howdah_transport::SendError;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// A call is short if it takes no longer than this, rare cases included. Microseconds.
+const SHORT: u32 = 200;
+/// How long a call may be expected to wait behind others while a worker is idle. Microseconds; about what waking takes.
+const PATIENCE: u64 = 100;
+/// Behind a call that ends within this time another one may lie while no worker is idle. Microseconds.
+const AHEAD: u64 = 2_000;
+/// Short calls that a lane holds at most.
+const MOST: usize = 8;
+/// Calls of any length that a lane holds at most: one that runs, one that is next.
+const NEXT: usize = 2;
 /// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
-pub(crate) const UNTAKEN: Duration = Duration::from_millis(50);
+pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
+/// The soonest that a lane is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
 const DOUBT_AGAIN: Duration = Duration::from_millis(10);
 
+/// True for calls that may share a lane although workers are idle.
+pub(crate) const fn is_short(expected: Expected) -> bool {
+    expected.high <= SHORT
+}
+
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
-    pub(crate) queue: VecDeque<Box<Job>>,
-    pub(crate) queue_limit: usize,
+    pub(crate) queue: WaitingQueue,
     /// Indexed by worker number.
     pub(crate) lanes: Vec<Option<Lane>>,
     /// Free lanes, the most recently used last: its memory is in the caches.
     idle: Vec<usize>,
     /// When the full queue was last searched for clients that may have left, and had none.
     nobody_doubtful: Option<Instant>,
-    pub(crate) pace: Pace,
-    /// A call waits behind others although a worker is, or was, idle: `spread` is called until none does.
-    crowded: bool,
-    /// Who is told that `spread` is to be called.
-    pub(crate) watch: Arc<Notify>,
+    pub(crate) estimates: Estimates,
+    /// Workers that some kinds of calls may not take.
+    pub(crate) shares: Shares,
+    /// By I/O thread: calls wait behind others in its lanes, and it is told when to look at them.
+    watches: Vec<Watch>,
     pub(crate) stopping: bool,
     /// Workers run several calls at once.
     several: bool,
@@ -54,28 +78,37 @@ pub(crate) struct Scheduler {
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
 }
 
+/// One I/O thread's look at calls that wait behind others.
+#[derive(Debug, Default)]
+struct Watch {
+    /// `spread` is called until nothing waits.
+    running: bool,
+    notify: Arc<Notify>,
+}
+
 impl Scheduler {
-    pub(crate) fn new(queue_limit: usize, several: bool) -> Self {
-        Self { queue_limit, several, ..Self::default() }
+    pub(crate) fn new(queue: queue::Limits, shares: Shares, several: bool, io_threads: usize) -> Self {
+        let watches = std::iter::repeat_with(Watch::default).take(io_threads.max(1)).collect();
+        Self { queue: WaitingQueue::new(queue), shares, several, watches, ..Self::default() }
     }
 
-    /// Finds a place for a new call. A fault means that it was not taken.
-    pub(crate) fn submit(&mut self, job: Box<Job>, shard: usize) -> Result<(), Fault> {
+    /// Finds a place for a new call. A fault means that it was not taken, and comes with the call.
+    pub(crate) fn submit(&mut self, mut job: Box<Job>, shard: usize) -> Result<(), (Fault, Box<Job>)> {
         if self.stopping {
-            return Err(Fault::new(FaultKind::Stopping));
+            return Err((Fault::new(FaultKind::Stopping), job));
         }
         // It has just entered; a look at the clock for each step would cost more than the steps.
         let now = job.entered;
-        let Some(job) = self.place_behind(job, shard, now) else { return Ok(()) };
-        if let Some(job) = self.place(job, shard, now) {
-            if let Some(reason) = &self.down {
-                return Err(Fault::with(FaultKind::PoolDown, reason.as_str()));
-            }
-            if self.queue.len() >= self.queue_limit && !self.drop_doubtful() {
-                return Err(Fault::new(FaultKind::QueueFull));
-            }
-            self.queue.push_back(job);
+        job.expected = self.estimates.expected(job.key);
+        job.cost = job.expected.mean / self.shares.weight(job.call.route);
+        let Some(job) = self.place(job, shard, now) else { return Ok(()) };
+        if let Some(reason) = &self.down {
+            return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), job));
         }
+        if self.queue.is_full() && !self.drop_doubtful() {
+            return Err((Fault::new(FaultKind::QueueFull), job));
+        }
+        self.queue.push(job);
         Ok(())
     }
 
@@ -86,8 +119,7 @@ impl Scheduler {
             return false;
         }
         let may_have_left = |job: &Job| job.call.interim.as_ref().is_some_and(|client| client.may_have_left());
-        let doubtful = self.queue.iter().position(|job| may_have_left(job));
-        let Some(job) = doubtful.and_then(|at| self.queue.remove(at)) else {
+        let Some(job) = self.queue.remove_one(may_have_left) else {
             self.nobody_doubtful = Some(Instant::now());
             return false;
         };
@@ -95,75 +127,55 @@ impl Scheduler {
         true
     }
 
-    /// Puts a call back at the head of the queue: it was accepted before everything that waits there.
-    pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize) {
-        if let Some(job) = self.place(job, shard, Instant::now()) {
-            self.queue.push_front(job);
+    /// Finds a new place for a call that a worker had; before all that waits, as it was accepted before that.
+    pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize, now: Instant) {
+        if let Some(job) = self.place(job, shard, now) {
+            self.queue.put_back(job);
         }
     }
 
     /// Gives the call to a lane; returns it if none has a place.
     fn place(&mut self, mut job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
+        if !self.shares.may_run(&job, &self.lanes) {
+            return Some(job);
+        }
+        if let Some(index) = self.pick_behind_short(&job, shard, now) {
+            job = self.send_behind(index, job, now)?;
+        }
         while self.several {
             let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
             self.idle.retain(|&i| i != index);
-            job = self.send(index, job, now)?;
+            job = self.send_behind(index, job, now)?;
         }
         while let Some(index) = self.pick_idle(shard) {
             job = self.send(index, job, now)?;
         }
-        if let Some(index) = self.pick_second(shard, now) {
-            job = self.send(index, job, now)?;
+        // What waits in the queue was here before.
+        if self.queue.is_empty()
+            && let Some(index) = self.pick_soon_free(&job, shard, now)
+        {
+            job = self.send_behind(index, job, now)?;
         }
         Some(job)
     }
 
-    /// How many calls a lane may hold while other workers are idle.
-    fn crowd(&self) -> usize {
-        self.pace.crowd()
-    }
-
-    /// Gives a call that will not wait for long to a worker that is running already; returns it if there is none.
-    fn place_behind(&mut self, job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
-        let crowd = self.crowd();
-        let has_place =
-            |lane: &Lane| lane.home == shard && lane.may_be_crowded(now) && (1..crowd).contains(&lane.in_flight.len());
-        let index = if crowd > 1 && !self.idle.is_empty() {
-            self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
-        } else {
-            None
-        };
-        let Some(index) = index else { return Some(job) };
-        self.set_crowded();
-        self.send(index, job, now)
-    }
-
-    fn set_crowded(&mut self) {
-        if !std::mem::replace(&mut self.crowded, true) {
-            self.watch.notify_one();
+    /// A worker behind whose calls this one will not wait for long, although others are idle.
+    fn pick_behind_short(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
+        if !is_short(job.expected) || self.idle.is_empty() {
+            return None;
         }
-    }
-
-    /// Gives calls that wait behind a long one to others. True while calls wait that may have to be moved later.
-    pub(crate) fn spread(&mut self) -> bool {
-        let (mut moved, now) = (Vec::new(), Instant::now());
-        for lane in self.lanes.iter_mut().flatten() {
-            let may_wait = if self.idle.is_empty() { lane.depth } else { 1 };
-            if lane.in_flight.len() > may_wait && lane.runs_long(now) {
-                while lane.in_flight.len() > 1
-                    && let Some(job) = lane.take_back_last()
-                {
-                    moved.push((job, lane.home));
+        let has_place = |lane: &Lane| {
+            lane.home == shard
+                && lane.phase == Phase::Serving
+                && (1..MOST).contains(&lane.in_flight.len())
+                && lane.in_flight.are_short()
+                && if lane.several {
+                    lane.takes_calls() && lane.front_age(now).as_micros() < u128::from(AHEAD)
+                } else {
+                    lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE)
                 }
-            }
-        }
-        moved.sort_by_key(|(job, _)| job.entered);
-        let left: Vec<_> = moved.into_iter().filter_map(|(job, home)| self.place(job, home, Instant::now())).collect();
-        for job in left.into_iter().rev() {
-            self.queue.push_front(job);
-        }
-        self.crowded = self.lanes.iter().flatten().any(Lane::holds_waiting_call);
-        self.crowded
+        };
+        self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
     }
 
     fn pick_idle(&mut self, shard: usize) -> Option<usize> {
@@ -182,25 +194,77 @@ impl Scheduler {
         candidates.min().map(|(_, _, _, index)| index)
     }
 
-    fn pick_second(&self, shard: usize, now: Instant) -> Option<usize> {
-        let crowds = self.crowd() > 1;
+    /// The busy worker that will be free first, if that is soon.
+    fn pick_soon_free(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            let lane = lane.as_ref()?;
-            let has_place = lane.phase == Phase::Serving && lane.in_flight.len() < self.depth(lane, now);
-            // Among short calls a long one says that its lane will be free late, not soon.
-            let long = crowds && lane.runs_long(now);
-            let since = lane.in_flight.front().map(|f| f.since);
-            has_place.then_some((lane.home != shard, long, lane.in_flight.len(), since, index))
+            let lane = lane.as_ref().filter(|lane| lane.phase == Phase::Serving)?;
+            let wait = lane.expected_wait(now).filter(|&wait| wait <= AHEAD)?;
+            let has_place = lane.in_flight.len() < depth(lane, is_short(job.expected));
+            has_place.then_some((lane.home != shard, wait, index))
         });
-        candidates.min().map(|(.., index)| index)
+        candidates.min().map(|(_, _, index)| index)
     }
 
-    /// Calls that a lane may hold when no worker is idle.
-    fn depth(&self, lane: &Lane, now: Instant) -> usize {
-        match self.crowd() {
-            crowd if crowd > lane.depth && !lane.runs_long(now) => crowd,
-            _ => lane.depth,
+    /// As `send`, where the call may have to wait for the worker: it is looked after.
+    fn send_behind(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
+        let rest = self.send(index, job, now);
+        if rest.is_none()
+            && let Some(lane) = self.lanes.get(index).and_then(Option::as_ref)
+        {
+            self.watch_over(lane.home);
         }
+        rest
+    }
+
+    fn watch_over(&mut self, io_thread: usize) {
+        let watches = self.watches.len();
+        let watch = &mut self.watches[io_thread % watches];
+        if !std::mem::replace(&mut watch.running, true) {
+            watch.notify.notify_one();
+        }
+    }
+
+    /// Who is told that `spread` is to be called for an I/O thread.
+    pub(crate) fn watch(&self, io_thread: usize) -> Arc<Notify> {
+        self.watches[io_thread % self.watches.len()].notify.clone()
+    }
+
+    /// Takes calls back that lie behind one that turned out to be long, and gives them to others. When to look again;
+    /// `None`: nothing waits behind anything any more.
+    pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
+        let (mut moved, mut again) = (Vec::new(), None);
+        let idle = !self.idle.is_empty();
+        for lane in self.lanes.iter_mut().flatten() {
+            if lane.in_flight.len() < 2 || lane.home % self.watches.len() != io_thread {
+                continue;
+            }
+            let look = if lane.several {
+                take_back_untaken(lane, now, UNTAKEN, &mut moved);
+                UNTAKEN / 2
+            } else {
+                // Twice the patience, as the calls were laid there for less: moving a call costs something too.
+                match lane.expected_wait(now) {
+                    Some(wait) if idle && wait <= 2 * PATIENCE => Duration::from_micros(PATIENCE),
+                    Some(wait) if !idle && wait <= 2 * AHEAD => Duration::from_micros(wait.min(1_000)),
+                    _ => {
+                        let home = lane.home;
+                        moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|job| (job, home)));
+                        continue;
+                    }
+                }
+            };
+            if lane.holds_waiting_call() {
+                let look = look.max(LOOK_AGAIN);
+                again = Some(again.map_or(look, |other: Duration| other.min(look)));
+            }
+        }
+        moved.sort_by_key(|(job, _)| job.entered);
+        for (job, home) in moved {
+            self.resubmit(job, home, now);
+        }
+        let watches = self.watches.len();
+        self.watches[io_thread % watches].running = again.is_some();
+        again
     }
 
     /// Sends a call to a lane; returns it if the lane could not take it.
@@ -230,15 +294,20 @@ impl Scheduler {
     pub(crate) fn refill(&mut self, index: usize, now: Instant) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
-            if lane.phase != Phase::Serving || lane.in_flight.len() >= self.depth(lane, now) {
-                return;
-            }
-            if self.several && !lane.takes_calls() {
-                return;
-            }
             let free = lane.in_flight.is_empty();
-            let next = self.next_queued().or_else(|| if free { self.steal(now) } else { None });
-            let Some(job) = next else {
+            let has_place = if self.several {
+                lane.takes_calls()
+            } else {
+                let is_soon_free = || lane.expected_wait(now).is_some_and(|wait| wait <= AHEAD);
+                let room = lane.in_flight.len() < depth(lane, true);
+                lane.phase == Phase::Serving && (free || room && !self.queue.is_empty() && is_soon_free())
+            };
+            if !has_place {
+                return;
+            }
+            let (shares, lanes) = (&self.shares, &self.lanes);
+            let next = self.queue.pop(|job| shares.may_run(job, lanes));
+            let Some(job) = next.or_else(|| if free { self.steal(now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
                         lane.idle_since = now;
@@ -248,39 +317,23 @@ impl Scheduler {
                 return;
             };
             self.idle.retain(|&i| i != index);
-            if let Some(job) = self.send(index, job, now) {
-                self.queue.push_front(job);
+            let left = if free && !self.several { self.send(index, job, now) } else { self.send_behind(index, job, now) };
+            if let Some(job) = left {
+                self.queue.put_back(job);
                 return;
             }
         }
     }
 
-    /// The next call of the queue whose client is still there.
-    fn next_queued(&mut self) -> Option<Box<Job>> {
-        loop {
-            let job = self.queue.pop_front()?;
-            if !job.sink.is_gone() {
-                return Some(job);
-            }
-        }
-    }
-
-    /// Takes the call that has waited longest behind a running one. Behind a short one it may stay.
+    /// Takes a call that waits behind a running one, the one that has been sent first. Behind short ones it may stay.
     fn steal(&mut self, now: Instant) -> Option<Box<Job>> {
-        let crowds = self.crowd() > 1;
-        let mut stays = false;
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
-            let waits = lane.holds_waiting_call();
-            let may_stay = waits && crowds && !lane.runs_long(now);
-            stays |= may_stay;
-            waits && !may_stay
+            lane.in_flight.len() > 1
+                && lane.holds_waiting_call()
+                && (lane.several || lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE))
         });
         let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since));
-        let job = oldest.and_then(Lane::take_back_last);
-        if stays {
-            self.set_crowded();
-        }
-        job
+        oldest.and_then(Lane::take_back_waiting)
     }
 
     /// Adds a lane whose worker is starting.
@@ -301,7 +354,7 @@ impl Scheduler {
     }
 
     /// Stops sending calls to a lane and lets its worker end; calls it has not begun go to others.
-    pub(crate) fn drain_lane(&mut self, index: usize) {
+    pub(crate) fn drain_lane(&mut self, index: usize, now: Instant) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         // Nobody else would run them when all stop.
@@ -309,7 +362,7 @@ impl Scheduler {
         lane.stop();
         let home = lane.home;
         for job in jobs {
-            self.resubmit(job, home);
+            self.resubmit(job, home, now);
         }
     }
 
@@ -327,13 +380,10 @@ impl Scheduler {
     /// Once per tick: tells workers of clients that have gone, takes calls back that a busy worker does not take, and
     /// gives waiting calls to lanes that have places. `patience` is `UNTAKEN`.
     pub(crate) fn sweep(&mut self, patience: Duration) {
+        let now = Instant::now();
         let mut untaken = Vec::new();
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.several) {
-            while lane.holds_waiting_call() && lane.in_flight.back().is_some_and(|c| c.since.elapsed() > patience) {
-                let Some(job) = lane.take_back_last() else { break };
-                lane.stuck = true;
-                untaken.push((job, lane.home));
-            }
+            take_back_untaken(lane, now, patience, &mut untaken);
             let gone: Vec<u64> =
                 lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
             for number in gone {
@@ -341,13 +391,13 @@ impl Scheduler {
             }
         }
         for (job, home) in untaken {
-            self.resubmit(job, home);
+            self.resubmit(job, home, now);
         }
         for index in 0..self.lanes.len() {
             if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
                 lane.look_whether_stuck();
                 lane.send_kept();
-                self.refill(index, Instant::now());
+                self.refill(index, now);
             }
         }
     }
@@ -357,27 +407,23 @@ impl Scheduler {
         self.lanes.iter().flatten().filter(|l| l.generation == generation && l.phase == phase).count()
     }
 
-    /// Ends the wait of calls that no worker has begun within `limit`, and of those whose client has gone.
-    pub(crate) fn expire(&mut self, limit: Duration) {
-        let is_over = |job: &Job| {
-            let late = job.entered.elapsed() > limit;
-            if late {
-                job.sink.fail(Fault::new(FaultKind::QueueTimeout));
-            }
-            late || job.sink.is_gone()
-        };
-        self.queue.retain(|job| !is_over(job));
-        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.holds_waiting_call()) {
+    /// Ends the wait of calls that have waited for too long (`queue` says what that is), and of those whose client has gone.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        let mut over = self.queue.expire(now);
+        let limit = self.queue.allowed_wait(now);
+        for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
-                lane.in_flight.back().is_some_and(|c| c.job.entered.elapsed() > limit || c.job.sink.is_gone())
+                lane.in_flight.back().is_some_and(|call| {
+                    now.saturating_duration_since(call.job.entered) > limit || call.job.sink.is_gone()
+                })
             };
             while last_is_over(lane)
-                && lane.holds_waiting_call()
-                && let Some(job) = lane.take_back_last()
+                && let Some(job) = lane.take_back_waiting()
             {
-                is_over(&job);
+                over.push(job);
             }
         }
+        over.iter().for_each(|job| job.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
 
     /// Calls that wait: in the queue, and behind a running one in a lane.
@@ -387,16 +433,14 @@ impl Scheduler {
 
     /// Fails every waiting call.
     pub(crate) fn fail_queue(&mut self, fault: &Fault) {
-        for job in self.queue.drain(..) {
-            job.sink.fail(fault.clone());
-        }
+        self.queue.drain().iter().for_each(|job| job.sink.fail(fault.clone()));
     }
 
     /// How long the oldest waiting call has waited.
-    pub(crate) fn oldest_wait(&self) -> Option<Duration> {
+    pub(crate) fn oldest_wait(&self, now: Instant) -> Option<Duration> {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call());
-        let jobs = self.queue.front().into_iter().chain(in_lanes.filter_map(|l| l.in_flight.back().map(|c| &c.job)));
-        jobs.map(|job| job.entered.elapsed()).max()
+        let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|call| call.job.entered));
+        in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
     }
 
     /// Idle workers, the longest idle first.
@@ -405,6 +449,26 @@ impl Scheduler {
             .iter()
             .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
             .max_by_key(|&(_, d)| d)
+    }
+}
+
+/// Calls that a lane may hold, with one more that is short or not.
+fn depth(lane: &Lane, short: bool) -> usize {
+    match lane.several {
+        true => lane.depth,
+        false if short && lane.in_flight.are_short() => MOST,
+        false => NEXT,
+    }
+}
+
+/// Takes back what a worker that runs several calls has not taken for so long: another call computes there.
+fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Job>, usize)>) {
+    let is_late = |lane: &Lane| lane.in_flight.back().is_some_and(|call| now.saturating_duration_since(call.since) > patience);
+    while is_late(lane)
+        && let Some(job) = lane.take_back_waiting()
+    {
+        lane.stuck = true;
+        to.push((job, lane.home));
     }
 }
 

@@ -60,6 +60,10 @@ fn config(concurrency: usize) -> PoolConfig {
         deadline: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),
+        queue_target: Duration::from_secs(60),
+        slow_after: Duration::from_millis(100),
+        slow_workers: 0,
+        routes: Vec::new(),
         boot_timeout: Duration::from_secs(60),
         max_requests: 0,
         max_memory: 0,
@@ -164,6 +168,8 @@ pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
         id: RequestId(5),
         received: Instant::now(),
         complete: Instant::now(),
+        client: 0,
+        route: None,
         interim: None,
     }
 }

@@ -7,6 +7,7 @@ use howdah_transport::wire::SNAPSHOT_WAYS;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Counts since the server's start that have no metric of their own.
 #[derive(Debug, Default)]
@@ -43,6 +44,12 @@ pub struct PoolStatus {
     pub queue_limit: usize,
     /// How long the first of them has waited, in milliseconds.
     pub oldest_wait_ms: u64,
+    /// Slow calls that run; with `slow_limit`.
+    pub slow_running: Option<usize>,
+    /// Slow calls that may run at once, if that is limited.
+    pub slow_limit: Option<usize>,
+    /// More comes than can be served: calls are refused sooner (`queue_target`).
+    pub overloaded: bool,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Calls done.
@@ -150,6 +157,8 @@ impl Pool {
             })
             .collect();
         let counters = &self.counters;
+        let slow = scheduler.shares.slow(&scheduler.lanes);
+        let now = Instant::now();
         PoolStatus {
             name: self.name().to_owned(),
             mode: self.config().mode.clone(),
@@ -172,8 +181,11 @@ impl Pool {
             down: scheduler.down.clone(),
             last_error: about.last_error,
             queued: scheduler.waiting(),
-            queue_limit: scheduler.queue_limit,
-            oldest_wait_ms: scheduler.oldest_wait().map_or(0, |d| d.as_millis() as u64),
+            queue_limit: scheduler.queue.limit(),
+            oldest_wait_ms: scheduler.oldest_wait(now).map_or(0, |d| d.as_millis() as u64),
+            slow_running: slow.map(|(running, _)| running),
+            slow_limit: slow.map(|(_, limit)| limit),
+            overloaded: scheduler.queue.is_overloaded(now),
             workers,
             calls: counters.calls.load(Ordering::Relaxed),
             php_us: self.metrics().php_time_us.get(),

@@ -412,7 +412,7 @@ impl Supervisor {
         let config = self.pool.config();
         {
             let mut scheduler = self.pool.lock();
-            scheduler.expire(config.queue_timeout);
+            scheduler.expire(Instant::now());
             if config.several() {
                 scheduler.sweep(scheduler::UNTAKEN);
             }
@@ -454,7 +454,7 @@ impl Supervisor {
         let Some(generation) = self.current.as_ref().map(|g| g.number) else { return };
         let mut scheduler = self.pool.lock();
         if self.target < max
-            && scheduler.oldest_wait().is_some_and(|w| w > GROW_AFTER)
+            && scheduler.oldest_wait(Instant::now()).is_some_and(|w| w > GROW_AFTER)
             && scheduler.count(generation, Phase::Starting) == 0
         {
             self.target += 1;
@@ -464,7 +464,7 @@ impl Supervisor {
             && idle > SHRINK_AFTER
         {
             self.target -= 1;
-            scheduler.drain_lane(index);
+            scheduler.drain_lane(index, Instant::now());
             tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
         }
     }
@@ -520,7 +520,7 @@ impl Supervisor {
         let mut scheduler = self.pool.lock();
         for index in 0..scheduler.lanes.len() {
             if scheduler.lanes[index].as_ref().is_some_and(|l| l.generation != number) {
-                scheduler.drain_lane(index);
+                scheduler.drain_lane(index, Instant::now());
             }
         }
         drop(scheduler);
@@ -551,7 +551,7 @@ impl Supervisor {
         scheduler.stopping = true;
         scheduler.fail_queue(&crate::fault::Fault::new(crate::fault::FaultKind::Stopping));
         for index in 0..scheduler.lanes.len() {
-            scheduler.drain_lane(index);
+            scheduler.drain_lane(index, Instant::now());
         }
         self.stop = Some((Instant::now() + grace, done));
     }

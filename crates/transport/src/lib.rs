@@ -11,6 +11,7 @@
 //! at it; what it does not look at may stay where it is (`held`). Nothing in a lane is shared with another worker.
 
 pub mod call_map;
+mod clock;
 pub mod control_socket;
 pub mod header;
 pub mod held;
@@ -25,6 +26,7 @@ pub mod worker_events;
 pub mod zygote_protocol;
 
 pub use call_map::CallMap;
+pub use clock::monotonic_us;
 pub use held::HeldPayload;
 pub use pool_page::PoolReport;
 pub use segment::LaneSizes;

@@ -30,14 +30,17 @@ pub(crate) struct FrameHeader {
     pub(crate) number: u64,
     /// `CALL_STATE_*`; used in call frames only, and then only through `Ring::state`.
     pub(crate) state: u32,
-    /// Keeps the header a multiple of 8.
-    pub(crate) reserved: u32,
+    /// When the worker began the call, by `clock::monotonic_us`; 0 until then. Used in call frames only, and then only
+    /// through `Ring::began`.
+    pub(crate) began: u32,
 }
 
 const _: () = assert!(size_of::<FrameHeader>() == HEADER_LEN);
 
 /// Offset of `FrameHeader::state`.
-const STATE_OFFSET: usize = 16;
+const STATE_OFFSET: usize = std::mem::offset_of!(FrameHeader, state);
+/// Offset of `FrameHeader::began`.
+const BEGAN_OFFSET: usize = std::mem::offset_of!(FrameHeader, began);
 
 /// A call that no worker has begun.
 pub(crate) const CALL_STATE_QUEUED: u32 = 0;
@@ -117,7 +120,7 @@ impl Ring {
                 flags: 0,
                 number: 0,
                 state: 0,
-                reserved: 0,
+                began: 0,
             };
             self.write_header(head, pad);
         }
@@ -230,8 +233,17 @@ impl Ring {
 
     /// The state word of the call frame at `cursor`.
     pub(crate) fn state(&self, cursor: u64) -> &AtomicU32 {
-        let at = self.offset(cursor) + STATE_OFFSET;
-        assert!(at + 4 <= self.cap(), "state outside its ring");
+        self.header_word(cursor, STATE_OFFSET)
+    }
+
+    /// The time stamp of the call frame at `cursor`.
+    pub(crate) fn began(&self, cursor: u64) -> &AtomicU32 {
+        self.header_word(cursor, BEGAN_OFFSET)
+    }
+
+    fn header_word(&self, cursor: u64, offset: usize) -> &AtomicU32 {
+        let at = self.offset(cursor) + offset;
+        assert!(at + 4 <= self.cap(), "a header outside its ring");
         // SAFETY: inside the ring (assertion), 4-aligned; both sides use this word only atomically once the frame is
         // published. The reference's lifetime is that of `&self`, whose owner keeps the segment mapped.
         unsafe { AtomicU32::from_ptr(self.data.as_ptr().add(at).cast()) }

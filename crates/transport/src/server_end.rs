@@ -183,7 +183,7 @@ impl CallSender {
 
     fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
         let header =
-            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: CALL_STATE_QUEUED, reserved: 0 };
+            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: CALL_STATE_QUEUED, began: 0 };
         self.requests.write_header(at, header);
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
@@ -214,6 +214,17 @@ impl CallSender {
         // back may hold another call by now.
         self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
             || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
+    }
+
+    /// For how long a worker that runs one call at a time has run this one, in microseconds (as far as it tells); `None` if
+    /// it has not said when it began. `now_us` is the time by `monotonic_us`.
+    #[must_use]
+    pub fn ran_us(&self, slot: CallSlot, now_us: u32) -> Option<u32> {
+        // Relaxed: the number announces nothing but itself.
+        match self.requests.began(slot.0).load(Ordering::Relaxed) {
+            0 => None,
+            began => Some(now_us.wrapping_sub(began)),
+        }
     }
 
     /// Tells a worker that runs several calls that the answer to one of them is not wanted any more; `reason` is one of

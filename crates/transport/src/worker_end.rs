@@ -9,6 +9,7 @@
 //!
 //! The memory orders are explained in `server_end`.
 
+use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::Segment;
@@ -151,6 +152,7 @@ impl WorkerEnd {
             let end = tail + frame_len(header.len as usize) as u64;
             match FrameKind::from_u16(header.kind) {
                 Some(FrameKind::Call) if self.begin(tail) => {
+                    self.set_began(clock::monotonic_us());
                     self.number = header.number;
                     self.call_end = Some(end);
                     return Ok(Some(self.requests.payload(tail).cast()));
@@ -160,6 +162,13 @@ impl WorkerEnd {
                 _ => return Err(RingBroken("unexpected frame in the request ring")),
             }
         }
+    }
+
+    /// Says when the current call began, by `monotonic_us`: the server puts no other behind one that runs for long.
+    pub fn set_began(&self, now_us: u32) {
+        // Both Relaxed: this end owns the cursor, and the number announces nothing but itself.
+        let at = self.segment.control().request_tail.0.load(Ordering::Relaxed);
+        self.requests.began(at).store(now_us, Ordering::Relaxed);
     }
 
     /// Marks a queued call as running; false if the server has taken it back. Either side's exchange comes before what
@@ -377,7 +386,7 @@ impl WorkerEnd {
 
     fn finish_frame(&mut self, at: u64, kind: FrameKind, flags: u16, len: usize) {
         let header =
-            FrameHeader { len: len as u32, kind: kind as u16, flags, number: self.number, state: 0, reserved: 0 };
+            FrameHeader { len: len as u32, kind: kind as u16, flags, number: self.number, state: 0, began: 0 };
         self.responses.write_header(at, header);
         self.head = at + frame_len(len) as u64;
     }

@@ -61,6 +61,8 @@ pub struct Script {
     pub path_info: Vec<u8>,
     /// The pool's position in the settings.
     pub pool: usize,
+    /// The position in the settings of the route whose share of the pool's workers it uses.
+    pub share: Option<u16>,
 }
 
 /// A regular file that may be sent.
@@ -170,11 +172,13 @@ impl From<&Metadata> for Kind {
 struct Finder<'a> {
     site: &'a Site,
     pool: usize,
+    share: Option<u16>,
 }
 
 impl<'a> Finder<'a> {
     fn new(site: &'a Site, path: &[u8]) -> Self {
-        Self { site, pool: site.settings.pool_for(path) }
+        let (pool, share) = site.settings.pool_for(path);
+        Self { site, pool, share }
     }
 
     /// The place in the file system of a normalised path.
@@ -253,7 +257,7 @@ impl<'a> Finder<'a> {
     fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
         self.resolved(name)?;
         let filename = self.full(name).into_os_string().into_vec();
-        Some(Script { name: name.to_vec(), filename, path_info: path_info.to_vec(), pool: self.pool })
+        Some(Script { name: name.to_vec(), filename, path_info: path_info.to_vec(), pool: self.pool, share: self.share })
     }
 
     /// The first part of the path that ends in `.php` before a slash and is a script.
@@ -283,6 +287,7 @@ impl<'a> Finder<'a> {
             path_info: path_info.to_vec(),
             name,
             pool: self.pool,
+            share: self.share,
         })
     }
 

@@ -317,7 +317,7 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
         settings.pools = vec![pool("default"), pool("sub")];
         let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
-        settings.routes = vec![howdah_config::Route { pattern, pool: "sub".to_owned() }];
+        settings.routes = vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1 }];
     });
     let pool = |path: &str| match resolve(&tree.site, path).0 {
         Route::Script(script) => script.pool,

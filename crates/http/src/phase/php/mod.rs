@@ -21,6 +21,7 @@ use howdah_observe::Front;
 use howdah_pool::{Call, FaultKind, TakesInterim};
 use http::{Method, Version};
 use http_body::Body as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,6 +51,8 @@ pub(crate) async fn run<U: Upstream>(
         id: exchange.id,
         received: exchange.started,
         complete,
+        client: exchange.remote.map_or(0, client_number),
+        route: script.share,
         interim: interim_answers(exchange),
     };
     exchange.front = Front::Php;
@@ -67,6 +70,14 @@ pub(crate) async fn run<U: Upstream>(
             log_fault(&fault, exchange);
             Err(Refusal::from(&fault))
         }
+    }
+}
+
+/// Who shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
+fn client_number(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
     }
 }
 

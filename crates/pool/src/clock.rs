@@ -1,0 +1,29 @@
+//! From the server's clock to the one by which workers stamp their calls.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Which moment of one clock is which of the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    instant: Instant,
+    micros: u32,
+}
+
+impl Clock {
+    /// The clocks of this machine.
+    pub(crate) fn system() -> Self {
+        static CLOCK: OnceLock<Clock> = OnceLock::new();
+        *CLOCK.get_or_init(|| Self::starting_at(Instant::now(), howdah_transport::monotonic_us()))
+    }
+
+    /// `instant` is `micros` by the workers' clock.
+    pub(crate) const fn starting_at(instant: Instant, micros: u32) -> Self {
+        Self { instant, micros }
+    }
+
+    /// A moment by the workers' clock: microseconds, which come round after 71 minutes.
+    pub(crate) fn micros(self, now: Instant) -> u32 {
+        self.micros.wrapping_add(now.saturating_duration_since(self.instant).as_micros() as u32)
+    }
+}

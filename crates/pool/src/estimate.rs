@@ -1,0 +1,195 @@
+//! How long calls take, by script and route: what the scheduler expects of a call before it runs.
+//!
+//! A mean and a mean deviation, moved by each call that ends (as TCP keeps the round-trip time, RFC 6298), for the script with the request's
+//! path, and for the script alone, which serves paths that were not seen often. The tables have a fixed size; keys that
+//! collide push each other out, so the worst that many addresses can do is that nothing is known of them. A worker
+//! reports its own times: lies of a compromised one mislead the placing of its own pool's calls, nothing else.
+
+use crate::call::Call;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Entries of the table by path; a power of two.
+const PATHS: usize = 1024;
+/// Entries of the table by script; a power of two.
+const SCRIPTS: usize = 128;
+/// Calls after which an entry is believed.
+const ENOUGH: u16 = 4;
+/// Most calls that an entry remembers having seen: so long a new key is kept out by an old one, at most.
+const REMEMBERED: u16 = 32;
+/// A single call counts no more than this, in microseconds: a minute.
+const CLAMP: u32 = 60_000_000;
+/// What a call of an unknown script is taken for, in microseconds.
+const UNKNOWN_MEAN: u32 = 1_000;
+
+/// What a call is expected to take, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// The usual time.
+    pub(crate) mean: u32,
+    /// What it exceeds rarely: the mean and four deviations. `u32::MAX`: nothing is known.
+    pub(crate) high: u32,
+}
+
+impl Expected {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX };
+
+    /// How much longer a call takes that has run for so long, in microseconds. `None`: it has taken longer than expected.
+    pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
+        let (mean, high) = (u64::from(self.mean), u64::from(self.high));
+        match ran {
+            _ if ran <= mean => Some(mean - ran),
+            // Calls that take longer than usual are rare, and then they take much longer.
+            _ if ran <= high && self != Self::UNKNOWN => Some(high - ran),
+            _ => None,
+        }
+    }
+}
+
+/// What a call is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RouteKey {
+    script: u64,
+    path: u64,
+}
+
+impl RouteKey {
+    /// The key of a call: its script, its method and its path without the query.
+    pub(crate) fn of(call: &Call) -> Self {
+        let script = xxh3_64_with_seed(call.head.script(), 0);
+        let target = call.head.uri();
+        let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+        let method = u64::from(call.head.method().first().copied().unwrap_or_default());
+        Self { script, path: xxh3_64_with_seed(path, script.wrapping_add(method)) }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// The upper half of the key.
+    tag: u32,
+    /// Calls seen, up to `REMEMBERED`; what other keys bring takes from it.
+    seen: u16,
+    /// In 1/8 microseconds.
+    mean: u64,
+    /// In 1/4 microseconds.
+    deviation: u64,
+}
+
+impl Entry {
+    fn note(&mut self, tag: u32, micros: u32) {
+        if self.tag != tag && self.seen > 0 {
+            self.seen -= 1;
+            return;
+        }
+        let sample = u64::from(micros);
+        if self.seen == 0 {
+            *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2 };
+            return;
+        }
+        self.seen = (self.seen + 1).min(REMEMBERED);
+        let off = sample.abs_diff(self.mean / 8);
+        self.mean = self.mean - self.mean / 8 + sample;
+        self.deviation = self.deviation - self.deviation / 4 + off;
+    }
+
+    fn expected(&self, tag: u32) -> Option<Expected> {
+        if self.tag != tag || self.seen < ENOUGH {
+            return None;
+        }
+        let mean = (self.mean / 8) as u32;
+        Some(Expected { mean, high: mean.saturating_add(u32::try_from(self.deviation).unwrap_or(u32::MAX)) })
+    }
+}
+
+/// What is known of a pool's calls.
+#[derive(Debug)]
+pub(crate) struct Estimates {
+    paths: Box<[Entry]>,
+    scripts: Box<[Entry]>,
+}
+
+impl Default for Estimates {
+    fn default() -> Self {
+        Self { paths: vec![Entry::default(); PATHS].into(), scripts: vec![Entry::default(); SCRIPTS].into() }
+    }
+}
+
+const fn place(key: u64, entries: usize) -> (usize, u32) {
+    (key as usize & (entries - 1), (key >> 32) as u32)
+}
+
+impl Estimates {
+    /// What a call with this key is expected to take.
+    pub(crate) fn expected(&self, key: RouteKey) -> Expected {
+        let (at, tag) = place(key.path, PATHS);
+        if let Some(expected) = self.paths[at].expected(tag) {
+            return expected;
+        }
+        let (at, tag) = place(key.script, SCRIPTS);
+        self.scripts[at].expected(tag).unwrap_or(Expected::UNKNOWN)
+    }
+
+    /// A call with this key took so long.
+    pub(crate) fn note(&mut self, key: RouteKey, micros: u64) {
+        let micros = u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
+        let (at, tag) = place(key.path, PATHS);
+        self.paths[at].note(tag, micros);
+        let (at, tag) = place(key.script, SCRIPTS);
+        self.scripts[at].note(tag, micros);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
+
+    fn after(calls: impl IntoIterator<Item = u64>) -> Expected {
+        let mut estimates = Estimates::default();
+        calls.into_iter().for_each(|micros| estimates.note(KEY, micros));
+        estimates.expected(KEY)
+    }
+
+    #[test]
+    fn a_few_calls_of_one_length_make_it_known() {
+        assert_eq!(after([10; 3]), Expected::UNKNOWN);
+        let expected = after([10; 50]);
+        assert!((9..=11).contains(&expected.mean) && expected.high < 20, "{expected:?}");
+        assert!(after([20_000; 10]).mean > 15_000);
+    }
+
+    #[test]
+    fn a_route_whose_calls_differ_is_not_expected_to_be_short() {
+        let mixed = after((0..100).map(|n| if n % 4 == 0 { 5_000 } else { 10 }));
+        assert!(mixed.high > 1_000, "{mixed:?}");
+        let one_long = after([10; 100].into_iter().chain([20_000]));
+        assert!(one_long.high > 5_000, "{one_long:?}");
+        let long_ago = after([10; 100].into_iter().chain([2_000]).chain([10; 60]));
+        assert!(long_ago.high < 60, "{long_ago:?}");
+    }
+
+    #[test]
+    fn a_path_that_was_never_seen_is_taken_for_what_its_script_does() {
+        let mut estimates = Estimates::default();
+        for path in 0..100 {
+            estimates.note(RouteKey { path, ..KEY }, 300);
+        }
+        let expected = estimates.expected(RouteKey { path: 1 << 40, ..KEY });
+        assert!((290..=310).contains(&expected.mean), "{expected:?}");
+        assert_eq!(estimates.expected(RouteKey { script: 1, path: 1 << 40 }), Expected::UNKNOWN);
+    }
+
+    #[test]
+    fn numbers_of_any_size_and_keys_without_end_do_no_harm() {
+        assert_eq!(after([u64::MAX; 100]).mean, CLAMP);
+        let mut estimates = Estimates::default();
+        for n in 0..100_000_u64 {
+            let key = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            estimates.note(RouteKey { script: key, path: !key }, n);
+        }
+        (0..50).for_each(|_| estimates.note(KEY, 10));
+        assert!(estimates.expected(KEY).mean <= 12);
+    }
+}

@@ -1,0 +1,68 @@
+//! Looks after calls that were put behind others: wakes up when `Scheduler::spread` wants to look at them again.
+//!
+//! One task on each I/O thread, with a timer of its own: a timerfd, since the runtime's timers have steps of a
+//! millisecond, in which an idle worker could have run a hundred short calls. It is armed only while something waits behind
+//! something else. The timer is never read: setting it anew makes the next expiry a new edge.
+
+use crate::descriptor::{self, SharedFd};
+use crate::pool::Pool;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+/// Runs until the pool is gone.
+pub(crate) async fn run(pool: Weak<Pool>, io_thread: usize, notify: Arc<Notify>) {
+    let mut timer = Timer::new();
+    loop {
+        notify.notified().await;
+        let mut look = Some(Duration::from_micros(100));
+        while let Some(pause) = look {
+            timer.sleep(pause).await;
+            let Some(pool) = pool.upgrade() else { return };
+            look = pool.lock().spread(io_thread, Instant::now());
+        }
+        if pool.strong_count() == 0 {
+            return;
+        }
+    }
+}
+
+/// A timer of microseconds, or of milliseconds if the system has no descriptor for it.
+enum Timer {
+    Fine(AsyncFd<SharedFd>),
+    Coarse,
+}
+
+impl Timer {
+    fn new() -> Self {
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(io::Error::from)
+            .and_then(|timer| descriptor::watch(Arc::new(timer)));
+        timer.map_or_else(
+            |error| {
+                tracing::warn!("no fine timer, calls are moved a millisecond later: {error}");
+                Self::Coarse
+            },
+            Self::Fine,
+        )
+    }
+
+    async fn sleep(&mut self, pause: Duration) {
+        let Self::Fine(timer) = self else { return tokio::time::sleep(pause).await };
+        let it_value = Timespec { tv_sec: pause.as_secs() as _, tv_nsec: i64::from(pause.subsec_nanos().max(1)) as _ };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        let set = rustix::time::timerfd_settime(timer.get_ref().get().as_fd(), TimerfdTimerFlags::empty(), &once);
+        match set {
+            Ok(_) => {
+                if let Ok(mut ready) = timer.readable().await {
+                    ready.clear_ready();
+                }
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+    }
+}
