@@ -349,8 +349,7 @@ impl LaneReader {
         let reason = lane.kill_reason.clone();
         let idle = lane.calls == 0 && lane.in_flight.is_empty() && reason.is_none() && lane.phase == Phase::Serving;
         let calls = lane.in_flight.take();
-        // The last first: what goes back to the queue goes to its head.
-        for call in calls.rev() {
+        for call in calls {
             let part = lane.part_in_death(&call);
             if answering.get(&call.number).is_some_and(|answer| answer.ended) || call.overdue.is_some() {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says

@@ -247,32 +247,9 @@ impl Pool {
     ) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.metrics.php_time_us.add(php_us);
-        let mut scheduler = self.lock();
-        let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        let call = lane.in_flight.remove(number);
-        if call.is_some() {
-            lane.calls += 1;
-            lane.snapshot = snapshot;
-            lane.stuck = false;
-            if !lane.several
-                && let Some(next) = lane.in_flight.front_mut()
-            {
-                next.since = now;
-            }
-        }
-        if let Some(call) = call {
-            // Putting a snapshot back keeps the worker from its next call as well.
-            let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
-            // It cannot have taken longer than it was away.
-            let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
-            scheduler.estimates.note(call.job.key, (php_us + restore_us).min(away));
-        }
+        self.lock().call_done(index, number, now, php_us, snapshot, retire);
         if retire {
-            scheduler.drain_lane(index, now);
-            drop(scheduler);
             self.tell_supervisor(Event::WorkerRetires);
-        } else {
-            scheduler.refill(index, now);
         }
     }
 

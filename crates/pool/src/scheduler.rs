@@ -22,7 +22,7 @@
 use crate::connection_pools;
 use crate::estimate::{Estimates, Expected};
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane, Phase};
+use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
 use crate::queue::{self, WaitingQueue};
 use crate::shares::Shares;
 use howdah_observe::ConnectionPool;
@@ -43,6 +43,8 @@ const MOST: usize = 8;
 const NEXT: usize = 2;
 /// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
+/// When lanes are looked at after a call was laid behind others.
+pub(crate) const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
 /// The soonest that a lane is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
@@ -101,7 +103,11 @@ impl Scheduler {
         let now = job.entered;
         job.expected = self.estimates.expected(job.key);
         job.cost = job.expected.mean / self.shares.weight(job.call.route);
-        let Some(job) = self.place(job, shard, now) else { return Ok(()) };
+        let job = match self.pick_behind_short(&job, shard, now) {
+            Some(index) => self.send_behind(index, job, now),
+            None => Some(job),
+        };
+        let Some(job) = job.and_then(|job| self.place(job, shard, now)) else { return Ok(()) };
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), job));
         }
@@ -127,20 +133,18 @@ impl Scheduler {
         true
     }
 
-    /// Finds a new place for a call that a worker had; before all that waits, as it was accepted before that.
+    /// Finds a new place for a call that a worker had; before all that waits, as it was accepted before that. It is not laid
+    /// behind others a second time while a worker is idle: where one expectation failed, the next may.
     pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize, now: Instant) {
         if let Some(job) = self.place(job, shard, now) {
             self.queue.put_back(job);
         }
     }
 
-    /// Gives the call to a lane; returns it if none has a place.
+    /// Gives the call to a lane of its own, or to one that is free soon if no worker is idle; returns it if there is none.
     fn place(&mut self, mut job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
         if !self.shares.may_run(&job, &self.lanes) {
             return Some(job);
-        }
-        if let Some(index) = self.pick_behind_short(&job, shard, now) {
-            job = self.send_behind(index, job, now)?;
         }
         while self.several {
             let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
@@ -161,7 +165,7 @@ impl Scheduler {
 
     /// A worker behind whose calls this one will not wait for long, although others are idle.
     fn pick_behind_short(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
-        if !is_short(job.expected) || self.idle.is_empty() {
+        if !is_short(job.expected) || self.idle.is_empty() || !self.shares.may_run(job, &self.lanes) {
             return None;
         }
         let has_place = |lane: &Lane| {
@@ -229,41 +233,43 @@ impl Scheduler {
         self.watches[io_thread % self.watches.len()].notify.clone()
     }
 
+    /// True if `spread` is to be called.
+    #[cfg(test)]
+    pub(crate) fn is_watched(&self, io_thread: usize) -> bool {
+        self.watches[io_thread].running
+    }
+
     /// Takes calls back that lie behind one that turned out to be long, and gives them to others. When to look again;
     /// `None`: nothing waits behind anything any more.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
-        let (mut moved, mut again) = (Vec::new(), None);
+        let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
         let idle = !self.idle.is_empty();
-        for lane in self.lanes.iter_mut().flatten() {
-            if lane.in_flight.len() < 2 || lane.home % self.watches.len() != io_thread {
-                continue;
-            }
-            let look = if lane.several {
-                take_back_untaken(lane, now, UNTAKEN, &mut moved);
-                UNTAKEN / 2
-            } else {
-                // Twice the patience, as the calls were laid there for less: moving a call costs something too.
-                match lane.expected_wait(now) {
-                    Some(wait) if idle && wait <= 2 * PATIENCE => Duration::from_micros(PATIENCE),
-                    Some(wait) if !idle && wait <= 2 * AHEAD => Duration::from_micros(wait.min(1_000)),
-                    _ => {
-                        let home = lane.home;
-                        moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|job| (job, home)));
-                        continue;
-                    }
-                }
+        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.home % watches == io_thread) {
+            let look = match lane.several {
+                true => spread_untaken(lane, now, &mut moved),
+                false => spread_waiting(lane, now, idle, &mut moved),
             };
-            if lane.holds_waiting_call() {
-                let look = look.max(LOOK_AGAIN);
-                again = Some(again.map_or(look, |other: Duration| other.min(look)));
-            }
+            looks.extend(look);
         }
+        let moves = !moved.is_empty();
+        // The last was taken back first.
+        moved.reverse();
         moved.sort_by_key(|(job, _)| job.entered);
         for (job, home) in moved {
             self.resubmit(job, home, now);
         }
-        let watches = self.watches.len();
-        self.watches[io_thread % watches].running = again.is_some();
+        let moves = moves || self.several && !self.queue.is_empty();
+        if self.several && !self.queue.is_empty() {
+            // A worker that was stuck may be so no longer.
+            (0..self.lanes.len()).for_each(|index| self.refill(index, now));
+        }
+        // What was moved may lie behind others again, and then it is as new.
+        let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_call();
+        if moves && self.lanes.iter().flatten().any(lies_behind) {
+            looks.push(FIRST_LOOK);
+        }
+        let again = looks.into_iter().min();
+        self.watches[io_thread].running = again.is_some();
         again
     }
 
@@ -287,6 +293,39 @@ impl Scheduler {
                 lane.kill(KillReason::Broken(error.to_string()));
                 Some(job)
             }
+        }
+    }
+
+    /// A call is done, after `php_us` in PHP: the lane gets the next one, or none any more if its worker is to retire.
+    pub(crate) fn call_done(
+        &mut self,
+        index: usize,
+        number: u64,
+        now: Instant,
+        php_us: u64,
+        snapshot: Option<SnapshotWork>,
+        retire: bool,
+    ) {
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
+        if let Some(call) = lane.in_flight.remove(number) {
+            lane.calls += 1;
+            lane.snapshot = snapshot;
+            lane.stuck = false;
+            if !lane.several
+                && let Some(next) = lane.in_flight.front_mut()
+            {
+                next.since = now;
+            }
+            // Putting a snapshot back keeps the worker from its next call as well.
+            let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
+            // It cannot have taken longer than it was away.
+            let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
+            self.estimates.note(call.job.key, php_us.saturating_add(restore_us).min(away));
+        }
+        if retire {
+            self.drain_lane(index, now);
+        } else {
+            self.refill(index, now);
         }
     }
 
@@ -361,7 +400,7 @@ impl Scheduler {
         let jobs: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
         lane.stop();
         let home = lane.home;
-        for job in jobs {
+        for job in jobs.into_iter().rev() {
             self.resubmit(job, home, now);
         }
     }
@@ -461,6 +500,31 @@ fn depth(lane: &Lane, short: bool) -> usize {
     }
 }
 
+/// Takes calls back that would wait for longer than they were expected to when they were laid there. When to look again.
+fn spread_waiting(lane: &mut Lane, now: Instant, idle: bool, moved: &mut Vec<(Box<Job>, usize)>) -> Option<Duration> {
+    if lane.in_flight.len() < 2 {
+        return None;
+    }
+    // Twice the time for which calls are laid there: moving a call costs something too.
+    let look = match lane.expected_wait(now) {
+        Some(wait) if idle && wait <= 2 * PATIENCE => Duration::from_micros(PATIENCE),
+        Some(wait) if !idle && wait <= 2 * AHEAD => Duration::from_micros(wait.min(1_000)),
+        _ => {
+            let home = lane.home;
+            moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|job| (job, home)));
+            return None;
+        }
+    };
+    lane.holds_waiting_call().then_some(look.max(LOOK_AGAIN))
+}
+
+/// The same for a worker that runs several calls.
+fn spread_untaken(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Job>, usize)>) -> Option<Duration> {
+    take_back_untaken(lane, now, UNTAKEN, moved);
+    lane.look_whether_stuck();
+    (lane.stuck || lane.holds_waiting_call()).then_some(UNTAKEN / 2)
+}
+
 /// Takes back what a worker that runs several calls has not taken for so long: another call computes there.
 fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Job>, usize)>) {
     let is_late = |lane: &Lane| lane.in_flight.back().is_some_and(|call| now.saturating_duration_since(call.since) > patience);
@@ -473,5 +537,13 @@ fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut
 }
 
 #[cfg(test)]
+#[path = "scheduler_stage.rs"]
+mod stage;
+
+#[cfg(test)]
 #[path = "scheduler_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "simulation.rs"]
+mod simulation;

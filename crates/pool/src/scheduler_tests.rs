@@ -1,159 +1,239 @@
-//! Places of calls, on lanes that nobody works on.
+//! Places of calls.
 
+use super::stage::{Stage, share};
 use super::*;
-use crate::call::{Call, CallStats, RequestBody, RequestId};
-use crate::lane::NewWorker;
-use crate::reply_sink::{self, Budget, Receiver};
-use howdah_transport::control_socket::{ControlSocket, pair};
-use howdah_transport::wire::CallBuilder;
-use howdah_transport::{LaneSizes, create_lane, new_eventfd};
-use std::sync::Arc;
+use crate::config::RouteShare;
+use crate::queue::Limits;
 
-fn lane(worker: u32) -> Lane {
-    let (sender, _frames, _fd) = create_lane(LaneSizes::TINY).unwrap();
-    let (ours, _theirs) = pair().unwrap();
-    let pidfd = Arc::new(new_eventfd().unwrap());
-    let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, depth: 2, several: false };
-    let mut lane = Lane::new(new, sender, Arc::new(ControlSocket::from(ours)));
-    lane.phase = Phase::Serving;
-    lane
-}
+const HELLO: &str = "/hello.php";
+const REPORT: &str = "/report.php";
 
-fn scheduler(workers: u32) -> Scheduler {
-    let mut scheduler = Scheduler::new(10, false);
-    for worker in 0..workers {
-        scheduler.add_lane(lane(worker));
-        scheduler.refill(worker as usize, Instant::now());
-    }
-    scheduler
-}
-
-/// Submits a call with this id. Its receiver stands for the client.
-fn submit(scheduler: &mut Scheduler, id: u64) -> Receiver {
-    let budget = Arc::new(Budget { memory: 100, temp_dir: std::env::temp_dir() });
-    let (sink, receiver) = reply_sink::new(budget, CallStats::default());
-    let call = Call {
-        head: CallBuilder::new(id, 1001, 0).finish(),
-        body: RequestBody::Empty,
-        repeatable: true,
-        id: RequestId(id),
-        received: Instant::now(),
-        complete: Instant::now(),
-        interim: None,
-    };
-    let job = Box::new(Job { call, sink, entered: Instant::now(), killed: 0, given_back: 0 });
-    scheduler.submit(job, 0).unwrap();
-    receiver
-}
-
-/// The calls that each lane holds, and the queue.
-fn places(scheduler: &Scheduler) -> Vec<Vec<u64>> {
-    let lanes = scheduler.lanes.iter().flatten().map(|l| l.in_flight.iter().map(|c| c.job.call.id.0).collect());
-    lanes.chain([scheduler.queue.iter().map(|job| job.call.id.0).collect()]).collect()
-}
-
-fn calls_are_short(scheduler: &mut Scheduler) {
-    (0..200).for_each(|_| scheduler.pace.note(10));
+/// So many workers, and it is known that a hello takes 10 µs and a report 20 ms.
+fn stage(workers: u32) -> Stage {
+    let mut stage = Stage::new(workers);
+    stage.teach(HELLO, 10);
+    stage.teach(REPORT, 20_000);
+    stage
 }
 
 #[test]
-fn long_calls_get_a_worker_each_and_wait_only_when_none_is_idle() {
-    let mut scheduler = scheduler(2);
-    let clients: Vec<_> = (1..=5).map(|id| submit(&mut scheduler, id)).collect();
-    assert!(!scheduler.crowded);
-    drop(clients);
-    assert_eq!(places(&scheduler), [vec![2, 4], vec![1, 3], vec![5]]);
-}
-
-/// Plays a scene again until nothing has held it up for so long that its short calls would have become long ones.
-fn in_time(scene: impl Fn() -> (Scheduler, Vec<Receiver>, Instant)) -> (Scheduler, Vec<Receiver>) {
-    loop {
-        let (scheduler, clients, began) = scene();
-        if began.elapsed() < crate::pace::LONG {
-            return (scheduler, clients);
-        }
-    }
+fn long_calls_get_a_worker_each_and_the_rest_waits_in_the_queue() {
+    let mut stage = stage(2);
+    let _clients: Vec<_> = (1..=5).map(|id| stage.submit(id, REPORT)).collect();
+    assert_eq!(stage.places(), [vec![2], vec![1], vec![3, 4, 5]]);
 }
 
 #[test]
-fn short_calls_stay_together_and_a_long_one_loses_those_behind_it() {
-    let (scheduler, _clients) = in_time(|| {
-        let (mut scheduler, clients) = short_calls_behind_a_long_one();
-        let began = Instant::now();
-        assert!(scheduler.spread());
-        (scheduler, clients, began)
-    });
-    assert_eq!(places(&scheduler), [vec![3], vec![2, 4], vec![1], vec![]]);
-}
-
-fn short_calls_behind_a_long_one() -> (Scheduler, Vec<Receiver>) {
-    let mut scheduler = scheduler(3);
-    calls_are_short(&mut scheduler);
-    let clients: Vec<_> = (1..=4).map(|id| submit(&mut scheduler, id)).collect();
-    assert_eq!(places(&scheduler), [vec![], vec![], vec![1, 2, 3, 4], vec![]]);
-    assert!(scheduler.crowded);
-    // The first call turns out to be a long one.
-    while !scheduler.lanes[2].as_ref().unwrap().runs_long(Instant::now()) {
-        std::hint::spin_loop();
-    }
-    (scheduler, clients)
+fn calls_of_which_nothing_is_known_get_a_worker_each() {
+    let mut stage = stage(3);
+    let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, "/new.php")).collect();
+    assert_eq!(stage.places(), [vec![3], vec![2], vec![1], vec![]]);
 }
 
 #[test]
-fn a_call_that_stays_behind_a_short_one_is_watched_when_a_worker_becomes_idle() {
-    let mut scheduler = scheduler(2);
-    let clients: Vec<_> = (1..=3).map(|id| submit(&mut scheduler, id)).collect();
-    assert_eq!(places(&scheduler), [vec![2], vec![1, 3], vec![]]);
-    calls_are_short(&mut scheduler);
-    let done = scheduler.lanes[0].as_mut().unwrap().in_flight.remove(1);
-    scheduler.refill(0, Instant::now());
-    assert!(done.is_some() && (scheduler.crowded || places(&scheduler) == [vec![3], vec![1], vec![]]));
-    while !scheduler.lanes[1].as_ref().is_some_and(|lane| lane.runs_long(Instant::now())) {
-        std::hint::spin_loop();
-    }
-    scheduler.spread();
-    assert_eq!(places(&scheduler), [vec![3], vec![1], vec![]]);
-    drop(clients);
+fn short_calls_share_a_worker_as_long_as_none_waits_for_long() {
+    let mut stage = stage(3);
+    let _clients: Vec<_> = (1..=8).map(|id| stage.submit(id, HELLO)).collect();
+    assert_eq!(stage.places(), [vec![], vec![], (1..=8).collect(), vec![]]);
+    let _more: Vec<_> = (9..=12).map(|id| stage.submit(id, HELLO)).collect();
+    assert_eq!(stage.places(), [vec![], (9..=12).collect(), (1..=8).collect(), vec![]]);
 }
 
 #[test]
-fn when_all_workers_are_busy_with_long_calls_the_rest_waits_in_the_queue_in_order() {
-    let (mut scheduler, clients) = in_time(|| {
-        let mut scheduler = scheduler(1);
-        calls_are_short(&mut scheduler);
-        let began = Instant::now();
-        let clients = (1..=5).map(|id| submit(&mut scheduler, id)).collect();
-        (scheduler, clients, began)
-    });
-    assert_eq!(places(&scheduler), [vec![1, 2, 3, 4, 5], vec![]]);
-    while !scheduler.lanes[0].as_ref().unwrap().runs_long(Instant::now()) {
-        std::hint::spin_loop();
+fn a_short_call_is_never_put_behind_a_long_one_while_a_worker_is_idle() {
+    let mut stage = stage(3);
+    let _slow = stage.submit(1, REPORT);
+    let _fast: Vec<_> = (2..=4).map(|id| stage.submit(id, HELLO)).collect();
+    assert_eq!(stage.places(), [vec![], vec![2, 3, 4], vec![1], vec![]]);
+}
+
+#[test]
+fn what_lies_behind_a_call_that_turns_out_to_be_long_goes_to_an_idle_worker() {
+    let mut stage = stage(2);
+    let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
+    assert_eq!(stage.places(), [vec![], vec![1, 2, 3, 4], vec![]]);
+    stage.begin(1);
+    stage.now = 100;
+    let now = stage.instant();
+    assert!(stage.scheduler.spread(0, now).is_none());
+    assert_eq!(stage.places(), [vec![2, 3, 4], vec![1], vec![]]);
+}
+
+/// The ends of calls are read late: what the worker runs now is what counts.
+#[test]
+fn a_worker_that_goes_on_is_not_taken_for_one_that_runs_long() {
+    let mut stage = stage(2);
+    let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
+    for call in 0..3 {
+        stage.begin(1);
+        stage.now = 50 * (call + 1);
+        stage.end(1);
     }
-    scheduler.spread();
-    assert_eq!(places(&scheduler), [vec![1, 2], vec![3, 4, 5]]);
-    drop(clients);
+    stage.begin(1);
+    let now = stage.instant();
+    assert!(stage.scheduler.spread(0, now).is_none());
+    assert_eq!(stage.places(), [vec![], vec![1, 2, 3, 4], vec![]]);
+}
+
+#[test]
+fn a_worker_that_does_not_begin_what_it_was_sent_loses_what_lies_behind() {
+    let mut stage = stage(2);
+    let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
+    stage.now = 900;
+    let now = stage.instant();
+    assert!(stage.scheduler.spread(0, now).is_some(), "it may be on its way");
+    assert_eq!(stage.places(), [vec![], vec![1, 2, 3], vec![]]);
+    stage.now = 1_100;
+    let now = stage.instant();
+    stage.scheduler.spread(0, now);
+    assert_eq!(stage.places(), [vec![2, 3], vec![1], vec![]]);
+}
+
+#[test]
+fn while_no_worker_is_idle_a_call_lies_behind_one_that_ends_soon() {
+    let mut stage = stage(2);
+    stage.teach("/quick.php", 1_000);
+    let _clients = [stage.submit(1, REPORT), stage.submit(2, "/quick.php"), stage.submit(3, REPORT)];
+    assert_eq!(stage.places(), [vec![2, 3], vec![1], vec![]]);
+    let _more = stage.submit(4, HELLO);
+    assert_eq!(stage.places(), [vec![2, 3], vec![1], vec![4]]);
+    // Done: the report runs, and nothing may lie behind it.
+    let number = stage.begin(0);
+    stage.now = 1_000;
+    stage.end(0);
+    stage.hear(0, number, 1_000);
+    assert_eq!(stage.places(), [vec![3], vec![1], vec![4]]);
+}
+
+#[test]
+fn a_free_worker_takes_what_lies_behind_a_long_call() {
+    let mut stage = stage(2);
+    stage.teach("/quick.php", 1_000);
+    let _clients = [stage.submit(1, "/quick.php"), stage.submit(2, "/quick.php"), stage.submit(3, HELLO)];
+    assert_eq!(stage.places(), [vec![2, 3], vec![1], vec![]]);
+    let number = stage.begin(1);
+    stage.now = 100;
+    stage.end(1);
+    stage.hear(1, number, 100);
+    assert_eq!(stage.places(), [vec![2], vec![3], vec![]]);
 }
 
 #[test]
 fn a_lane_that_ends_gives_all_waiting_calls_back() {
-    let mut scheduler = scheduler(2);
-    calls_are_short(&mut scheduler);
-    let clients: Vec<_> = (1..=3).map(|id| submit(&mut scheduler, id)).collect();
-    scheduler.drain_lane(1);
-    assert_eq!(places(&scheduler).concat().len(), clients.len());
-    assert!(scheduler.lanes[1].as_ref().unwrap().in_flight.is_empty());
+    let mut stage = stage(2);
+    let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
+    let now = stage.instant();
+    stage.scheduler.drain_lane(1, now);
+    assert_eq!(stage.places(), [vec![1, 2, 3], vec![], vec![]]);
 }
 
 /// A call that waited behind a running one, and not in the queue, was run although its client had left: where a call
 /// waits depends on the thread that took its connection.
 #[test]
 fn a_client_that_leaves_is_noticed_wherever_its_call_waits() {
-    let mut scheduler = scheduler(1);
-    let mut clients: Vec<_> = (1..=4).map(|id| submit(&mut scheduler, id)).collect();
-    assert_eq!(places(&scheduler), [vec![1, 2], vec![3, 4]]);
-    scheduler.expire(Duration::from_secs(60));
-    assert_eq!(scheduler.waiting(), 3);
+    let mut stage = stage(1);
+    stage.teach("/quick.php", 1_000);
+    let mut clients: Vec<_> = (1..=4).map(|id| stage.submit(id, "/quick.php")).collect();
+    assert_eq!(stage.places(), [vec![1, 2], vec![3, 4]]);
+    let now = stage.instant();
+    stage.scheduler.expire(now);
+    assert_eq!(stage.scheduler.waiting(), 3);
     clients.drain(1..3);
-    scheduler.expire(Duration::from_secs(60));
-    assert_eq!((places(&scheduler), scheduler.waiting()), (vec![vec![1], vec![4]], 1));
+    stage.scheduler.expire(now);
+    assert_eq!((stage.places(), stage.scheduler.waiting()), (vec![vec![1], vec![4]], 1));
+}
+
+#[test]
+fn a_route_with_a_limit_leaves_workers_for_the_rest() {
+    let shares = Shares::new(vec![share(1, 1)], Duration::MAX, 0);
+    let mut stage = Stage::with(3, Limits::default(), shares);
+    let _reports: Vec<_> = (1..=3).map(|id| stage.submit_for(id, REPORT, 0, Some(0))).collect();
+    assert_eq!(stage.places(), [vec![], vec![], vec![1], vec![2, 3]]);
+    let _others: Vec<_> = (4..=5).map(|id| stage.submit(id, "/other.php")).collect();
+    assert_eq!(stage.places(), [vec![5], vec![4], vec![1], vec![2, 3]]);
+    for (worker, places) in [(0, [vec![], vec![4], vec![1], vec![2, 3]]), (2, [vec![], vec![4], vec![2], vec![3]])] {
+        let number = stage.begin(worker);
+        stage.end(worker);
+        stage.hear(worker, number, 10);
+        assert_eq!(stage.places(), places);
+    }
+}
+
+#[test]
+fn slow_calls_as_a_class_leave_workers_for_the_rest() {
+    let mut stage = Stage::with(3, Limits::default(), Shares::new(Vec::new(), Duration::from_millis(1), 2));
+    stage.teach(REPORT, 20_000);
+    let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, REPORT)).collect();
+    assert_eq!(stage.places(), [vec![], vec![2], vec![1], vec![3, 4]]);
+    let _fast = stage.submit(5, HELLO);
+    assert_eq!(stage.places(), [vec![5], vec![2], vec![1], vec![3, 4]]);
+    assert_eq!(stage.scheduler.shares.slow(&stage.scheduler.lanes), Some((2, 2)));
+}
+
+/// The order in which one worker takes the calls that wait.
+fn order(limits: Limits, routes: Vec<RouteShare>, calls: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
+    let mut stage = Stage::with(1, limits, Shares::new(routes, Duration::MAX, 0));
+    stage.teach(HELLO, 10);
+    stage.teach(REPORT, 20_000);
+    let _running = stage.submit(0, REPORT);
+    let _clients: Vec<_> =
+        calls.iter().map(|&(id, script, client, route)| stage.submit_for(id, script, client, route)).collect();
+    let mut order = Vec::new();
+    while stage.can_begin(0) {
+        let number = stage.begin(0);
+        order.push(stage.lane(0).in_flight.front().unwrap().job.call.id.0);
+        stage.end(0);
+        stage.hear(0, number, 10);
+    }
+    assert_eq!(order.len(), calls.len() + 1);
+    order.split_off(1)
+}
+
+#[test]
+fn one_greedy_client_does_not_keep_the_others_waiting() {
+    let greedy = (1..=50).map(|id| (id, REPORT, 7, None));
+    let calls: Vec<_> = greedy.chain([(60, REPORT, 8, None), (61, REPORT, 9, None)]).collect();
+    let order = order(Limits::default(), Vec::new(), &calls);
+    let place = |id| order.iter().position(|&other| other == id).unwrap();
+    assert!(place(60) <= 3 && place(61) <= 3, "{order:?}");
+    assert!(order.iter().filter(|&&id| id <= 50).is_sorted(), "{order:?}");
+}
+
+#[test]
+fn a_clients_short_calls_do_not_wait_for_all_its_long_ones() {
+    let calls: Vec<_> = (1..=20).map(|id| (id, if id % 2 == 0 { HELLO } else { REPORT }, 7, None)).collect();
+    let order = order(Limits::default(), Vec::new(), &calls);
+    let last_short = order.iter().rposition(|id| id % 2 == 0).unwrap();
+    assert!(last_short <= 11, "{order:?}");
+}
+
+#[test]
+fn a_route_with_a_weight_gets_more_of_the_workers_time() {
+    let mut calls: Vec<_> = (1..=20).map(|id| (id, REPORT, 7, None)).collect();
+    calls.extend((101..=120).map(|id| (id, REPORT, 7, Some(0))));
+    let order = order(Limits::default(), vec![share(0, 4)], &calls);
+    let weighted = order.iter().take(20).filter(|&&id| id > 100).count();
+    assert!((14..=17).contains(&weighted), "{order:?}");
+}
+
+#[test]
+fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
+    let second = Duration::from_secs(1);
+    let limits = Limits { calls: 100, patience: 10 * second, target: second };
+    let mut stage = Stage::with(1, limits, Shares::default());
+    stage.teach(REPORT, 20_000);
+    let _running = stage.submit(1, REPORT);
+    let mut clients = Vec::new();
+    let mut tick = |stage: &mut Stage, seconds: u64| {
+        for _ in 0..seconds {
+            clients.push(stage.submit(100 + stage.now, REPORT));
+            stage.now += 1_000_000;
+            let now = stage.instant();
+            stage.scheduler.expire(now);
+        }
+        stage.scheduler.queue.len()
+    };
+    assert_eq!(tick(&mut stage, 9), 9, "a burst waits");
+    assert_eq!(tick(&mut stage, 10), 1, "more comes than can be served");
+    assert_eq!(tick(&mut stage, 10), 1);
 }

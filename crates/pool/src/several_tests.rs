@@ -389,7 +389,7 @@ async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
         answers.push(stage.get().await);
     }
     assert_eq!((stage.running(&old), stage.running(&new)), (3, 3));
-    stage.pool.lock().drain_lane(old.index);
+    stage.pool.lock().drain_lane(old.index, Instant::now());
     assert_eq!((stage.running(&old), stage.running(&new)), (1, 5));
     assert!(matches!(old.end.take_event().unwrap(), Some(Sent::Stop)));
     new.take();

@@ -6,6 +6,7 @@
 
 use crate::descriptor::{self, SharedFd};
 use crate::pool::Pool;
+use crate::scheduler::FIRST_LOOK;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io;
 use std::os::fd::AsFd;
@@ -19,7 +20,7 @@ pub(crate) async fn run(pool: Weak<Pool>, io_thread: usize, notify: Arc<Notify>)
     let mut timer = Timer::new();
     loop {
         notify.notified().await;
-        let mut look = Some(Duration::from_micros(100));
+        let mut look = Some(FIRST_LOOK);
         while let Some(pause) = look {
             timer.sleep(pause).await;
             let Some(pool) = pool.upgrade() else { return };

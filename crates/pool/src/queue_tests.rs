@@ -1,0 +1,130 @@
+//! Whatever is pushed, put back, popped, removed: nothing is lost, nothing comes twice, and clients get equal shares.
+
+use super::*;
+use crate::call::{Call, CallStats, RequestBody, RequestId};
+use crate::reply_sink::{self, Budget, Receiver};
+use howdah_transport::wire::CallBuilder;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, Receiver) {
+    let budget = Arc::new(Budget { memory: 100, temp_dir: std::env::temp_dir() });
+    let (sink, receiver) = reply_sink::new(budget, CallStats::default());
+    let now = Instant::now();
+    let call = Call {
+        head: CallBuilder::new(id, 1001, 0).finish(),
+        body: RequestBody::Empty,
+        repeatable: true,
+        id: RequestId(id),
+        received: now,
+        complete: now,
+        client,
+        route: None,
+        interim: None,
+    };
+    let mut job = Box::new(Job::new(call, sink));
+    job.expected = Expected { mean, high: mean };
+    job.cost = mean;
+    (job, receiver)
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_comes_twice() {
+    for seed in 1..50_u64 {
+        let mut random = seed;
+        let mut next = move |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        let (mut queue, mut inside, mut clients, mut outside) =
+            (WaitingQueue::default(), BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for id in 0..400 {
+            match next(10) {
+                0..5 => {
+                    let (job, receiver) = job(id, next(20), next(50_000) as u32);
+                    inside.insert(id, ());
+                    clients.insert(id, receiver);
+                    queue.push(job);
+                }
+                5..8 => {
+                    let refused = next(20);
+                    if let Some(job) = queue.pop(|job| job.call.client != refused) {
+                        assert!(job.call.client != refused && inside.remove(&job.call.id.0).is_some());
+                        outside.push(job);
+                    } else {
+                        assert!(queue.all().all(|job| job.call.client == refused));
+                    }
+                }
+                8 => {
+                    if let Some(job) = outside.pop() {
+                        inside.insert(job.call.id.0, ());
+                        queue.put_back(job);
+                    }
+                }
+                _ => {
+                    let client = next(20);
+                    if let Some(job) = queue.remove_one(|job| job.call.client == client) {
+                        assert!(inside.remove(&job.call.id.0).is_some());
+                    }
+                }
+            }
+            assert_eq!(queue.len(), inside.len());
+            assert_eq!(queue.is_empty(), inside.is_empty());
+            assert_eq!(queue.all().count(), inside.len());
+        }
+        let rest = std::iter::from_fn(|| queue.pop(|_| true)).count();
+        assert_eq!((rest, queue.len(), queue.order.len()), (inside.len(), 0, 0));
+    }
+}
+
+#[test]
+fn clients_that_have_gone_are_passed_by() {
+    let mut queue = WaitingQueue::default();
+    let mut receivers: Vec<_> = (0..10)
+        .map(|id| {
+            let (job, receiver) = job(id, id % 3, 10);
+            queue.push(job);
+            receiver
+        })
+        .collect();
+    receivers.retain(|_| false);
+    assert!(queue.pop(|_| true).is_none());
+    assert_eq!((queue.len(), queue.order.len()), (0, 0));
+}
+
+#[test]
+fn two_hundred_calls_of_one_client_get_no_more_time_than_ten_of_another() {
+    let mut queue = WaitingQueue::default();
+    let mut receivers = Vec::new();
+    for id in 0..200 {
+        let (job, receiver) = job(id, 1, 1_000);
+        queue.push(job);
+        receivers.push(receiver);
+    }
+    for client in 2..=21 {
+        for id in 0..10 {
+            let (job, receiver) = job(1_000 * client + id, client, 1_000);
+            queue.push(job);
+            receivers.push(receiver);
+        }
+    }
+    let mut served = BTreeMap::<u64, usize>::new();
+    for _ in 0..100 {
+        let job = queue.pop(|_| true).unwrap();
+        *served.entry(job.call.client).or_default() += 1;
+    }
+    assert!(served.values().all(|calls| (4..=6).contains(calls)), "{served:?}");
+}
+
+#[test]
+fn what_was_put_back_comes_first_and_by_age() {
+    let mut queue = WaitingQueue::default();
+    let (first, _a) = job(1, 1, 10);
+    let (second, _b) = job(2, 1, 10);
+    let (third, _c) = job(3, 1, 10);
+    queue.push(third);
+    queue.put_back(second);
+    queue.put_back(first);
+    let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|job| job.call.id.0).collect();
+    assert_eq!(order, [1, 2, 3]);
+}

@@ -1,0 +1,164 @@
+//! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
+
+use super::Scheduler;
+use crate::call::{Call, CallStats, RequestBody, RequestId};
+use crate::clock::Clock;
+use crate::config::RouteShare;
+use crate::lane::{Job, Lane, NewWorker, Phase};
+use crate::queue::Limits;
+use crate::reply_sink::{self, Budget, Receiver};
+use crate::shares::Shares;
+use howdah_transport::control_socket::{ControlSocket, pair};
+use howdah_transport::wire::{CallBuilder, FrameKind, WireDone};
+use howdah_transport::{FrameReceiver, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The first moment by the workers' clock.
+const FIRST: u32 = 1_000;
+
+pub(super) struct Stage {
+    pub(super) scheduler: Scheduler,
+    pub(super) workers: Vec<Worker>,
+    began: Instant,
+    /// Microseconds since the beginning.
+    pub(super) now: u64,
+}
+
+/// A worker that runs one call at a time.
+pub(super) struct Worker {
+    end: WorkerEnd,
+    frames: FrameReceiver,
+    /// The call it runs, and since when.
+    pub(super) runs: Option<(u64, u64)>,
+}
+
+impl Stage {
+    pub(super) fn new(workers: u32) -> Self {
+        Self::with(workers, Limits::default(), Shares::default())
+    }
+
+    pub(super) fn with(workers: u32, limits: Limits, shares: Shares) -> Self {
+        let began = Instant::now();
+        let scheduler = Scheduler::new(limits, shares, false, 1);
+        let mut stage = Self { scheduler, workers: Vec::new(), began, now: 0 };
+        (0..workers).for_each(|worker| stage.add_worker(worker));
+        stage
+    }
+
+    pub(super) fn add_worker(&mut self, worker: u32) {
+        let (sender, frames, fd) = create_lane(LaneSizes::TINY).unwrap();
+        let (ours, theirs) = pair().unwrap();
+        let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
+        let pidfd = Arc::new(new_eventfd().unwrap());
+        let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, depth: 2, several: false };
+        let mut lane = Lane::new(new, sender, Arc::new(ControlSocket::from(ours)));
+        lane.phase = Phase::Serving;
+        lane.clock = Clock::starting_at(self.began, FIRST);
+        self.workers.push(Worker { end, frames, runs: None });
+        self.scheduler.add_lane(lane);
+        self.scheduler.refill(worker as usize, self.instant());
+    }
+
+    pub(super) fn instant(&self) -> Instant {
+        self.began + Duration::from_micros(self.now)
+    }
+
+    pub(super) fn lane(&self, worker: usize) -> &Lane {
+        self.scheduler.lanes[worker].as_ref().unwrap()
+    }
+
+    /// A call for a script. The receiver stands for the client.
+    pub(super) fn job(&self, id: u64, script: &str, client: u64, route: Option<u16>) -> (Box<Job>, Receiver) {
+        let budget = Arc::new(Budget { memory: 100, temp_dir: std::env::temp_dir() });
+        let (sink, receiver) = reply_sink::new(budget, CallStats::default());
+        let mut head = CallBuilder::new(id, 1001, 0);
+        let at = head.text(script.as_bytes());
+        head.script(at);
+        let now = self.instant();
+        let call = Call {
+            head: head.finish(),
+            body: RequestBody::Empty,
+            repeatable: true,
+            id: RequestId(id),
+            received: now,
+            complete: now,
+            client,
+            route,
+            interim: None,
+        };
+        (Box::new(Job::new(call, sink)), receiver)
+    }
+
+    pub(super) fn submit(&mut self, id: u64, script: &str) -> Receiver {
+        self.submit_for(id, script, 0, None)
+    }
+
+    pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> Receiver {
+        let (job, receiver) = self.job(id, script, client, route);
+        self.scheduler.submit(job, 0).map_err(|(fault, _)| fault).unwrap();
+        receiver
+    }
+
+    /// The scheduler learns that calls of a script take so long.
+    pub(super) fn teach(&mut self, script: &str, micros: u64) {
+        let key = self.job(0, script, 0, None).0.key;
+        (0..30).for_each(|_| self.scheduler.estimates.note(key, micros));
+    }
+
+    /// The worker begins its next call, which must be there.
+    pub(super) fn begin(&mut self, worker: usize) -> u64 {
+        let it = &mut self.workers[worker];
+        assert!(it.runs.is_none());
+        it.end.next_call().unwrap().unwrap();
+        it.end.set_began(FIRST.wrapping_add(self.now as u32));
+        let number = it.end.number();
+        it.runs = Some((number, self.now));
+        number
+    }
+
+    /// True if a call lies there for the worker to begin.
+    pub(super) fn can_begin(&self, worker: usize) -> bool {
+        let lane = self.lane(worker);
+        self.workers[worker].runs.is_none() && lane.in_flight.iter().any(|call| !lane.is_begun(call))
+    }
+
+    /// The worker ends its call, of which the server does not know yet. How long it took.
+    pub(super) fn end(&mut self, worker: usize) -> (u64, u64) {
+        let it = &mut self.workers[worker];
+        let (number, since) = it.runs.take().unwrap();
+        it.end.done(WireDone::default());
+        (number, self.now - since)
+    }
+
+    /// The server hears that a call is done.
+    pub(super) fn hear(&mut self, worker: usize, number: u64, micros: u64) {
+        let it = &mut self.workers[worker];
+        let frame = it.frames.next_frame().unwrap().unwrap();
+        assert_eq!((frame.kind, frame.number), (FrameKind::Done, number));
+        it.frames.frames_taken();
+        let now = self.instant();
+        self.scheduler.call_done(worker, number, now, micros, None, false);
+    }
+
+    /// The calls that wait, in the queue or behind others, by id.
+    pub(super) fn waiting(&self) -> Vec<u64> {
+        let behind = self.scheduler.lanes.iter().flatten().flat_map(|lane| {
+            lane.in_flight.iter().skip(1).filter(|call| !lane.is_begun(call)).map(|call| call.job.call.id.0)
+        });
+        behind.chain(self.scheduler.queue.all().map(|job| job.call.id.0)).collect()
+    }
+
+    /// The calls that each lane holds, and those in the queue, by id.
+    pub(super) fn places(&self) -> Vec<Vec<u64>> {
+        let lanes = self.scheduler.lanes.iter().flatten();
+        let lanes = lanes.map(|lane| lane.in_flight.iter().map(|call| call.job.call.id.0).collect());
+        let mut queued: Vec<u64> = self.scheduler.queue.all().map(|job| job.call.id.0).collect();
+        queued.sort_unstable();
+        lanes.chain([queued]).collect()
+    }
+}
+
+pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
+    RouteShare { workers, weight }
+}
