@@ -110,7 +110,7 @@ scenario!(
 scenario!(
     a_full_queue_gives_up_clients_that_may_have_left,
     howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
-    |s| s.workers(1).setting("queue", "2").php("slow.php", SLOW).php("quick.php", "echo 'quick';"),
+    |s| s.workers(1).setting("queue", "3").php("slow.php", SLOW).php("quick.php", "echo 'quick';"),
     |site| {
         let (gate, second) = (site.gate("g"), site.gate("h"));
         let mut first = site.conn();

@@ -55,6 +55,12 @@ impl Upstream for Pools {
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
+
+    async fn room(&self, pool: usize) {
+        if let Some(pool) = self.0.get(pool) {
+            pool.room().await;
+        }
+    }
 }
 
 fn path_text(path: Option<&Path>) -> String {
@@ -87,6 +93,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         slow_workers: pool.slow_workers,
         routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
+        shrink_after: pool.shrink_after,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         warmup: pool.warmup.clone(),

@@ -153,7 +153,9 @@ fn read_routes(source: &mut Source<'_>) -> Vec<Route> {
         let origin = source.file.map(|file| Origin::File(Arc::clone(&file.path), item.line));
         let missing = |row: &&Row| {
             let required = row.default == r#""""#;
-            required && find(own, row.key).is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+            required
+                && find(own, row.key)
+                    .is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
         };
         for row in RouteKeys::ROWS.iter().filter(missing) {
             let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);

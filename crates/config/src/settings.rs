@@ -63,6 +63,8 @@ settings! {
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
         workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
+        /// Workers beyond `MIN` end when they have been idle for so long.
+        shrink_after: Duration = r#""10s""# example(r#""1m""#);
         /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) flag("concurrency") example("500");
         /// The longest time that a request may run in PHP; then the client gets 504 and the worker is replaced. 0 for none.

@@ -10,6 +10,12 @@ pub trait Upstream: Send + Sync + 'static {
     /// The body of its answers.
     type Body: AnswerBody;
 
+    /// Returns when the pool with this position in the settings has a place for a call, or has had none for a while.
+    fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
+        let _ = pool;
+        std::future::ready(())
+    }
+
     /// Runs `call` on the pool with this position in the settings.
     fn call(&self, pool: usize, call: Call) -> impl Future<Output = Result<Answer<Self::Body>, Fault>> + Send;
 }

@@ -57,6 +57,8 @@ pub struct PoolConfig {
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.
     pub boot_timeout: Duration,
+    /// Time after which an idle worker beyond `min_workers` ends.
+    pub shrink_after: Duration,
     /// Calls after which a worker is replaced; 0: never.
     pub max_requests: u64,
     /// Bytes of memory with which a worker is replaced after a call; 0: never.
@@ -85,5 +87,21 @@ impl PoolConfig {
     /// server.
     pub(crate) fn depth(&self) -> usize {
         if self.several() { self.concurrency.max(1) } else { 2 }
+    }
+
+    /// Calls that a worker has left when the next one is started, so that it stands ready when this one goes.
+    const fn notice(&self) -> u64 {
+        let tenth = self.max_requests / 10;
+        if tenth < 64 { tenth } else { 64 }
+    }
+
+    /// True for a worker that has done so many calls and is to be replaced soon.
+    pub(crate) const fn retires_soon(&self, calls: u64) -> bool {
+        self.max_requests > 0 && calls + self.notice() >= self.max_requests
+    }
+
+    /// True once in a worker's life: when that begins.
+    pub(crate) const fn retires_next(&self, calls: u64) -> bool {
+        self.max_requests > 0 && calls + self.notice() == self.max_requests
     }
 }

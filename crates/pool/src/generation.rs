@@ -1,6 +1,6 @@
 //! One zygote with the workers that were forked from it, and the orders for more.
 
-use crate::lane::Phase;
+use crate::lane::{Lane, Phase};
 use crate::pool::{Boots, Pool};
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
@@ -37,8 +37,11 @@ impl Generation {
         loop {
             let number = {
                 let scheduler = pool.lock();
-                let alive =
-                    scheduler.count(self.number, Phase::Starting) + scheduler.count(self.number, Phase::Serving);
+                let counts = |lane: &&Lane| {
+                    let lives = matches!(lane.phase, Phase::Starting | Phase::Serving);
+                    lane.generation == self.number && lives && !pool.config().retires_soon(lane.calls)
+                };
+                let alive = scheduler.lanes.iter().flatten().filter(counts).count();
                 if alive + self.ordered.len() >= target {
                     return Ok(());
                 }

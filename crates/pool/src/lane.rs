@@ -173,6 +173,8 @@ pub(crate) struct Lane {
     pub(crate) full: bool,
     /// Calls were taken back because the worker did not take them for long, and it has not come back since.
     pub(crate) stuck: bool,
+    /// The first call that a worker which runs several has not taken, and since when it is that.
+    untaken: Option<(u64, Instant)>,
     pub(crate) calls: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
@@ -221,6 +223,7 @@ impl Lane {
             several: new.several,
             full: false,
             stuck: false,
+            untaken: None,
             calls: 0,
             started: now,
             idle_since: now,
@@ -328,6 +331,23 @@ impl Lane {
         self.phase == Phase::Serving && self.in_flight.len() < self.depth && !self.full && !self.stuck
     }
 
+    /// How long the worker has taken nothing of what lies there; `None` if nothing does.
+    pub(crate) fn untaken_for(&mut self, now: Instant) -> Option<Duration> {
+        let first = self.in_flight.iter().rev().take_while(|call| !self.is_begun(call)).last();
+        let Some((number, sent)) = first.map(|call| (call.number, call.since)) else {
+            self.untaken = None;
+            return None;
+        };
+        let since = match self.untaken {
+            Some((other, since)) if other == number => since,
+            // It has taken some since the last look: it is slow, but comes back.
+            Some(_) => now,
+            None => sent,
+        };
+        self.untaken = Some((number, since));
+        Some(now.saturating_duration_since(since))
+    }
+
     /// Notices that the worker has taken all it was sent.
     pub(crate) fn look_whether_stuck(&mut self) {
         self.stuck = self.stuck && !self.sender.is_empty();
@@ -362,7 +382,11 @@ impl Lane {
         for call in self.in_flight.iter().rev() {
             if self.is_begun(call) {
                 // A claim of the worker's. It can have begun the call neither before that was sent nor in the future.
-                let ran = self.sender.ran_us(call.slot, self.clock.micros(now)).map_or(u64::MAX, u64::from).min(micros(now, call.since));
+                let ran = self
+                    .sender
+                    .ran_us(call.slot, self.clock.micros(now))
+                    .map_or(u64::MAX, u64::from)
+                    .min(micros(now, call.since));
                 return call.job.expected.remaining(ran).map(|remaining| ahead + remaining);
             }
             ahead += u64::from(call.job.expected.mean);

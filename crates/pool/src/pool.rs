@@ -154,24 +154,39 @@ impl Pool {
 
     /// Hands a call to the scheduler. A full queue is asked again for a while: the client's connection is not read
     /// meanwhile, and a refusal that comes at once would only bring the client back at once.
-    async fn submit(&self, job: Box<Job>) -> Result<(), Fault> {
-        let mut refused = match self.lock().submit(job, shard::current()) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
+    async fn submit(&self, mut job: Box<Job>) -> Result<(), Fault> {
         let until = Instant::now() + FULL_QUEUE_WAIT.min(self.config.queue_timeout);
         loop {
-            let (fault, mut job) = refused;
-            if fault.kind != FaultKind::QueueFull || Instant::now() >= until || job.sink.is_gone() {
-                return Err(fault);
-            }
+            job = match self.submit_now(job) {
+                Ok(()) => return Ok(()),
+                Err((fault, job)) => {
+                    if fault.kind != FaultKind::QueueFull || Instant::now() >= until || job.sink.is_gone() {
+                        return Err(fault);
+                    }
+                    job
+                }
+            };
             tokio::time::sleep(FULL_QUEUE_LOOK).await;
             // What it waited here does not count against those that wait in the queue.
             job.entered = Instant::now();
-            refused = match self.lock().submit(job, shard::current()) {
-                Ok(()) => return Ok(()),
-                Err(refused) => refused,
-            };
+        }
+    }
+
+    fn submit_now(&self, job: Box<Job>) -> Result<(), (Fault, Box<Job>)> {
+        let mut scheduler = self.lock();
+        let submitted = scheduler.submit(job, shard::current());
+        if scheduler.wants_workers() {
+            self.tell_supervisor(Event::CallsWait);
+        }
+        submitted
+    }
+
+    /// Returns when the queue has a place, or has had none for a while. Asked before a request's body is read: what
+    /// cannot be run soon stays with the client.
+    pub async fn room(&self) {
+        let until = Instant::now() + FULL_QUEUE_WAIT.min(self.config.queue_timeout);
+        while self.lock().queue.is_full() && Instant::now() < until {
+            tokio::time::sleep(FULL_QUEUE_LOOK).await;
         }
     }
 
@@ -247,8 +262,15 @@ impl Pool {
     ) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.metrics.php_time_us.add(php_us);
-        self.lock().call_done(index, number, now, php_us, snapshot, retire);
-        if retire {
+        let mut scheduler = self.lock();
+        scheduler.call_done(index, number, now, php_us, snapshot, retire);
+        let soon = scheduler
+            .lanes
+            .get(index)
+            .and_then(Option::as_ref)
+            .is_some_and(|lane| self.config.retires_next(lane.calls));
+        drop(scheduler);
+        if retire || soon {
             self.tell_supervisor(Event::WorkerRetires);
         }
     }

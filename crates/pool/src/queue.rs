@@ -77,7 +77,8 @@ pub(crate) const fn is_long(expected: Expected) -> bool {
 fn flow_of(job: &Job) -> usize {
     let class = job.call.route.map_or(u64::from(is_long(job.expected)), |route| 2 + u64::from(route));
     // A multiplicative hash: neighbours in an address range are spread over the flows.
-    (job.call.client.rotate_left(8).wrapping_add(class).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize & (FLOWS - 1)
+    (job.call.client.rotate_left(8).wrapping_add(class).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+        & (FLOWS - 1)
 }
 
 impl WaitingQueue {
@@ -191,6 +192,7 @@ impl WaitingQueue {
     }
 
     /// Takes calls out that have waited for too long, and drops those whose client has gone. Called every now and then.
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Box<Job>> {
         let age = |job: &Job| now.saturating_duration_since(job.entered);
         if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= self.limits.target) {
@@ -203,6 +205,7 @@ impl WaitingQueue {
     }
 
     /// Takes every call out.
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     pub(crate) fn drain(&mut self) -> Vec<Box<Job>> {
         self.remove_where(|_| true)
     }
@@ -219,6 +222,7 @@ impl WaitingQueue {
         Some(found)
     }
 
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     fn remove_where(&mut self, which: impl Fn(&Job) -> bool) -> Vec<Box<Job>> {
         if self.len == 0 {
             return Vec::new();

@@ -72,6 +72,8 @@ pub(crate) struct Scheduler {
     /// By I/O thread: calls wait behind others in its lanes, and it is told when to look at them.
     watches: Vec<Watch>,
     pub(crate) stopping: bool,
+    /// The supervisor is to be told when a call has to wait.
+    asks_for_workers: bool,
     /// Workers run several calls at once.
     several: bool,
     /// Set while no worker can be started: what callers are told.
@@ -91,7 +93,7 @@ struct Watch {
 impl Scheduler {
     pub(crate) fn new(queue: queue::Limits, shares: Shares, several: bool, io_threads: usize) -> Self {
         let watches = std::iter::repeat_with(Watch::default).take(io_threads.max(1)).collect();
-        Self { queue: WaitingQueue::new(queue), shares, several, watches, ..Self::default() }
+        Self { queue: WaitingQueue::new(queue), shares, several, watches, asks_for_workers: true, ..Self::default() }
     }
 
     /// Finds a place for a new call. A fault means that it was not taken, and comes with the call.
@@ -356,7 +358,8 @@ impl Scheduler {
                 return;
             };
             self.idle.retain(|&i| i != index);
-            let left = if free && !self.several { self.send(index, job, now) } else { self.send_behind(index, job, now) };
+            let left =
+                if free && !self.several { self.send(index, job, now) } else { self.send_behind(index, job, now) };
             if let Some(job) = left {
                 self.queue.put_back(job);
                 return;
@@ -465,6 +468,24 @@ impl Scheduler {
         over.iter().for_each(|job| job.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
 
+    /// Calls in the queue that have waited for longer than this and may run.
+    pub(crate) fn waiting_longer_than(&self, limit: Duration, now: Instant) -> usize {
+        let late = |job: &&Job| now.saturating_duration_since(job.entered) > limit;
+        self.queue.all().filter(late).filter(|job| self.shares.may_run(job, &self.lanes)).count()
+    }
+
+    /// Whether the supervisor wants to be told when a call has to wait. True if one does already.
+    pub(crate) fn ask_for_workers(&mut self, ask: bool) -> bool {
+        let waits = ask && !self.queue.is_empty();
+        self.asks_for_workers = ask && !waits;
+        waits
+    }
+
+    /// True, once, if a call waits and the supervisor wants to know.
+    pub(crate) fn wants_workers(&mut self) -> bool {
+        !self.queue.is_empty() && std::mem::take(&mut self.asks_for_workers)
+    }
+
     /// Calls that wait: in the queue, and behind a running one in a lane.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_calls).sum::<usize>()
@@ -525,14 +546,13 @@ fn spread_untaken(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Job>, usiz
     (lane.stuck || lane.holds_waiting_call()).then_some(UNTAKEN / 2)
 }
 
-/// Takes back what a worker that runs several calls has not taken for so long: another call computes there.
+/// Takes back what lies in the lane of a worker that runs several calls and has taken none for so long: one of them computes.
 fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Job>, usize)>) {
-    let is_late = |lane: &Lane| lane.in_flight.back().is_some_and(|call| now.saturating_duration_since(call.since) > patience);
-    while is_late(lane)
-        && let Some(job) = lane.take_back_waiting()
-    {
-        lane.stuck = true;
-        to.push((job, lane.home));
+    if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
+        while let Some(job) = lane.take_back_waiting() {
+            lane.stuck = true;
+            to.push((job, lane.home));
+        }
     }
 }
 

@@ -65,6 +65,7 @@ fn config(concurrency: usize) -> PoolConfig {
         slow_workers: 0,
         routes: Vec::new(),
         boot_timeout: Duration::from_secs(60),
+        shrink_after: Duration::from_secs(60),
         max_requests: 0,
         max_memory: 0,
         warmup: Vec::new(),
@@ -130,7 +131,12 @@ impl Stage {
     /// What the supervisor is told next.
     pub(crate) async fn event(&mut self) -> Event {
         let limit = Duration::from_secs(60);
-        tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 60 s").unwrap()
+        loop {
+            let event = tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 60 s").unwrap();
+            if !matches!(event, Event::CallsWait) {
+                return event;
+            }
+        }
     }
 
     /// Waits for the end of a worker; why it was killed.

@@ -72,7 +72,13 @@ impl Times {
             Self::Spread(mean) => random.around(mean),
             Self::RarelyLong(time, one_in) if random.below(one_in) == 0 => time * 1_000,
             Self::RarelyLong(time, _) => time,
-            Self::Turns(short, long) => if call < CALLS / 2 { short } else { long },
+            Self::Turns(short, long) => {
+                if call < CALLS / 2 {
+                    short
+                } else {
+                    long
+                }
+            }
         }
     }
 }
@@ -168,7 +174,12 @@ impl Simulation {
     fn run(mut self) {
         while self.done < CALLS {
             let Some(Reverse((time, _, event))) = self.events.pop() else {
-                panic!("{}: nothing happens any more, {} of {CALLS} done; {:?}", self.what, self.done, self.stage.places());
+                panic!(
+                    "{}: nothing happens any more, {} of {CALLS} done; {:?}",
+                    self.what,
+                    self.done,
+                    self.stage.places()
+                );
             };
             self.stage.now = time;
             self.play(event);
@@ -291,7 +302,7 @@ impl Simulation {
 
 #[test]
 fn no_call_waits_while_a_worker_is_idle_and_every_call_is_run_once() {
-    let loads = std::env::var("HOWDAH_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(1_000);
+    let loads = std::env::var("HOWDAH_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(500);
     for seed in 0..loads {
         Simulation::new(seed).run();
     }

@@ -26,10 +26,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A pool grows when a call has waited this long.
-const GROW_AFTER: Duration = Duration::from_millis(20);
-/// A pool shrinks when a worker has been idle this long.
-const SHRINK_AFTER: Duration = Duration::from_secs(30);
+/// A pool grows when calls have waited this long, by as many workers as there are such calls.
+const GROW_AFTER: Duration = Duration::from_millis(5);
 /// A worker that ends within this time without having had a call counts as a failed start.
 const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
@@ -44,8 +42,10 @@ pub(crate) enum Event {
         worker: u32,
         generation: u64,
     },
-    /// A worker takes no more calls: it can be replaced before it has ended.
+    /// A worker takes no more calls, or will soon take none: it can be replaced before it has ended.
     WorkerRetires,
+    /// A call has to wait: the pool may have to grow.
+    CallsWait,
     /// A worker has ended because what its boot has read has changed since.
     BootOutdated {
         generation: u64,
@@ -96,6 +96,8 @@ pub(crate) struct Supervisor {
     failures: u32,
     not_before: Option<Instant>,
     next_home: usize,
+    /// When to look whether calls still wait.
+    grow_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
 }
 
@@ -117,6 +119,7 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>)
         failures: 0,
         not_before: None,
         next_home: 0,
+        grow_at: None,
         stop: None,
     };
     tokio::spawn(supervisor.run());
@@ -134,6 +137,7 @@ impl Supervisor {
                     None => return,
                 },
                 _ = tick.tick() => self.tick(),
+                () = sleep_until(self.grow_at) => self.grow(),
             }
             if self.stop.is_some() && self.all_gone() {
                 if let Some((_, done)) = self.stop.take() {
@@ -156,6 +160,9 @@ impl Supervisor {
                 self.finish_reload_if_ready();
             }
             Event::WorkerRetires => {}
+            Event::CallsWait => {
+                self.grow_at.get_or_insert(Instant::now() + GROW_AFTER);
+            }
             Event::BootOutdated { generation, boot_began_us } => {
                 tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
                 self.drop_outdated(generation, boot_began_us);
@@ -421,7 +428,8 @@ impl Supervisor {
             deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
         }
         self.kill_slow_starters();
-        self.scale();
+        self.grow();
+        self.shrink();
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline
         {
@@ -449,21 +457,35 @@ impl Supervisor {
         }
     }
 
-    fn scale(&mut self) {
-        let (min, max) = (self.pool.config().min_workers, self.pool.config().max_workers);
-        let Some(generation) = self.current.as_ref().map(|g| g.number) else { return };
+    /// Starts a worker for each call that waits and has none on its way, up to the pool's limit.
+    fn grow(&mut self) {
+        self.grow_at = None;
+        let max = self.pool.config().max_workers;
+        let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
+        let pool = self.pool.clone();
+        let mut scheduler = pool.lock();
+        let starting = scheduler.count(generation.number, Phase::Starting) + generation.ordered.len();
+        let wanted = scheduler.waiting_longer_than(GROW_AFTER, Instant::now()).saturating_sub(starting);
+        let more = wanted.min(max - self.target);
+        if more > 0 {
+            self.target += more;
+            tracing::info!(pool = self.pool.name(), workers = self.target, "calls wait: {more} more");
+        }
+        if scheduler.ask_for_workers(self.target < max) {
+            self.grow_at = Some(Instant::now() + GROW_AFTER);
+        }
+    }
+
+    /// Lets the worker go that has been idle for longest, if that is long enough.
+    fn shrink(&mut self) {
+        let config = self.pool.config();
         let mut scheduler = self.pool.lock();
-        if self.target < max
-            && scheduler.oldest_wait(Instant::now()).is_some_and(|w| w > GROW_AFTER)
-            && scheduler.count(generation, Phase::Starting) == 0
-        {
-            self.target += 1;
-            tracing::info!(pool = self.pool.name(), workers = self.target, "calls wait: one more worker");
-        } else if self.target > min
+        if self.target > config.min_workers
             && let Some((index, idle)) = scheduler.idle_longest()
-            && idle > SHRINK_AFTER
+            && idle > config.shrink_after
         {
             self.target -= 1;
+            scheduler.ask_for_workers(true);
             scheduler.drain_lane(index, Instant::now());
             tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
         }
@@ -568,6 +590,13 @@ impl Supervisor {
             return false;
         }
         true
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -40,9 +40,10 @@ enum Timer {
 
 impl Timer {
     fn new() -> Self {
-        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
-            .map_err(io::Error::from)
-            .and_then(|timer| descriptor::watch(Arc::new(timer)));
+        let timer =
+            rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+                .map_err(io::Error::from)
+                .and_then(|timer| descriptor::watch(Arc::new(timer)));
         timer.map_or_else(
             |error| {
                 tracing::warn!("no fine timer, calls are moved a millisecond later: {error}");

@@ -385,8 +385,7 @@ impl WorkerEnd {
     }
 
     fn finish_frame(&mut self, at: u64, kind: FrameKind, flags: u16, len: usize) {
-        let header =
-            FrameHeader { len: len as u32, kind: kind as u16, flags, number: self.number, state: 0, began: 0 };
+        let header = FrameHeader { len: len as u32, kind: kind as u16, flags, number: self.number, state: 0, began: 0 };
         self.responses.write_header(at, header);
         self.head = at + frame_len(len) as u64;
     }

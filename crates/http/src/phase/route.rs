@@ -257,7 +257,13 @@ impl<'a> Finder<'a> {
     fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
         self.resolved(name)?;
         let filename = self.full(name).into_os_string().into_vec();
-        Some(Script { name: name.to_vec(), filename, path_info: path_info.to_vec(), pool: self.pool, share: self.share })
+        Some(Script {
+            name: name.to_vec(),
+            filename,
+            path_info: path_info.to_vec(),
+            pool: self.pool,
+            share: self.share,
+        })
     }
 
     /// The first part of the path that ends in `.php` before a slash and is a script.

@@ -37,6 +37,7 @@ pub(crate) async fn run<U: Upstream>(
     let (body, complete) = if body.is_end_stream() {
         (howdah_pool::RequestBody::Empty, exchange.started)
     } else {
+        shard.upstream.room(script.pool).await;
         let body =
             spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?;
         exchange.conn.state.on_body_read();
