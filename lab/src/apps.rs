@@ -1,6 +1,7 @@
 //! Preparing the applications that are measured: the lab's scripts, the product API on Symfony, WordPress.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,6 +18,9 @@ type Files = &'static [(&'static str, &'static str)];
 /// Says what PHP is in a system.
 const PROBE: &str = include_str!("../apps/bench/probe.php");
 
+/// Measures how fast PHP computes here.
+const SPEED: &str = include_str!("../apps/bench/speed.php");
+
 const BENCH: Files = &[
     ("public/hello.php", include_str!("../apps/bench/hello.php")),
     ("public/html.php", include_str!("../apps/bench/html.php")),
@@ -27,6 +31,7 @@ const BENCH: Files = &[
     ("public/mysql-key.php", include_str!("../apps/bench/mysql-key.php")),
     ("public/mysql-rows.php", include_str!("../apps/bench/mysql-rows.php")),
     ("public/complex.php", include_str!("../apps/bench/complex.php")),
+    ("public/work.php", include_str!("../apps/bench/work.php")),
     ("public/probe.php", PROBE),
     ("public/worker.php", include_str!("../apps/bench/worker.php")),
     ("swoole.php", include_str!("../apps/bench/swoole.php")),
@@ -197,6 +202,20 @@ pub fn loop_cost(script: &Path, path: &str, jit: bool) -> Result<f64> {
     arguments.extend([&*script_name, path]);
     let printed = php(&arguments)?;
     printed.trim().parse().with_context(|| format!("{} printed {printed:?}", script.display()))
+}
+
+/// Rounds of `work.php` that take a millisecond of processor time on this machine: with it, "10 ms of computing" is the same work
+/// for every system, and about that long everywhere.
+pub fn work_rounds_per_ms() -> Result<f64> {
+    let mut script = tempfile::Builder::new().prefix("howdah-lab-").suffix(".php").tempfile()?;
+    script.write_all(SPEED.as_bytes())?;
+    let printed = php(&[&script.path().to_string_lossy()])?;
+    let rounds: f64 =
+        printed.trim().parse().with_context(|| format!("the measurement of speed printed {printed:?}"))?;
+    if rounds < 1.0 {
+        bail!("the measurement of speed found {rounds} rounds in a millisecond");
+    }
+    Ok(rounds)
 }
 
 fn wordpress(dir: &Path, services: &Services) -> Result<PathBuf> {

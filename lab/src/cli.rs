@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
+use crate::apps;
+use crate::cases::mix::Mix;
 use crate::cases::{catalogue, suites};
 use crate::clock;
+use crate::descriptors;
 use crate::goals;
 use crate::guard;
 use crate::interrupt::{Interrupt, Interrupted};
@@ -216,6 +219,13 @@ fn run(args: &RunArgs) -> Result<u8> {
     announce(&plan, &out);
     let save = |results: &ResultSet| report::json::write(&out, results);
     save(&results)?;
+    descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
+    let rounds_per_ms = if plan.cases.iter().filter_map(|case| case.mix.as_ref()).any(Mix::computes) {
+        apps::work_rounds_per_ms()?
+    } else {
+        f64::NAN
+    };
+    results.settings.work_rounds_per_ms = Some(rounds_per_ms).filter(|rounds| rounds.is_finite());
     let stage = Stage::prepare(&plan.cases, plan.app.as_deref(), &interrupt)?;
     let measured = Runner {
         stage: &stage,
@@ -226,6 +236,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         threads: args.threads,
         rate_share: args.rate,
         floor: !args.no_floor,
+        rounds_per_ms,
     }
     .run(&plan, &mut results);
     drop(stage);
@@ -268,6 +279,7 @@ fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
             load_threads: args.threads,
             generator: load.name(),
             rate_share: if plan.latency { args.rate } else { 0.0 },
+            work_rounds_per_ms: None,
         },
         machine: machine::facts(),
         systems: plan

@@ -9,6 +9,7 @@ pub mod apps;
 pub mod cases;
 pub mod cli;
 pub mod clock;
+pub mod descriptors;
 pub mod doctor;
 pub mod explain;
 pub mod goals;

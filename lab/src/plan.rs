@@ -96,6 +96,11 @@ fn unknown(kind: &str, typed: &str, known: &[String]) -> anyhow::Error {
 pub fn plan(request: &Request) -> Result<Plan> {
     let suite = pick_suite(request)?;
     let mut cases = if request.app.is_some() { user_cases(request)? } else { pick_cases(request, &suite)? };
+    if request.connections.is_some()
+        && let Some(case) = cases.iter().find(|case| case.mix.is_some())
+    {
+        bail!("{}: the connections of a mixed load belong to it; --connections is for the other cases", case.id);
+    }
     for case in &mut cases {
         case.workers = request.workers.unwrap_or(case.workers);
         case.connections = request.connections.unwrap_or(case.connections);
@@ -175,14 +180,25 @@ fn pick_cases(request: &Request, suite: &suites::Suite) -> Result<Vec<Case>> {
     let wanted: Vec<String> = if !request.cases.is_empty() {
         request.cases.clone()
     } else if suite.cases.is_empty() {
-        known.clone()
+        all.iter().filter(|case| case.mix.is_none()).map(|case| case.id.clone()).collect()
     } else {
         suite.cases.iter().map(|id| (*id).to_owned()).collect()
     };
-    wanted
-        .iter()
-        .map(|id| all.iter().find(|case| &case.id == id).cloned().ok_or_else(|| unknown("case", id, &known)))
-        .collect()
+    let mut picked: Vec<Case> = Vec::new();
+    for id in &wanted {
+        let case = all.iter().find(|case| &case.id == id).ok_or_else(|| unknown("case", id, &known))?;
+        // An open loop at a share of a capacity needs that capacity in the same run.
+        let capacity = case.mix.as_ref().and_then(|mix| mix.capacity_case());
+        if let Some((of, _)) = capacity
+            && !picked.iter().any(|before| before.id == of)
+        {
+            picked.extend(all.iter().find(|case| case.id == of).cloned());
+        }
+        if !picked.iter().any(|before| before.id == case.id) {
+            picked.push(case.clone());
+        }
+    }
+    Ok(picked)
 }
 
 fn user_cases(request: &Request) -> Result<Vec<Case>> {
@@ -222,6 +238,7 @@ fn pick_systems(request: &Request, suite: &suites::Suite) -> Result<Vec<(Box<dyn
         let custom: Vec<String> = known[known.len() - request.system_files.len()..].to_vec();
         wanted.extend(custom.into_iter().filter(|id| !wanted.contains(id)).collect::<Vec<_>>());
     }
+    all.extend(wanted.iter().filter_map(|id| Some(Box::new(systems::howdah::Howdah::at_path(id)?) as Box<dyn System>)));
     let mut picked = Vec::new();
     for id in &wanted {
         let Some(at) = all.iter().position(|system| &system.id() == id) else {

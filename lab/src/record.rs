@@ -61,6 +61,9 @@ pub struct Settings {
     pub generator: String,
     /// Share of the slowest system's throughput that the constant-rate run offers; 0 when there was none.
     pub rate_share: f64,
+    /// Rounds of `work.php` that took a millisecond, where a mixed load computes.
+    #[serde(default)]
+    pub work_rounds_per_ms: Option<f64>,
 }
 
 /// Facts about the machine, read before the first run.
@@ -165,13 +168,20 @@ pub struct CaseRecord {
     /// Whether PHP compiled with its JIT.
     #[serde(default)]
     pub jit: bool,
+    /// The groups of clients in words, for a mixed load.
+    #[serde(default)]
+    pub clients: Vec<String>,
+    /// Settings of the pool other than so many workers all the time.
+    #[serde(default)]
+    pub pool: Vec<String>,
 }
 
 impl CaseRecord {
     /// The conditions, for people.
     pub fn load(&self) -> String {
         let jit = if self.jit { format!(", {}", jit::WORDS) } else { String::new() };
-        format!("{} connections, {} workers{jit}", self.connections, self.workers)
+        let pool: String = self.pool.iter().map(|setting| format!(", {setting}")).collect();
+        format!("{} connections, {} workers{pool}{jit}", self.connections, self.workers)
     }
 }
 
@@ -279,6 +289,39 @@ pub struct Sample {
     pub mysql: Option<MysqlWork>,
     /// Command line of the generator.
     pub command: Vec<String>,
+    /// Each kind of request of a mixed load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindSample>,
+    /// How late the generator itself sent what was due in an open loop and found a free connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Latency>,
+}
+
+/// One kind of request of a mixed load. Rates come from what was answered in the measured time, percentiles from what was
+/// due in it, whenever the answer came.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct KindSample {
+    /// Its name.
+    pub name: String,
+    /// Requests that were due in the measured time.
+    pub due: u64,
+    /// Right answers in it.
+    pub good: u64,
+    /// Answers that say "no room" (429, 502, 503, 504) in it.
+    pub refused: u64,
+    /// Answers that mean success and have the wrong body, ever.
+    pub wrong: u64,
+    /// Requests that had no answer when the run ended.
+    pub unanswered: u64,
+    /// Everything else that failed in it.
+    pub errors: Errors,
+    /// Latency of right answers; who left or got no answer is in it with the time until then.
+    pub latency: Latency,
+    /// Latency of refusals.
+    pub refused_latency: Latency,
+    /// Right answers on the connection that got fewest, and on the one that got most, where connections have one kind only.
+    #[serde(default)]
+    pub per_connection: Option<(u64, u64)>,
 }
 
 impl Sample {

@@ -2,7 +2,9 @@
 //!
 //! One system runs at a time, freshly started for each run, so that no idle neighbour shares its memory or processors.
 //! Rounds are interleaved: in each round every system is measured once on a case before the next round begins, and the
-//! order of the systems rotates, so that a drift of the machine does not favour one of them.
+//! order of the systems rotates, so that a drift of the machine does not favour one of them. Mixed loads: `runner/mixed.rs`.
+
+pub mod mixed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +55,8 @@ pub struct Runner<'a> {
     pub rate_share: f64,
     /// Whether the generator's own limit is measured for each case.
     pub floor: bool,
+    /// Rounds of `work.php` in a millisecond, for mixed loads that compute.
+    pub rounds_per_ms: f64,
 }
 
 impl std::fmt::Debug for Runner<'_> {
@@ -77,11 +81,12 @@ impl Runner<'_> {
                 self.round(plan, case, round, RunKind::Throughput, None, &mut given_up, results)?;
             }
             if plan.latency
+                && case.mix.is_none()
                 && let Some(rate) = self.common_rate(results, &case.id)
             {
                 self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
             }
-            if self.floor {
+            if self.floor && case.mix.is_none() {
                 self.measure_floor(case, plan, results)?;
             }
             self.measure_loop(case, plan, results)?;
@@ -187,7 +192,7 @@ impl Runner<'_> {
             let outcome = if left_out {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason: "left out of this run (--skip)".into() }
-            } else if let Some(reason) = system.refuses(case) {
+            } else if let Some(reason) = system.refuses(case).or_else(|| lacks_pool(system, case)) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
             } else if let Some(message) = hopeless(results, &id) {
@@ -213,6 +218,11 @@ impl Runner<'_> {
                 }
             };
             (self.progress)(&progress_line(plan, case, &id, round, kind, &outcome));
+            if let Outcome::Measured(sample) = &outcome {
+                for line in mixed::kind_lines(&sample.kinds, sample.seconds) {
+                    (self.progress)(&format!("    {line}"));
+                }
+            }
             results.runs.push(Run { system: id, case: case.id.clone(), round, kind, started, outcome });
             (self.save)(results)?;
         }
@@ -269,6 +279,9 @@ impl Runner<'_> {
         wait_until_ready(running, target, self.interrupt).map_err(|error| ("start", error))?;
         self.describe(system, case, running, target, results);
         confirm_jit(case, target)?;
+        if let Some(mix) = &case.mix {
+            return self.measure_mixed(system, case, mix, running, target, shape.seconds, warmup, results);
+        }
         let mut seen = Seen::default();
         seen.check(case, target, CHECKS_BEFORE).map_err(|error| ("check before the run", error))?;
         let answer = seen.last.clone();
@@ -349,6 +362,12 @@ impl Runner<'_> {
             record.php = php_facts(case, target);
         }
     }
+}
+
+/// The reason why a system cannot be measured on a case that needs a pool of a certain kind.
+fn lacks_pool(system: &dyn System, case: &Case) -> Option<String> {
+    let needs = case.pool.fewest.is_some() || case.pool.max_requests.is_some();
+    (needs && !system.shapes_pool()).then(|| "the lab does not know how to set up such a pool in it".into())
 }
 
 /// What PHP says of itself, where the application has a page for that.

@@ -166,6 +166,7 @@ fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, Resu
         threads: 1,
         rate_share: 0.5,
         floor: false,
+        rounds_per_ms: 1000.0,
     }
     .run(plan, &mut results);
     (outcome, results, saved.into_inner())
@@ -259,6 +260,7 @@ fn an_application_without_the_right_script_is_skipped() {
         boot_file: None,
         path: "/".into(),
         workers: 1,
+        pool: Default::default(),
         connections: 1,
         address: free_address().unwrap(),
         dir: "/tmp".into(),

@@ -80,6 +80,7 @@ impl Stage {
             path: case.path.clone(),
             root,
             workers: case.workers,
+            pool: case.pool.clone(),
             jit: case.jit,
             connections: case.connections,
             address,

@@ -307,6 +307,7 @@ pub(crate) mod sample_results {
                 load_threads: 2,
                 generator: "wrk test".into(),
                 rate_share: 0.5,
+                work_rounds_per_ms: None,
             },
             machine: Machine { cpu: "Test CPU".into(), cores: 2, arch: "x86_64".into(), ..Machine::default() },
             systems: vec![system("fast", found.clone()), system("slow", found), system("gone", gone)],
@@ -319,6 +320,8 @@ pub(crate) mod sample_results {
                 accept_encoding: "gzip".into(),
                 wait_ms: 0.0,
                 jit: false,
+                clients: Vec::new(),
+                pool: Vec::new(),
             }],
             floors: vec![Floor {
                 case: "hello".into(),

@@ -69,6 +69,14 @@ $server->on('workerStart', function () use (&$cases, $env, $workers): void {
             usleep(20000);
             return ['text/html', 'slept'];
         },
+        '/work.php' => static function (array $query): array {
+            $n = (int) $query['n'];
+            $x = 1;
+            for ($i = 0; $i < $n; $i++) {
+                $x = ($x * 1103515245 + 12345) & 0x7fffffff;
+            }
+            return ['text/html', (string) $x];
+        },
         '/mysql-key.php' => static function () use ($mysql): array {
             $row = $mysql(static fn ($db) =>
                 $db->query('SELECT id, name FROM item WHERE id = 4711')->fetch(PDO::FETCH_ASSOC));
@@ -115,7 +123,7 @@ $server->on('request', function (Swoole\Http\Request $request, Swoole\Http\Respo
         return;
     }
     try {
-        [$type, $body] = $case();
+        [$type, $body] = $case($request->get ?? []);
     } catch (Throwable $error) {
         $response->status(500);
         $response->end($error->getMessage());

@@ -41,6 +41,14 @@ $cases = [
         usleep(20000);
         echo 'slept';
     },
+    '/work.php' => static function (): void {
+        $n = (int) $_GET['n'];
+        $x = 1;
+        for ($i = 0; $i < $n; $i++) {
+            $x = ($x * 1103515245 + 12345) & 0x7fffffff;
+        }
+        echo $x;
+    },
     '/mysql-key.php' => static function () use ($mysql): void {
         $row = $mysql()->query('SELECT id, name FROM item WHERE id = 4711')->fetch_assoc();
         header('Content-Type: application/json');

@@ -1,6 +1,6 @@
 //! All cases of the lab, in the order in which reports show them.
 
-use super::{App, Case, Expect, Need};
+use super::{App, Case, Expect, Need, mixed};
 
 /// Size of the static file, in bytes.
 pub const STATIC_BYTES: usize = 521 * 1024;
@@ -44,6 +44,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = pages();
     cases.extend(coroutine_cases());
     cases.extend(apps());
+    cases.extend(mixed::cases());
     cases
 }
 

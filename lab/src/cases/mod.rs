@@ -2,6 +2,8 @@
 
 pub mod catalogue;
 pub mod expect;
+pub mod mix;
+pub mod mixed;
 pub mod suites;
 
 pub use expect::Expect;
@@ -71,6 +73,33 @@ pub struct Case {
     pub needs: Vec<Need>,
     /// The right answer.
     pub expect: Expect,
+    /// Groups of clients that ask at once, where the load is not one kind of request.
+    pub mix: Option<mix::Mix>,
+    /// How the pool differs from so many workers all the time.
+    pub pool: Pool,
+    /// Whether the system is measured from its start on, without load before.
+    pub cold: bool,
+}
+
+/// What a case asks of the pool of workers beside their number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// Workers without load; as many as under load, when absent.
+    pub fewest: Option<u32>,
+    /// A worker is replaced after so many requests.
+    pub max_requests: Option<u32>,
+    /// The longest time that a request waits for a worker, where a system has such a setting.
+    pub queue_timeout_ms: Option<u32>,
+}
+
+impl Pool {
+    /// In words.
+    pub fn words(&self) -> Vec<String> {
+        let fewest = self.fewest.map(|fewest| format!("from {fewest} worker(s) without load"));
+        let replaced = self.max_requests.map(|most| format!("a worker is replaced after {most} requests"));
+        let timeout = self.queue_timeout_ms.map(|ms| format!("waits for a worker at most {ms} ms (Howdah)"));
+        [fewest, replaced, timeout].into_iter().flatten().collect()
+    }
 }
 
 impl Case {
@@ -89,6 +118,9 @@ impl Case {
             jit: false,
             needs: Vec::new(),
             expect,
+            mix: None,
+            pool: Pool::default(),
+            cold: false,
         }
     }
 
@@ -137,6 +169,8 @@ impl Case {
             accept_encoding: self.accept_encoding.clone(),
             wait_ms: self.wait_ms,
             jit: self.jit,
+            clients: self.mix.iter().flat_map(|mix| &mix.clients).map(mix::Clients::words).collect(),
+            pool: self.pool.words(),
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Giving work to a system: one trait, two generators behind it.
+//! Giving work to a system: one trait, two generators behind it, and a third for mixed loads.
 //!
 //! `wrk` measures throughput in a closed loop (each connection sends its next request when the answer is there). The
 //! constant-rate generator of this crate measures latency in an open loop. Both report the same [`LoadReport`].
+//! [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
 
 pub mod client;
 pub mod constant_rate;
 pub mod floor;
+pub mod mixed;
 pub mod wrk;
 
 use std::collections::BTreeMap;

@@ -193,6 +193,7 @@ mod tests {
             boot_file: None,
             path: "/".into(),
             workers: 4,
+            pool: Default::default(),
             jit: false,
             connections: 8,
             address: "127.0.0.1:8081".parse().unwrap(),

@@ -35,11 +35,70 @@ impl Mode {
     }
 }
 
+/// Which build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Build {
+    /// The one that is found, see [`server`].
+    Found,
+    /// Another one to compare with: `$HOWDAH_BASE`.
+    Base(PathBuf),
+    /// Another one, named with the system as `howdah-classic@/path/to/howdah`.
+    At(PathBuf),
+}
+
+impl Build {
+    /// What stands behind the system's name.
+    fn suffix(&self) -> String {
+        match self {
+            Self::Found => String::new(),
+            Self::Base(_) => "-base".into(),
+            Self::At(path) => format!("@{}", path.display()),
+        }
+    }
+
+    fn server(&self) -> Option<PathBuf> {
+        match self {
+            Self::Found => server(),
+            Self::Base(path) | Self::At(path) => Some(path.clone()).filter(|path| path.is_file()),
+        }
+    }
+
+    /// Another build's host always lies beside it: two builds must not share one.
+    fn php_host(&self) -> Option<PathBuf> {
+        match self {
+            Self::Found => php_host(),
+            Self::Base(path) | Self::At(path) => Some(path.parent()?.join("howdah-php")).filter(|path| path.is_file()),
+        }
+    }
+}
+
 /// The adapter.
 #[derive(Debug)]
 pub struct Howdah {
     /// The mode.
     pub mode: Mode,
+    /// The build.
+    pub build: Build,
+}
+
+impl Howdah {
+    /// The build that is found, in every mode; and the one to compare with, where `$HOWDAH_BASE` names one.
+    pub fn builtin() -> Vec<Self> {
+        let base = std::env::var_os("HOWDAH_BASE").map(|path| Build::Base(path.into()));
+        let builds = [Some(Build::Found), base];
+        builds
+            .into_iter()
+            .flatten()
+            .flat_map(|build| Mode::ALL.map(|mode| Self { mode, build: build.clone() }))
+            .collect()
+    }
+
+    /// The system of that name, where it names a build by its path.
+    pub fn at_path(id: &str) -> Option<Self> {
+        let (name, path) = id.split_once('@')?;
+        let mode = Mode::ALL.into_iter().find(|mode| name == format!("howdah-{}", mode.word()))?;
+        (!path.is_empty()).then(|| Self { mode, build: Build::At(path.into()) })
+    }
 }
 
 /// `$HOWDAH`, else beside the lab's own binary or in the release build next to it, else in `PATH`.
@@ -75,15 +134,15 @@ fn concurrency(site: &Site) -> u32 {
 
 impl System for Howdah {
     fn id(&self) -> String {
-        format!("howdah-{}", self.mode.word())
+        format!("howdah-{}{}", self.mode.word(), self.build.suffix())
     }
 
     fn title(&self) -> String {
-        format!("Howdah {}", self.mode.word())
+        format!("Howdah {}{}", self.mode.word(), self.build.suffix().replace('-', " "))
     }
 
     fn find(&self) -> SystemStatus {
-        let (Some(binary), Some(_)) = (server(), php_host()) else {
+        let (Some(binary), Some(_)) = (self.build.server(), self.build.php_host()) else {
             return missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries");
         };
         found([("Howdah", version_line(&binary, &["--version"]))])
@@ -136,22 +195,30 @@ impl System for Howdah {
         }
     }
 
+    fn shapes_pool(&self) -> bool {
+        true
+    }
+
     fn role(&self, process: &str) -> Role {
         // The kernel cuts process names after 15 characters; worker titles keep the prefix.
         if process.starts_with("howdah-php") || process.starts_with("php") { Role::Php } else { Role::Front }
     }
 
     fn start(&self, site: &Site) -> Result<Running> {
-        let binary = server().context("howdah is not there")?;
-        let php = php_host().context("howdah-php is not there")?;
+        let binary = self.build.server().context("howdah is not there")?;
+        let php = self.build.php_host().context("howdah-php is not there")?;
         let workers = if self.mode == Mode::Async { cores() } else { site.workers };
+        let range = match site.pool.fewest {
+            Some(fewest) => format!("{fewest}-{workers}"),
+            None => workers.to_string(),
+        };
         let mut arguments = vec![
             "serve".to_owned(),
             site.root.display().to_string(),
             "--listen".into(),
             site.address.to_string(),
             "--workers".into(),
-            workers.to_string(),
+            range,
             "--admin".into(),
             format!("unix:{}", site.dir.join("admin.sock").display()),
             "--php".into(),
@@ -160,7 +227,8 @@ impl System for Howdah {
             self.mode.word().into(),
         ];
         let mut running = Running::default();
-        self.boot(site, &mut running, &mut arguments)?;
+        self.configure(site, &mut running, &mut arguments)?;
+        self.boot(site, &mut arguments)?;
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("howdah", binary, &words);
         launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
@@ -176,16 +244,32 @@ impl System for Howdah {
 }
 
 impl Howdah {
+    /// What the command line does not take, as a file.
+    fn configure(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
+        if let Some(most) = site.pool.max_requests {
+            arguments.extend(["--max-requests".to_owned(), most.to_string()]);
+        }
+        let mut settings = String::new();
+        if self.mode == Mode::Snapshot {
+            settings.push_str(&format!("warmup = [{:?}]\n", site.path));
+        }
+        if let Some(ms) = site.pool.queue_timeout_ms {
+            settings.push_str(&format!("queue_timeout = \"{ms}ms\"\n"));
+        }
+        if !settings.is_empty() {
+            let config = site.write("howdah.toml", &settings)?;
+            running.keep(&config)?;
+            arguments.extend(["--config".to_owned(), config.display().to_string()]);
+        }
+        Ok(())
+    }
+
     /// What the mode boots, as arguments.
-    fn boot(&self, site: &Site, running: &mut Running, arguments: &mut Vec<String>) -> Result<()> {
+    fn boot(&self, site: &Site, arguments: &mut Vec<String>) -> Result<()> {
         let (option, script) = match self.mode {
             Mode::Classic => return Ok(()),
             Mode::Worker => ("--script", &site.worker_script),
             Mode::Snapshot => {
-                let warmup = format!("warmup = [{:?}]\n", site.path);
-                let config = site.write("howdah.toml", &warmup)?;
-                running.keep(&config)?;
-                arguments.extend(["--config".to_owned(), config.display().to_string()]);
                 if site.worker_script.is_some() {
                     ("--script", &site.worker_script)
                 } else {
@@ -219,6 +303,7 @@ mod tests {
             boot_file: file(boot, "boot.php"),
             path: "/a?b=c".into(),
             workers: 4,
+            pool: Default::default(),
             jit: false,
             connections: 1000,
             address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
@@ -226,9 +311,15 @@ mod tests {
         }
     }
 
+    fn howdah(mode: Mode) -> Howdah {
+        Howdah { mode, build: Build::Found }
+    }
+
     fn arguments(mode: Mode, site: &Site) -> String {
         let mut arguments = Vec::new();
-        Howdah { mode }.boot(site, &mut Running::default(), &mut arguments).unwrap();
+        let howdah = howdah(mode);
+        howdah.configure(site, &mut Running::default(), &mut arguments).unwrap();
+        howdah.boot(site, &mut arguments).unwrap();
         arguments.join(" ").replace(&site.dir.display().to_string(), "DIR")
     }
 
@@ -252,9 +343,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let none = site(dir.path(), false, false);
         for mode in [Mode::Worker, Mode::Snapshot, Mode::Async] {
-            assert!(Howdah { mode }.script().lacks(&none).is_some_and(|lack| lack.contains(".php")));
+            assert!(howdah(mode).script().lacks(&none).is_some_and(|lack| lack.contains(".php")));
         }
-        assert_eq!(Howdah { mode: Mode::Classic }.script().lacks(&none), None);
-        assert_eq!(Howdah { mode: Mode::Snapshot }.script().lacks(&site(dir.path(), false, true)), None);
+        assert_eq!(howdah(Mode::Classic).script().lacks(&none), None);
+        assert_eq!(howdah(Mode::Snapshot).script().lacks(&site(dir.path(), false, true)), None);
+    }
+
+    #[test]
+    fn wishes_for_the_pool_become_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut site = site(dir.path(), true, true);
+        site.pool = crate::cases::Pool { max_requests: Some(100), queue_timeout_ms: Some(1500), fewest: None };
+        assert_eq!(arguments(Mode::Classic, &site), "--max-requests 100 --config DIR/howdah.toml");
+        assert_eq!(std::fs::read_to_string(dir.path().join("howdah.toml")).unwrap(), "queue_timeout = \"1500ms\"\n");
+    }
+
+    #[test]
+    fn another_build_is_named_by_its_path_and_brings_its_own_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let binary = dir.path().join("howdah");
+        let id = format!("howdah-worker@{}", binary.display());
+        let system = Howdah::at_path(&id).unwrap();
+        assert_eq!((system.id(), system.mode), (id, Mode::Worker));
+        assert!(matches!(system.find(), SystemStatus::Missing { .. }));
+        std::fs::write(&binary, "").unwrap();
+        assert_eq!(system.build.php_host(), None);
+        std::fs::write(dir.path().join("howdah-php"), "").unwrap();
+        assert_eq!(system.build.php_host(), Some(dir.path().join("howdah-php")));
+        for other in ["howdah-classic", "howdah-classic@", "apache@/x", "howdah-fast@/x"] {
+            assert!(Howdah::at_path(other).is_none(), "{other}");
+        }
     }
 }

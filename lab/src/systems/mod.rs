@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{App, Case};
+use crate::cases::{App, Case, Pool};
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
 use crate::jit;
@@ -55,6 +55,8 @@ pub struct Site {
     pub path: String,
     /// PHP workers.
     pub workers: u32,
+    /// What else the pool of workers must be like.
+    pub pool: Pool,
     /// Whether PHP compiles with its JIT.
     pub jit: bool,
     /// Connections that will come at the same time.
@@ -208,6 +210,11 @@ pub trait System {
         None
     }
 
+    /// Whether its adapter heeds the site's wishes for the pool beside the number of workers.
+    fn shapes_pool(&self) -> bool {
+        false
+    }
+
     /// Where it serves a case.
     fn path(&self, case: &Case) -> String {
         case.path.clone()
@@ -235,7 +242,7 @@ pub fn builtin() -> Vec<Box<dyn System>> {
         Box::new(swoole::Swoole { behind_nginx: false }),
         Box::new(swoole::Swoole { behind_nginx: true }),
     ];
-    systems.extend(howdah::Mode::ALL.map(|mode| Box::new(howdah::Howdah { mode }) as Box<dyn System>));
+    systems.extend(howdah::Howdah::builtin().into_iter().map(|howdah| Box::new(howdah) as Box<dyn System>));
     systems
 }
 

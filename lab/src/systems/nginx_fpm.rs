@@ -13,6 +13,21 @@ fn fpm() -> Option<(String, std::path::PathBuf)> {
     newest_php("/usr/sbin", "php-fpm", "")
 }
 
+/// Lines for how many children there are, and how long each lives.
+fn pool(site: &Site) -> String {
+    let mut lines = match site.pool.fewest {
+        None => "pm = static\n".to_owned(),
+        Some(fewest) => format!(
+            "pm = dynamic\npm.start_servers = {fewest}\npm.min_spare_servers = {fewest}\npm.max_spare_servers = {}\n",
+            site.workers
+        ),
+    };
+    if let Some(most) = site.pool.max_requests {
+        lines.push_str(&format!("pm.max_requests = {most}\n"));
+    }
+    lines
+}
+
 impl System for NginxFpm {
     fn id(&self) -> String {
         "nginx-fpm".into()
@@ -42,7 +57,9 @@ impl System for NginxFpm {
     fn tuning(&self) -> Vec<String> {
         let mut notes = nginx::tuning();
         notes.extend([
-            "PHP-FPM: pm = static with as many children as the case gives workers".into(),
+            "PHP-FPM: pm = static with as many children as the case gives workers; where a case lets the pool grow, pm = dynamic with \
+             start_servers and min_spare_servers at its fewest"
+                .into(),
             "no FastCGI keep-alive: with it, each connection that nginx keeps idle occupies a child, and the pool starves \
              as soon as nginx's workers keep more connections than there are children"
                 .into(),
@@ -50,6 +67,10 @@ impl System for NginxFpm {
             "PHP-FPM on a Unix socket, Debian's php.ini and extensions, OPcache on, JIT only in cases that name it".into(),
         ]);
         notes
+    }
+
+    fn shapes_pool(&self) -> bool {
+        true
     }
 
     fn role(&self, process: &str) -> Role {
@@ -67,10 +88,11 @@ impl System for NginxFpm {
             "php-fpm.conf",
             &format!(
                 "[global]\nerror_log = {dir}/php-fpm-error.log\ndaemonize = no\n\n[lab]\n{account}listen = {socket}\n\
-                 listen.backlog = {backlog}\npm = static\npm.max_children = {workers}\ncatch_workers_output = yes\n",
+                 listen.backlog = {backlog}\n{pool}pm.max_children = {workers}\ncatch_workers_output = yes\n",
                 dir = site.dir.display(),
                 socket = socket.display(),
                 workers = site.workers,
+                pool = pool(site),
                 backlog = (2 * site.connections).max(511),
             ),
         )?;

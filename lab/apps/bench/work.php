@@ -1,0 +1,8 @@
+<?php
+// So many rounds of a linear congruential generator: the same work in every runtime, and the answer shows that it was done.
+$n = (int) $_GET['n'];
+$x = 1;
+for ($i = 0; $i < $n; $i++) {
+    $x = ($x * 1103515245 + 12345) & 0x7fffffff;
+}
+echo $x;

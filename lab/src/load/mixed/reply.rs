@@ -1,0 +1,165 @@
+//! Reading a reply from what has come so far.
+
+use std::borrow::Cow;
+
+/// Headers that a reply may have.
+const MOST_HEADERS: usize = 64;
+
+/// A whole reply.
+#[derive(Debug, PartialEq)]
+pub struct Reply<'a> {
+    /// Status code.
+    pub status: u16,
+    /// The body without chunk marks.
+    pub body: Cow<'a, [u8]>,
+    /// Whether the connection ends after it.
+    pub closes: bool,
+    /// Bytes of it.
+    pub length: usize,
+}
+
+/// This is not a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// The reply at the start of `bytes`, if it is all there. `ended` says that nothing will follow.
+pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut head = httparse::Response::new(&mut headers);
+    let start = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(start)) => start,
+        Ok(httparse::Status::Partial) if ended => return Err(Broken),
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(Broken),
+    };
+    let status = head.code.ok_or(Broken)?;
+    let (mut length, mut chunked, mut closes) = (None, false, head.version == Some(0));
+    for header in head.headers.iter() {
+        let value = header.value.trim_ascii();
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let text = std::str::from_utf8(value).map_err(|_| Broken)?;
+            length = Some(text.parse::<usize>().map_err(|_| Broken)?);
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            chunked = value.eq_ignore_ascii_case(b"chunked");
+        } else if header.name.eq_ignore_ascii_case("connection") {
+            closes = value.eq_ignore_ascii_case(b"close");
+        }
+    }
+    let rest = &bytes[start..];
+    let (body, used) = if matches!(status, 204 | 304) {
+        (Cow::Borrowed(&[][..]), 0)
+    } else if chunked {
+        match chunks(rest)? {
+            Some(found) => found,
+            None if ended => return Err(Broken),
+            None => return Ok(None),
+        }
+    } else if let Some(length) = length {
+        match rest.get(..length) {
+            Some(body) => (Cow::Borrowed(body), length),
+            None if ended => return Err(Broken),
+            None => return Ok(None),
+        }
+    } else if ended {
+        closes = true;
+        (Cow::Borrowed(rest), rest.len())
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Reply { status, body, closes, length: start + used }))
+}
+
+/// The body in chunks and its length with their marks; borrowed where there is one chunk only.
+fn chunks(bytes: &[u8]) -> Result<Option<(Cow<'_, [u8]>, usize)>, Broken> {
+    let mut body = Cow::Borrowed(&[][..]);
+    let mut at = 0;
+    loop {
+        let (mark, size) = match httparse::parse_chunk_size(&bytes[at..]) {
+            Ok(httparse::Status::Complete(found)) => found,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) => return Err(Broken),
+        };
+        at += mark;
+        if size == 0 {
+            return Ok(trailers(&bytes[at..]).map(|used| (body, at + used)));
+        }
+        let size = usize::try_from(size).map_err(|_| Broken)?;
+        let Some(chunk) = bytes[at..].get(..size) else { return Ok(None) };
+        let Some(end) = bytes[at + size..].get(..2) else { return Ok(None) };
+        if end != b"\r\n" {
+            return Err(Broken);
+        }
+        if body.is_empty() {
+            body = Cow::Borrowed(chunk);
+        } else {
+            body.to_mut().extend_from_slice(chunk);
+        }
+        at += size + 2;
+    }
+}
+
+/// Length of the trailers with the empty line that ends them.
+fn trailers(bytes: &[u8]) -> Option<usize> {
+    if bytes.starts_with(b"\r\n") {
+        return Some(2);
+    }
+    bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every shorter piece is incomplete, and the whole is the reply, also with more behind it.
+    fn assert_whole(text: &[u8], status: u16, body: &[u8], closes: bool) {
+        for cut in 0..text.len() {
+            assert_eq!(parse(&text[..cut], false), Ok(None), "cut at {cut}");
+            assert!(parse(&text[..cut], true).is_err(), "ended at {cut}");
+        }
+        let mut more = text.to_vec();
+        more.extend_from_slice(b"HTTP/1.1");
+        for bytes in [text, &more] {
+            let reply = parse(bytes, false).unwrap().unwrap();
+            assert_eq!((reply.status, reply.body.as_ref(), reply.closes), (status, body, closes));
+            assert_eq!(reply.length, text.len());
+        }
+    }
+
+    #[test]
+    fn bodies_of_known_length() {
+        assert_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello", false);
+        assert_whole(b"HTTP/1.1 503 X\r\nconnection: Close\r\ncontent-length: 2\r\n\r\nno", 503, b"no", true);
+        assert_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, b"", false);
+        assert_whole(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", false);
+        assert_whole(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, b"x", true);
+    }
+
+    #[test]
+    fn bodies_in_chunks() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_whole(format!("{head}5\r\nslept\r\n0\r\n\r\n").as_bytes(), 200, b"slept", false);
+        assert_whole(format!("{head}2;x=y\r\nsl\r\n3\r\nept\r\n0\r\n\r\n").as_bytes(), 200, b"slept", false);
+        assert_whole(format!("{head}1\r\nx\r\n0\r\nA: b\r\n\r\n").as_bytes(), 200, b"x", false);
+        assert_whole(format!("{head}0\r\n\r\n").as_bytes(), 200, b"", false);
+    }
+
+    #[test]
+    fn bodies_until_the_end() {
+        let text = b"HTTP/1.1 200 OK\r\n\r\nrest";
+        assert_eq!(parse(text, false), Ok(None));
+        let reply = parse(text, true).unwrap().unwrap();
+        assert_eq!((reply.body.as_ref(), reply.closes), (b"rest".as_slice(), true));
+    }
+
+    #[test]
+    fn what_is_no_reply_is_broken() {
+        for text in [
+            "SSH-2.0-OpenSSH\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz",
+        ] {
+            assert_eq!(parse(text.as_bytes(), false), Err(Broken), "{text}");
+        }
+    }
+}

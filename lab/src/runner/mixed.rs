@@ -1,0 +1,214 @@
+//! Measuring a mixed load: what it refers to, the run with readings at its marks, and whether its number says something.
+
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Runner, Seen};
+use crate::cases::mix::{Mix, Scope};
+use crate::cases::{Case, Expect};
+use crate::load::mixed::requests::Prepared;
+use crate::load::mixed::{self, Mark, MixReport, Phases};
+use crate::load::{Target, client};
+use crate::record::{Answer, Errors, KindSample, Outcome, ResultSet, Sample};
+use crate::report::time;
+use crate::sample::{Reading, proc_tree};
+use crate::stats::Summary;
+use crate::systems::{Running, System};
+
+/// How often each kind of answer is checked before a run.
+const CHECKS: u32 = 3;
+
+/// How long a system may take after a load until its answers are right again: it may have been overloaded.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(15);
+
+/// The least time for connections to be opened and the load to settle.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// At most so long requests without an answer are waited for after the measured time.
+const TAIL: Duration = Duration::from_secs(5);
+
+impl Runner<'_> {
+    /// A mixed load on a started system.
+    #[allow(clippy::too_many_arguments, reason = "the facts of one run, used in one place")]
+    pub(super) fn measure_mixed(
+        &self,
+        system: &dyn System,
+        case: &Case,
+        mix: &Mix,
+        running: &Running,
+        target: &Target,
+        seconds: f64,
+        warmup: f64,
+        results: &ResultSet,
+    ) -> Result<Sample, (&'static str, anyhow::Error)> {
+        let load = resolve(mix, &system.id(), results)
+            .and_then(|mix| Ok((Prepared::new(&mix, target.address, self.rounds_per_ms)?, mix.offered())));
+        let (load, offered) = load.map_err(|error| ("capacity", error))?;
+        let mut seen = Seen::default();
+        for _ in 0..CHECKS {
+            check_each(case, &load, target, &mut seen).map_err(|error| ("check before the run", error))?;
+        }
+        let answer = seen.last.clone();
+        let phases = Phases {
+            settle: if case.cold { Duration::ZERO } else { Duration::from_secs_f64(warmup).max(SETTLE) },
+            measure: Duration::from_secs_f64(seconds),
+            tail: TAIL,
+        };
+        let mut sample = self.marked_load(system, running, &load, phases).map_err(|error| ("load", error))?;
+        let recovered = Instant::now() + RECOVERS_WITHIN;
+        while let Err(error) = check_each(case, &load, target, &mut seen) {
+            if Instant::now() > recovered {
+                return Err(("check after the run", error));
+            }
+            self.interrupt.check().map_err(|error| ("check after the run", error))?;
+            thread::sleep(Duration::from_millis(50));
+        }
+        judge(&sample, running).map_err(|error| ("load", error))?;
+        sample.offered_rate = offered;
+        sample.answer = answer;
+        sample.encodings = seen.encodings;
+        sample.command = vec!["built-in mixed load".into(), mix.words(), format!("seed {}", mix.seed), target.url()];
+        Ok(sample)
+    }
+
+    /// The load on a thread of its own, so that this one can read what it costs at the moments between which it counts.
+    fn marked_load(&self, system: &dyn System, running: &Running, load: &Prepared, phases: Phases) -> Result<Sample> {
+        let roots = running.roots();
+        let role = |name: &str| system.role(name);
+        let services = self.stage.services.roots();
+        let (sender, marks) = channel();
+        let interrupt = self.interrupt;
+        let (report, readings) = thread::scope(|scope| {
+            let mut tell = move |mark: Mark| {
+                // Who listens waits for both marks; it is gone only if it panicked.
+                let _ = sender.send(mark);
+            };
+            let generator = scope.spawn(move || mixed::run(load, phases, &mut tell, interrupt));
+            let mut readings = Vec::new();
+            while marks.recv().is_ok() {
+                readings.push((Reading::take(&roots, &role, &services), proc_tree::memory(&roots)));
+            }
+            let report = generator.join().map_err(|_| anyhow::anyhow!("the generator ended"));
+            report.and_then(|report| report).map(|report| (report, readings))
+        })?;
+        let [(before, _), (after, memory)] = readings.as_slice() else { bail!("the run had no beginning and end") };
+        let mut cpu = after.cpu_since(before);
+        cpu.generator = report.generator_cpu;
+        let mut sample = from_report(report);
+        sample.switches = after.switches_since(before);
+        (sample.cpu, sample.memory) = (cpu, memory.clone());
+        Ok(sample)
+    }
+}
+
+/// The mix with rates instead of shares of what this run has measured before.
+fn resolve(mix: &Mix, system: &str, results: &ResultSet) -> Result<Mix> {
+    let Some((of, scope)) = mix.capacity_case() else { return Ok(mix.clone()) };
+    let median = |system: &str| {
+        let rates: Vec<f64> = results
+            .runs
+            .iter()
+            .filter(|run| run.case == of && run.system == system)
+            .filter_map(|run| match &run.outcome {
+                Outcome::Measured(sample) => Some(sample.rate()),
+                _ => None,
+            })
+            .collect();
+        Summary::of(&rates).map(|summary| summary.median)
+    };
+    let capacity = match scope {
+        Scope::Own => median(system),
+        Scope::Slowest => results.runs.iter().filter_map(|run| median(&run.system)).reduce(f64::min),
+    };
+    let capacity = capacity.with_context(|| format!("{of} was not measured, so there is no rate"))?;
+    Ok(mix.at_capacity(capacity))
+}
+
+/// Asks for one request of each kind and compares its answer.
+fn check_each(case: &Case, load: &Prepared, target: &Target, seen: &mut Seen) -> Result<()> {
+    for request in load.one_of_each() {
+        let one = Target { path: request.path.clone(), ..target.clone() };
+        let (answer, body) = client::ask(&one, Duration::from_secs(30))?;
+        right(case, request.body.as_deref(), &answer, &body)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("wrong answer to GET {}", request.path))?;
+        seen.take(answer);
+    }
+    Ok(())
+}
+
+fn right(case: &Case, wanted: Option<&[u8]>, answer: &Answer, body: &[u8]) -> Result<(), String> {
+    match (&case.expect, wanted) {
+        (Expect::Exactly { media_type, .. }, Some(wanted)) => {
+            Expect::Exactly { media_type, body: wanted.to_vec() }.check(answer, body)
+        }
+        _ => Expect::Success.check(answer, body),
+    }
+}
+
+/// Refuses runs whose number would say nothing. Refused requests are no reason: under overload they are part of the result.
+fn judge(sample: &Sample, running: &Running) -> Result<()> {
+    if let Some(how) = running.ended() {
+        bail!("{how} during the run");
+    }
+    if let Some(kind) = sample.kinds.iter().find(|kind| kind.wrong > 0) {
+        bail!("{} answers to requests of kind {} had the wrong body", kind.wrong, kind.name);
+    }
+    if sample.succeeded == 0 {
+        bail!("not one request succeeded: {:?}", sample.kinds);
+    }
+    Ok(())
+}
+
+fn from_report(report: MixReport) -> Sample {
+    let mut errors = Errors::default();
+    for kind in &report.kinds {
+        errors.connect += kind.errors.connect;
+        errors.read += kind.errors.read;
+        errors.timeout += kind.errors.timeout;
+        errors.status += kind.errors.status;
+    }
+    Sample {
+        seconds: report.seconds,
+        requests: report.answers,
+        succeeded: report.kinds.iter().map(|kind| kind.good).sum(),
+        errors,
+        bytes: report.bytes,
+        latency: report.latency,
+        lateness: Some(report.lateness).filter(|lateness| !lateness.percentiles.is_empty()),
+        kinds: report.kinds,
+        ..Sample::default()
+    }
+}
+
+/// A line for each kind of request.
+pub fn kind_lines(kinds: &[KindSample], seconds: f64) -> Vec<String> {
+    let at = |latency: &crate::record::Latency| {
+        let values: Vec<String> = [50.0, 90.0, 99.0].iter().filter_map(|p| latency.at(*p)).map(time).collect();
+        values.join(" / ")
+    };
+    kinds
+        .iter()
+        .map(|kind| {
+            let mut line =
+                format!("{:<12} {:>9.1}/s  p50/90/99 {:<28}", kind.name, kind.good as f64 / seconds, at(&kind.latency));
+            if kind.refused > 0 {
+                let latency = at(&kind.refused_latency);
+                line.push_str(&format!("  refused {:.0}/s, {latency}", kind.refused as f64 / seconds));
+            }
+            if kind.unanswered > 0 {
+                line.push_str(&format!("  {} of {} unanswered", kind.unanswered, kind.due));
+            }
+            if kind.errors.total() > 0 {
+                line.push_str(&format!("  {} errors", kind.errors.total()));
+            }
+            if let Some((least, most)) = kind.per_connection.filter(|(_, most)| *most > 0) {
+                line.push_str(&format!("  {least} to {most} per connection"));
+            }
+            line.trim_end().to_owned()
+        })
+        .collect()
+}
