@@ -24,7 +24,7 @@ use crate::runner::Runner;
 use crate::sample::machine;
 use crate::stage::Stage;
 use crate::systems;
-use crate::{doctor, warn};
+use crate::{doctor, quick, warn};
 
 /// Everything was measured.
 const EXIT_DONE: u8 = 0;
@@ -54,6 +54,8 @@ enum Sub {
     },
     /// Measure
     Run(Box<RunArgs>),
+    /// Send a mixed load to a server that already runs, and print what came out
+    Load(quick::LoadArgs),
     /// Make the reports again, or compare two result sets
     Report {
         /// A result.json, or the directory that holds it
@@ -149,6 +151,7 @@ pub fn main() -> ExitCode {
         }
         Sub::Doctor { install } => doctor::main(install),
         Sub::Run(args) => run(&args),
+        Sub::Load(args) => quick::main(&args),
         Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
     };
     match code {

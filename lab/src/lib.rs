@@ -18,6 +18,7 @@ pub mod interrupt;
 pub mod jit;
 pub mod load;
 pub mod plan;
+pub mod quick;
 pub mod record;
 pub mod report;
 pub mod runner;

@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod expect;
 pub mod mix;
+pub mod mix_file;
 pub mod mixed;
 pub mod suites;
 
