@@ -558,3 +558,7 @@ fn address_of(from: Source, number: u32) -> Option<Ipv4Addr> {
         Source::Each(first) => Some(Ipv4Addr::from(u32::from(first).wrapping_add(number))),
     }
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

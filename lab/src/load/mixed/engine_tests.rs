@@ -1,0 +1,231 @@
+//! The generator against a server in the test, whose every answer is known.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::super::{Mark, MixReport, Phases, run};
+use super::*;
+use crate::cases::mix::{Clients, Mix, Work};
+
+/// What the server saw.
+#[derive(Default)]
+struct Seen {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    peers: Mutex<BTreeSet<IpAddr>>,
+    most_at_once: AtomicU64,
+    now: AtomicU64,
+}
+
+/// Answers on any number of connections what `answer` makes of the path and the running number of the request; an empty answer
+/// ends the connection.
+fn server(answer: impl Fn(&str, u64) -> String + Send + Sync + 'static) -> (SocketAddr, Arc<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (seen, answer) = (Arc::new(Seen::default()), Arc::new(answer));
+    let shared = seen.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            shared.connections.fetch_add(1, Ordering::Relaxed);
+            shared.peers.lock().unwrap().insert(stream.peer_addr().unwrap().ip());
+            let (seen, answer) = (shared.clone(), answer.clone());
+            thread::spawn(move || serve(stream, &seen, answer.as_ref()));
+        }
+    });
+    (address, seen)
+}
+
+fn serve(mut stream: TcpStream, seen: &Seen, answer: &dyn Fn(&str, u64) -> String) {
+    let mut request = [0; 1024];
+    while let Ok(count) = stream.read(&mut request) {
+        if count == 0 {
+            return;
+        }
+        let text = String::from_utf8_lossy(&request[..count]).into_owned();
+        let number = seen.requests.fetch_add(1, Ordering::Relaxed);
+        let at_once = seen.now.fetch_add(1, Ordering::Relaxed) + 1;
+        seen.most_at_once.fetch_max(at_once, Ordering::Relaxed);
+        let reply = answer(text.split(' ').nth(1).unwrap_or(""), number);
+        seen.now.fetch_sub(1, Ordering::Relaxed);
+        if reply.is_empty() || stream.write_all(reply.as_bytes()).is_err() || text.contains("Connection: close") {
+            return;
+        }
+    }
+}
+
+fn reply(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn asks(kind: &str, path: &str, connections: u32) -> Clients {
+    Clients::closed(kind, connections, Work::Path { path: path.into(), body: Some("ok".into()) })
+}
+
+fn phases(measure_ms: u64) -> Phases {
+    Phases {
+        settle: Duration::from_millis(50),
+        measure: Duration::from_millis(measure_ms),
+        tail: Duration::from_millis(1500),
+    }
+}
+
+fn load(address: SocketAddr, clients: Vec<Clients>, measure_ms: u64) -> MixReport {
+    let prepared = Prepared::new(&Mix::of(clients), address, 1.0).unwrap();
+    run(&prepared, phases(measure_ms), &mut |_| {}, &Interrupt::default()).unwrap()
+}
+
+fn ms(latency: &crate::record::Latency, percentile: f64) -> f64 {
+    latency.at(percentile).unwrap() / 1000.0
+}
+
+#[test]
+fn each_kind_has_its_own_counts_and_percentiles() {
+    let (address, _) = server(|path, _| {
+        if path == "/slow" {
+            thread::sleep(Duration::from_millis(40));
+        }
+        reply("200 OK", "ok")
+    });
+    let report = load(address, vec![asks("fast", "/", 2), asks("slow", "/slow", 3)], 500);
+    let [fast, slow] = report.kinds.as_slice() else { panic!("{report:?}") };
+    assert_eq!((fast.name.as_str(), slow.name.as_str()), ("fast", "slow"));
+    assert!(fast.good > slow.good && slow.good > 0 && slow.good <= 3 * 13, "{report:?}");
+    assert!(ms(&slow.latency, 50.0) >= 39.9, "{slow:?}");
+    assert!(ms(&fast.latency, 50.0) < ms(&slow.latency, 50.0), "{fast:?}");
+    assert_eq!(report.answers, fast.good + slow.good);
+    let (least, most) = slow.per_connection.unwrap();
+    assert!(least > 0 && least <= most && 3 * least <= slow.good && slow.good <= 3 * most);
+    assert!(report.generator_cpu > 0.0 && report.bytes >= 40 * report.answers);
+}
+
+#[test]
+fn a_stall_shows_in_every_request_that_was_due_meanwhile() {
+    // One connection, 200 requests a second, one stall of 300 ms in the middle: 60 of 200 come due while it lasts. A closed loop, or
+    // one that counts from sending, would show it in one request only.
+    let stalled = AtomicU64::new(0);
+    let (address, _) = server(move |_, number| {
+        if number > 60 && stalled.fetch_add(1, Ordering::Relaxed) == 0 {
+            thread::sleep(Duration::from_millis(300));
+        }
+        reply("200 OK", "ok")
+    });
+    let open = asks("x", "/", 1).rhythm(Rhythm::Poisson { per_second: 200.0 });
+    let report = load(address, vec![open], 1000);
+    assert!(ms(&report.kinds[0].latency, 90.0) > 75.0, "{report:?}");
+    assert!(ms(&report.kinds[0].latency, 100.0) >= 299.0, "{report:?}");
+    assert_eq!(report.kinds[0].unanswered, 0);
+}
+
+#[test]
+fn an_open_loop_offers_its_rate_whether_or_not_the_server_keeps_up() {
+    // 20 ms each on 2 connections: 100 a second at most, and 400 are due.
+    let (address, _) = server(|_, _| {
+        thread::sleep(Duration::from_millis(20));
+        reply("200 OK", "ok")
+    });
+    let open = asks("x", "/", 2).rhythm(Rhythm::Poisson { per_second: 400.0 });
+    let report = load(address, vec![open], 1000);
+    let kind = &report.kinds[0];
+    assert!((320..=480).contains(&kind.due), "{kind:?}");
+    assert!(kind.good <= 100, "{kind:?}");
+    // 1.5 s after the end, some 150 more have been answered, and the rest is not forgotten.
+    assert!(kind.unanswered > 0, "{kind:?}");
+    assert!(ms(&kind.latency, 100.0) >= 1500.0, "{kind:?}");
+}
+
+#[test]
+fn refusals_are_counted_apart_and_the_client_comes_back() {
+    let (address, seen) =
+        server(|_, number| if number % 4 == 3 { reply("503 Busy", "no") } else { reply("200 OK", "ok") });
+    let report = load(address, vec![asks("x", "/", 2)], 300);
+    let kind = &report.kinds[0];
+    assert!(kind.refused > 0 && kind.good > 2 * kind.refused, "{kind:?}");
+    assert!(kind.latency.at(50.0).is_some() && kind.refused_latency.at(50.0).is_some());
+    assert_eq!(kind.errors.total(), 0);
+    assert_eq!(seen.connections.load(Ordering::Relaxed), 2, "the connections were kept");
+}
+
+#[test]
+fn a_wrong_body_and_a_wrong_status_are_no_success() {
+    let (address, _) = server(|path, _| match path {
+        "/body" => reply("200 OK", "OK"),
+        "/status" => reply("500 Oops", "ok"),
+        _ => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nok".into(),
+    });
+    let clients = vec![asks("body", "/body", 1), asks("status", "/status", 1)];
+    let report = load(address, clients, 200);
+    assert!(report.kinds.iter().all(|kind| kind.good == 0), "{report:?}");
+    assert!(report.kinds[0].wrong > 0 && report.kinds[1].errors.status > 0, "{report:?}");
+}
+
+#[test]
+fn replies_that_break_off_are_errors_and_the_client_connects_again() {
+    let (address, seen) = server(|_, number| if number % 2 == 0 { String::new() } else { reply("200 OK", "ok") });
+    let report = load(address, vec![asks("x", "/", 1)], 300);
+    let kind = &report.kinds[0];
+    assert!(kind.good > 0 && kind.errors.read > 0, "{kind:?}");
+    assert!(seen.connections.load(Ordering::Relaxed) > kind.errors.read, "{kind:?}");
+}
+
+#[test]
+fn without_keep_alive_each_request_has_its_connection() {
+    let (address, seen) = server(|_, _| reply("200 OK\r\nConnection: close", "ok"));
+    let report = load(address, vec![asks("x", "/", 2).closing()], 300);
+    assert!(report.kinds[0].good > 10 && report.kinds[0].errors.total() == 0, "{report:?}");
+    let (connections, requests) = (seen.connections.load(Ordering::Relaxed), seen.requests.load(Ordering::Relaxed));
+    assert!(connections >= requests && connections <= requests + 2, "{connections} connections, {requests} requests");
+    assert!(report.opened >= report.kinds[0].good - 2, "{report:?}");
+}
+
+#[test]
+fn clients_come_from_their_addresses() {
+    let (address, seen) = server(|_, _| reply("200 OK", "ok"));
+    let clients = vec![
+        asks("modest", "/", 3).from(Source::Each(Ipv4Addr::new(127, 0, 1, 1))),
+        asks("greedy", "/", 4).from(Source::One(Ipv4Addr::new(127, 0, 0, 2))),
+    ];
+    load(address, clients, 100);
+    let peers: Vec<String> = seen.peers.lock().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(peers, ["127.0.0.2", "127.0.1.1", "127.0.1.2", "127.0.1.3"]);
+}
+
+#[test]
+fn a_wave_comes_at_once() {
+    let (address, seen) = server(|_, _| {
+        thread::sleep(Duration::from_millis(100));
+        reply("200 OK", "ok")
+    });
+    let wave = asks("x", "/", 40).rhythm(Rhythm::Waves { size: 20, every_ms: 250 });
+    let report = load(address, vec![wave], 1000);
+    assert_eq!(report.kinds[0].due, 80);
+    assert!(seen.most_at_once.load(Ordering::Relaxed) >= 10, "{}", seen.most_at_once.load(Ordering::Relaxed));
+}
+
+#[test]
+fn the_marks_frame_the_measured_time() {
+    let (address, _) = server(|_, _| reply("200 OK", "ok"));
+    let prepared = Prepared::new(&Mix::of([asks("x", "/", 1)]), address, 1.0).unwrap();
+    let mut marks = Vec::new();
+    let mut mark = |mark| marks.push((mark, Instant::now()));
+    run(&prepared, phases(200), &mut mark, &Interrupt::default()).unwrap();
+    let [(Mark::Begin, begin), (Mark::End, end)] = marks.as_slice() else { panic!("{marks:?}") };
+    assert!(*end - *begin >= Duration::from_millis(100), "{marks:?}");
+}
+
+#[test]
+fn nobody_listening_is_an_error_and_an_interrupt_ends_the_run() {
+    let address = crate::systems::free_address().unwrap();
+    let prepared = Prepared::new(&Mix::of([asks("x", "/", 2)]), address, 1.0).unwrap();
+    assert!(run(&prepared, phases(100), &mut |_| {}, &Interrupt::default()).is_err());
+    let (address, _) = server(|_, _| reply("200 OK", "ok"));
+    let prepared = Prepared::new(&Mix::of([asks("x", "/", 2)]), address, 1.0).unwrap();
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    assert!(run(&prepared, phases(60_000), &mut |_| {}, &interrupt).is_err());
+}
