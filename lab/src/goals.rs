@@ -2,9 +2,10 @@
 //!
 //! ```toml
 //! [[goal]]
-//! case = "hello"
+//! case = "hello"               # or several: ["hello", "html"] stands for a goal on each
 //! system = "howdah-classic"
-//! figure = "rate"              # rate, server_us, added_us, pss or mysql_open
+//! kind = "fast"                # of a mixed load; absent: all requests together
+//! figure = "rate"              # rate, p50, p90, p99, refused_p99, server_us, added_us, pss or mysql_open; or several
 //! against = "nginx-fpm"        # absent: the limit is an absolute figure
 //! against_case = "hello"       # absent: the same case
 //! at_least = 2.7               # or at_most; or at_most_more: the difference from the other one, in the figure's unit
@@ -18,7 +19,7 @@ use serde::Deserialize;
 
 use crate::record::ResultSet;
 use crate::report::number;
-use crate::view::{self, CaseView, Measured};
+use crate::view::{self, CaseView, KindView, Measured};
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -34,6 +35,14 @@ pub enum Figure {
     Pss,
     /// Connections to MySQL that were open at once.
     MysqlOpen,
+    /// Half of the answers take no longer, in milliseconds.
+    P50,
+    /// Nine of ten.
+    P90,
+    /// 99 of a hundred.
+    P99,
+    /// 99 of a hundred refusals, in milliseconds.
+    RefusedP99,
 }
 
 impl Figure {
@@ -44,6 +53,30 @@ impl Figure {
             Self::AddedUs => view.loop_us.map(|alone| measured.server_us.median - alone),
             Self::Pss => Some(measured.pss_bytes() / f64::from(1u32 << 20)),
             Self::MysqlOpen => measured.mysql_most_open(),
+            Self::P50 | Self::P90 | Self::P99 => {
+                let ms = measured.median(|sample| sample.latency.at(self.percentile()).unwrap_or(f64::NAN)) / 1000.0;
+                Some(ms).filter(|ms| ms.is_finite())
+            }
+            Self::RefusedP99 => None,
+        }
+    }
+
+    /// The same of one kind of request; nothing for what is the whole system's.
+    fn of_kind(self, kind: &KindView<'_>) -> Option<f64> {
+        let value = match self {
+            Self::Rate => kind.rate(),
+            Self::P50 | Self::P90 | Self::P99 => kind.percentile_us(self.percentile()) / 1000.0,
+            Self::RefusedP99 => kind.refused_percentile_us(99.0) / 1000.0,
+            Self::ServerUs | Self::AddedUs | Self::Pss | Self::MysqlOpen => return None,
+        };
+        Some(value).filter(|value| value.is_finite())
+    }
+
+    fn percentile(self) -> f64 {
+        match self {
+            Self::P50 => 50.0,
+            Self::P90 => 90.0,
+            _ => 99.0,
         }
     }
 
@@ -54,18 +87,23 @@ impl Figure {
             Self::AddedUs => "server µs per request above the application's own loop",
             Self::Pss => "MiB of memory (PSS)",
             Self::MysqlOpen => "connections to MySQL at once",
+            Self::P50 => "p50 (ms)",
+            Self::P90 => "p90 (ms)",
+            Self::P99 => "p99 (ms)",
+            Self::RefusedP99 => "p99 of refusals (ms)",
         }
     }
 }
 
 /// One goal.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
     /// Case.
     pub case: String,
     /// System that is to reach it.
     pub system: String,
+    /// The kind of request, of a mixed load.
+    pub kind: Option<String>,
     /// What is compared.
     pub figure: Figure,
     /// The other system; without one the limit is absolute.
@@ -84,7 +122,55 @@ pub struct Goal {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    goal: Vec<Goal>,
+    goal: Vec<Entry>,
+}
+
+/// A goal as it is written: for one or several cases and figures.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    case: OneOrMany<String>,
+    system: String,
+    kind: Option<String>,
+    figure: OneOrMany<Figure>,
+    against: Option<String>,
+    against_case: Option<String>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    at_most_more: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    fn all(&self) -> &[T] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl Entry {
+    fn goals(&self) -> impl Iterator<Item = Goal> {
+        let pairs = self.case.all().iter().flat_map(|case| self.figure.all().iter().map(move |figure| (case, *figure)));
+        pairs.map(|(case, figure)| Goal {
+            case: case.clone(),
+            system: self.system.clone(),
+            kind: self.kind.clone(),
+            figure,
+            against: self.against.clone(),
+            against_case: self.against_case.clone(),
+            at_least: self.at_least,
+            at_most: self.at_most,
+            at_most_more: self.at_most_more,
+        })
+    }
 }
 
 /// A goal and what was reached.
@@ -105,7 +191,7 @@ pub fn read(path: &Path) -> Result<Vec<Goal>> {
 }
 
 fn parse(text: &str) -> Result<Vec<Goal>> {
-    let goals = toml::from_str::<File>(text)?.goal;
+    let goals: Vec<Goal> = toml::from_str::<File>(text)?.goal.iter().flat_map(Entry::goals).collect();
     let limits = |goal: &Goal| [goal.at_least, goal.at_most, goal.at_most_more].iter().flatten().count();
     if let Some(goal) = goals.iter().find(|goal| limits(goal) != 1) {
         bail!("the goal of {} on {} needs one of at_least, at_most and at_most_more", goal.system, goal.case);
@@ -125,7 +211,11 @@ pub fn judge(goals: &[Goal], results: &ResultSet) -> Vec<Verdict> {
 fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
     let value = |case: &str, system: &str| {
         views.iter().find(|view| view.case.id == case).and_then(|view| {
-            view.measured().find(|(record, _)| record.id == system).and_then(|(_, m)| goal.figure.of(view, m))
+            let (_, measured) = view.measured().find(|(record, _)| record.id == system)?;
+            match &goal.kind {
+                Some(kind) => goal.figure.of_kind(&measured.kind(kind)?),
+                None => goal.figure.of(view, measured),
+            }
         })
     };
     let own = value(&goal.case, &goal.system);
@@ -150,7 +240,8 @@ fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
             None => format!("{word} {limit} × {other}"),
         },
     );
-    Verdict { text: format!("{}, {}: {} {beside}", goal.case, goal.system, goal.figure.word()), reached, met }
+    let kind = goal.kind.as_ref().map_or_else(String::new, |kind| format!(", {kind}"));
+    Verdict { text: format!("{}, {}{kind}: {} {beside}", goal.case, goal.system, goal.figure.word()), reached, met }
 }
 
 /// The verdicts as lines.
@@ -193,6 +284,20 @@ mod tests {
         let text = lines(&verdicts);
         assert!(text.contains("met             3.00  hello, fast: requests per second at least 2.9 × slow"), "{text}");
         assert!(text.contains("MISSED  not measured"), "{text}");
+    }
+
+    #[test]
+    fn goals_for_a_kind_of_request_and_for_several_at_once() {
+        let text = "[[goal]]\ncase=['hello','hello']\nsystem='fast'\nkind='quick'\nfigure=['rate','p50','p99']\nagainst='slow'\nat_least=0.6\n\
+             [[goal]]\ncase='hello'\nsystem='slow'\nkind='long'\nfigure='refused_p99'\nat_most=1.0\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nkind='long'\nfigure='pss'\nat_most=1.0\n\
+             [[goal]]\ncase='hello'\nsystem='fast'\nkind='none'\nfigure='rate'\nat_least=1.0\n";
+        let verdicts = judge(&parse(text).unwrap(), &sample_results::mixed());
+        let reached: Vec<Option<f64>> =
+            verdicts.iter().map(|verdict| verdict.reached.map(|value| (value * 100.0).round() / 100.0)).collect();
+        let three = [Some(3.0), Some(0.6), Some(0.73)];
+        assert_eq!(reached, [three[0], three[1], three[2], three[0], three[1], three[2], Some(1.0), None, None]);
+        assert!(verdicts[0].text.starts_with("hello, fast, quick: requests per second at least 0.6"), "{verdicts:?}");
     }
 
     #[test]

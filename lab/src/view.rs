@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{CaseRecord, Floor, Outcome, ResultSet, Role, RunKind, Sample, SystemRecord, SystemStatus};
+use crate::record::{
+    CaseRecord, Floor, KindSample, Outcome, ResultSet, Role, RunKind, Sample, SystemRecord, SystemStatus,
+};
 use crate::stats::Summary;
 
 /// One system on one case.
@@ -151,6 +153,74 @@ impl Measured<'_> {
     }
 }
 
+/// One kind of request of a mixed load on one system.
+#[derive(Debug)]
+pub struct KindView<'a> {
+    /// What every run saw of it, and the length of that run.
+    samples: Vec<(&'a KindSample, f64)>,
+}
+
+impl<'a> Measured<'a> {
+    /// That kind of request, if the runs had it.
+    pub fn kind(&self, name: &str) -> Option<KindView<'a>> {
+        let of =
+            |sample: &&'a Sample| sample.kinds.iter().find(|kind| kind.name == name).map(|kind| (kind, sample.seconds));
+        let samples: Vec<_> = self.samples.iter().filter_map(of).collect();
+        (!samples.is_empty()).then_some(KindView { samples })
+    }
+
+    /// Requests per second that the throughput runs offered, where the answers did not decide about it.
+    pub fn offered(&self) -> Option<f64> {
+        let rates: Vec<f64> = self.samples.iter().filter_map(|sample| sample.offered_rate).collect();
+        Summary::of(&rates).map(|summary| summary.median)
+    }
+}
+
+impl KindView<'_> {
+    fn median(&self, figure: impl Fn(&KindSample, f64) -> Option<f64>) -> f64 {
+        let values: Vec<f64> = self.samples.iter().filter_map(|(kind, seconds)| figure(kind, *seconds)).collect();
+        Summary::of(&values).map_or(f64::NAN, |summary| summary.median)
+    }
+
+    /// Right answers per second.
+    pub fn rate(&self) -> f64 {
+        self.median(|kind, seconds| Some(kind.good as f64 / seconds))
+    }
+
+    /// A percentile of their latency, in microseconds.
+    pub fn percentile_us(&self, percentile: f64) -> f64 {
+        self.median(|kind, _| kind.latency.at(percentile))
+    }
+
+    /// Refusals per second.
+    pub fn refused_rate(&self) -> f64 {
+        self.median(|kind, seconds| Some(kind.refused as f64 / seconds))
+    }
+
+    /// A percentile of their latency, in microseconds.
+    pub fn refused_percentile_us(&self, percentile: f64) -> f64 {
+        self.median(|kind, _| kind.refused_latency.at(percentile))
+    }
+
+    /// Share of the requests that had no answer when the run ended.
+    pub fn unanswered_share(&self) -> f64 {
+        self.median(|kind, _| Some(kind.unanswered as f64 / (kind.due as f64).max(1.0)))
+    }
+
+    /// What else failed, in all runs together.
+    pub fn errors(&self) -> u64 {
+        self.samples.iter().map(|(kind, _)| kind.errors.total()).sum()
+    }
+
+    /// Right answers per second on the connection that got fewest and on the one that got most.
+    pub fn per_connection(&self) -> Option<(f64, f64)> {
+        let of = |pick: fn((u64, u64)) -> u64| {
+            self.median(|kind, seconds| Some(pick(kind.per_connection?) as f64 / seconds))
+        };
+        Some((of(|pair| pair.0), of(|pair| pair.1))).filter(|(least, most)| least.is_finite() && *most > 0.0)
+    }
+}
+
 /// One case with all systems.
 #[derive(Debug)]
 pub struct CaseView<'a> {
@@ -165,6 +235,20 @@ pub struct CaseView<'a> {
 }
 
 impl<'a> CaseView<'a> {
+    /// The kinds of requests of a mixed load, in the order of the load.
+    pub fn kinds(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            let State::Measured(measured) = &cell.state else { continue };
+            for kind in measured.samples.iter().flat_map(|sample| &sample.kinds) {
+                if !names.contains(&kind.name.as_str()) {
+                    names.push(&kind.name);
+                }
+            }
+        }
+        names
+    }
+
     /// The cells with numbers.
     pub fn measured(&self) -> impl Iterator<Item = (&'a SystemRecord, &Measured<'a>)> {
         self.cells.iter().filter_map(|cell| match &cell.state {
@@ -269,6 +353,39 @@ pub(crate) mod sample_results {
             started: "2026-01-01T00:00:00Z".into(),
             outcome: Outcome::Measured(Box::new(sample)),
         }
+    }
+
+    /// The same systems on a load of two kinds, of which the slow one refuses and leaves some without an answer.
+    pub(crate) fn mixed() -> ResultSet {
+        let mut results = results();
+        results.cases[0].clients = vec!["many at once".into()];
+        for run in &mut results.runs {
+            let Outcome::Measured(sample) = &mut run.outcome else { continue };
+            let slow = run.system == "slow";
+            let percentiles = |from: f64| crate::load::PERCENTILES.iter().map(|p| (*p, from + p * 10.0)).collect();
+            let latency = |from| Latency { percentiles: percentiles(from), ..Latency::default() };
+            let good = if slow { 2000 } else { 6000 };
+            let quick = KindSample {
+                name: "quick".into(),
+                due: good,
+                good,
+                latency: latency(if slow { 500.0 } else { 100.0 }),
+                ..KindSample::default()
+            };
+            let long = KindSample {
+                name: "long".into(),
+                due: good / 10,
+                good: good / 10,
+                refused: if slow { 100 } else { 0 },
+                unanswered: if slow { good / 100 } else { 0 },
+                latency: latency(20_000.0),
+                refused_latency: latency(10.0),
+                per_connection: Some((good / 40, good / 20)),
+                ..KindSample::default()
+            };
+            sample.kinds = vec![quick, long];
+        }
+        results
     }
 
     fn system(id: &str, status: SystemStatus) -> SystemRecord {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::record::{Outcome, ResultSet, RunKind};
+use crate::report::time;
 use crate::view::{self, CaseView};
 
 /// One reason to doubt.
@@ -85,6 +86,15 @@ pub enum Warning {
         /// Reached.
         reached: f64,
     },
+    /// The generator of a mixed load was late itself.
+    GeneratorLate {
+        /// System.
+        system: String,
+        /// Case.
+        case: String,
+        /// Microseconds by which 99 % of what was due were late at most.
+        us: f64,
+    },
     /// Different versions of PHP.
     PhpDiffers(Vec<String>),
     /// OPcache or JIT differ.
@@ -152,6 +162,11 @@ impl Warning {
             Self::RateNotReached { system, case, offered, reached } => format!(
                 "{system} on {case}: {reached:.0} of {offered:.0} offered requests per second were served; its latency at a \
                  constant rate is that of a queue that grows."
+            ),
+            Self::GeneratorLate { system, case, us } => format!(
+                "{system} on {case}: the generator sent 1 % of the requests more than {} after they were due, though a connection was free; \
+                 their latency is that much too long.",
+                time(*us)
             ),
             Self::PhpDiffers(versions) => format!("Different builds of PHP: {}.", versions.join("; ")),
             Self::OpcacheDiffers(states) => format!("OPcache or JIT differ: {}.", states.join("; ")),
@@ -270,6 +285,11 @@ fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
         }
         if measured.errors() > 0 {
             warnings.push(Warning::Errors { system: system.clone(), case: case.clone(), count: measured.errors() });
+        }
+        let late = measured
+            .median(|sample| sample.lateness.as_ref().and_then(|lateness| lateness.at(99.0)).unwrap_or(f64::NAN));
+        if late > 1000.0 {
+            warnings.push(Warning::GeneratorLate { system: system.clone(), case: case.clone(), us: late });
         }
         if let Some(floor) = view.floor {
             let share = measured.rate.median / floor.requests_per_second;
@@ -411,6 +431,14 @@ mod tests {
             sample.succeeded /= 2;
         }
         results.floors[0].requests_per_second = 32_000.0;
+        change(&mut results, "fast", |sample| {
+            let percentiles = vec![(99.0, 1500.0)];
+            sample.lateness = Some(crate::record::Latency { percentiles, ..Default::default() });
+        });
+        assert!(has(
+            &results,
+            |w| matches!(w, Warning::GeneratorLate { system, us, .. } if system == "FAST" && *us == 1500.0)
+        ));
         assert!(has(&results, |w| matches!(w, Warning::Noise { share, .. } if *share > 0.5)));
         assert!(has(&results, |w| matches!(w, Warning::Errors { count: 8, .. })));
         assert!(has(&results, |w| matches!(w, Warning::Spread(items) if items.len() == 1 && items[0].0 == "FAST")));

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::chart::{self, Bar, Line, Part};
-use super::{bytes, number, time};
+use super::markdown::MIXED;
+use super::{bytes, kinds, number, time};
 use crate::explain;
 use crate::record::{ResultSet, Role, SystemRecord, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
@@ -27,7 +28,7 @@ pub fn escape(text: &str) -> String {
 /// The colour of a system: its place among the lab's own systems, or one of the remaining colours.
 fn colour(results: &ResultSet, system: &SystemRecord) -> usize {
     let own = crate::systems::builtin_ids();
-    own.iter().position(|id| *id == system.id).unwrap_or_else(|| {
+    own.iter().position(|id| *id == system.id).map(|place| place % COLOURS).unwrap_or_else(|| {
         let others = results.systems.iter().filter(|other| !own.contains(&other.id));
         let place = others.take_while(|other| other.id != system.id).count();
         (own.len() + place) % COLOURS
@@ -170,6 +171,7 @@ fn case(page: &mut String, results: &ResultSet, view: &CaseView<'_>, all: &[Case
         chart::bars("requests per second", &rate_bars(results, view)),
         chart::bars("processor time per request", &cost_bars(results, view)),
     );
+    page.push_str(&kinds::html(view));
     latency(page, results, view);
     why(page, view, all);
     details(page, view);
@@ -451,6 +453,9 @@ fn method(page: &mut String, results: &ResultSet) {
              latency counts from the moment a request was due, so the wait behind a slow answer is part of it.</li>",
             settings.rate_share * 100.0
         );
+    }
+    if results.cases.iter().any(|case| !case.clients.is_empty()) {
+        let _ = write!(page, "<li>{MIXED}</li>");
     }
     let _ = write!(
         page,

@@ -2,11 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::{bytes, number, time};
+use super::{bytes, kinds, number, time};
 use crate::explain;
 use crate::record::{ResultSet, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
 use crate::warn;
+
+/// How mixed loads are measured.
+pub(super) const MIXED: &str = "Mixed loads: the lab's own generator, one thread; every answer is compared, body and all. Rates count the right \
+    answers that came in the measured time. Percentiles are over the requests that were due in it, whenever their answer came; who got none \
+    counts with the time until the end. In an open loop latency counts from the moment a request was due.";
 
 /// The whole page.
 pub fn page(results: &ResultSet) -> String {
@@ -75,6 +80,7 @@ fn case(page: &mut String, view: &CaseView<'_>, all: &[CaseView<'_>]) {
         record.load(),
         record.accept_encoding
     );
+    page.push_str(&kinds::markdown(view));
     let mysql = view.measured().any(|(_, m)| m.queries_per_request().is_some());
     let extra = if mysql { " MySQL conn. / queries per request, open at once |" } else { "" };
     let _ = writeln!(
@@ -226,6 +232,9 @@ fn method(page: &mut String, results: &ResultSet) {
              from the moment a request was due.",
             settings.rate_share * 100.0
         );
+    }
+    if results.cases.iter().any(|case| !case.clients.is_empty()) {
+        let _ = writeln!(page, "- {MIXED}");
     }
     let _ = writeln!(
         page,

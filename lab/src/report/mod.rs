@@ -4,6 +4,7 @@ pub mod chart;
 pub mod compare;
 pub mod html;
 pub mod json;
+pub mod kinds;
 pub mod markdown;
 
 use std::fs;
