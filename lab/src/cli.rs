@@ -24,7 +24,7 @@ use crate::runner::Runner;
 use crate::sample::machine;
 use crate::stage::Stage;
 use crate::systems;
-use crate::{doctor, quick, warn};
+use crate::{doctor, quick, view, warn};
 
 /// Everything was measured.
 const EXIT_DONE: u8 = 0;
@@ -246,6 +246,9 @@ fn run(args: &RunArgs) -> Result<u8> {
     results.interrupted = interrupt.is_raised();
     results.finished = Some(clock::now());
     report::write_all(&out, &results)?;
+    for view in view::cases(&results) {
+        print!("{}", report::kinds::text(&view));
+    }
     eprintln!("\nresults in {}", out.display());
     for warning in warn::all(&results) {
         eprintln!("warning: {}", warning.text());

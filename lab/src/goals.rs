@@ -301,6 +301,33 @@ mod tests {
     }
 
     #[test]
+    fn every_goal_that_is_kept_names_what_its_suite_measures() {
+        let cases = crate::cases::catalogue::all();
+        let systems = crate::systems::builtin_ids();
+        let mut files = 0;
+        for entry in fs::read_dir(env!("CARGO_MANIFEST_DIR")).unwrap().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !(name.starts_with("goals") && name.ends_with(".toml")) {
+                continue;
+            }
+            files += 1;
+            for goal in read(&entry.path()).unwrap() {
+                for id in std::iter::once(&goal.case).chain(&goal.against_case) {
+                    let case = cases.iter().find(|case| &case.id == id);
+                    assert!(case.is_some(), "{name}: {id}");
+                    let kinds = case.and_then(|case| case.mix.as_ref()).map(crate::cases::mix::Mix::kinds);
+                    let known = goal.kind.as_ref().is_none_or(|kind| kinds.is_some_and(|kinds| kinds.contains(kind)));
+                    assert!(known, "{name}: {id} has no kind {:?}", goal.kind);
+                }
+                for id in std::iter::once(&goal.system).chain(&goal.against) {
+                    assert!(systems.contains(id), "{name}: {id}");
+                }
+            }
+        }
+        assert_eq!(files, 5);
+    }
+
+    #[test]
     fn a_goal_needs_exactly_one_limit_and_known_keys() {
         assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\n").is_err());
         assert!(parse("[[goal]]\ncase='a'\nsystem='b'\nfigure='rate'\nat_least=1\nat_most=2\n").is_err());

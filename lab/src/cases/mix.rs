@@ -233,6 +233,17 @@ impl Mix {
         self.clients.iter().map(|clients| clients.connections).sum()
     }
 
+    /// The kinds that its requests have.
+    pub fn kinds(&self) -> Vec<String> {
+        let heavy = ["short", "medium", "long"].map(str::to_owned);
+        let all = self.clients.iter().flat_map(|clients| &clients.requests);
+        all.flat_map(|draw| match draw.work {
+            Work::LogNormal { .. } | Work::Pareto { .. } => heavy.to_vec(),
+            _ => vec![draw.kind.clone()],
+        })
+        .collect()
+    }
+
     /// Whether a script computes, so that the machine's speed must be known.
     pub fn computes(&self) -> bool {
         self.clients.iter().flat_map(|clients| &clients.requests).any(|draw| draw.work.computes())

@@ -128,8 +128,8 @@ pub const ALL: &[Suite] = &[
         cases: super::mixed::IDS,
         systems: &["nginx-fpm", "howdah-classic"],
         rounds: 4,
-        seconds: 4.0,
-        warmup: 3.0,
+        seconds: 3.0,
+        warmup: 1.5,
         latency: false,
     },
     Suite {

@@ -77,6 +77,32 @@ fn remarks(kind: &KindView<'_>) -> String {
     remarks.join(", ")
 }
 
+/// The table for a terminal; nothing for cases with one kind of request.
+pub fn text(view: &CaseView<'_>) -> String {
+    let rows = rows(view);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let table: Vec<Vec<String>> =
+        std::iter::once(HEADINGS.iter().map(|heading| (*heading).to_owned()).collect()).chain(rows).collect();
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let mut text = format!("{}\n", view.case.title);
+    for row in &table {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| {
+                let blanks = " ".repeat(width - cell.chars().count());
+                if (2..HEADINGS.len() - 1).contains(&column) { blanks + cell } else { format!("{cell}{blanks}") }
+            })
+            .collect();
+        text.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
+    }
+    text
+}
+
 /// The section in Markdown; nothing for cases with one kind of request.
 pub fn markdown(view: &CaseView<'_>) -> String {
     let rows = rows(view);
@@ -159,6 +185,10 @@ mod tests {
         assert_eq!((markdown(&views[0]), html(&views[0])), (String::new(), String::new()));
         let mixed = sample_results::mixed();
         let views = view::cases(&mixed);
+        assert_eq!(text(&view::cases(&plain)[0]), "");
+        let lines = text(&views[0]);
+        let widths: Vec<usize> = lines.lines().skip(1).map(|line| line.find("FAST").map_or(0, |at| at)).collect();
+        assert_eq!(widths, [0, 9, 0, 9, 0], "{lines}");
         let text = markdown(&views[0]);
         assert!(text.contains("- many at once\n") && text.contains("| quick | FAST | 3 000 | 1.00 |"), "{text}");
         assert!(html(&views[0]).contains("<td>quick</td><td>FAST</td><td>3 000</td>"));
