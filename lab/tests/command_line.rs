@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests; only functions marked as tests are exempt by clippy.toml")]
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use howdah_lab::record::{Outcome, ResultSet, SystemStatus};
+use howdah_lab::record::{Outcome, ResultSet, Sample, SystemStatus};
 use howdah_lab::report;
 
 const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
@@ -311,6 +312,98 @@ fn smoke() {
     }
     open_in_browser(&bench.path("out/report.html"), systems.len() * 3);
     bench.assert_clean();
+}
+
+#[test]
+fn a_mixed_load_is_measured_by_kind_and_an_open_loop_follows_a_capacity() {
+    let systems: Vec<String> = systems_here().into_iter().filter(|id| id != "apache").collect();
+    if !has_generator() || systems.is_empty() {
+        eprintln!("skipped: {systems:?}");
+        return;
+    }
+    let bench = Bench::new();
+    let systems = systems.join(",");
+    let out = bench.out();
+    let arguments = [
+        "run",
+        "--suite",
+        "mixed",
+        "--systems",
+        &systems,
+        "--cases",
+        "mix-sleep-1,open-80",
+        "--rounds",
+        "1",
+        "--out",
+        &out,
+    ];
+    let output = bench.command(&arguments).args(["--duration", "1", "--warmup", "0"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let results = bench.results();
+    let ids: Vec<&str> = results.cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids, ["mix-sleep-1", "open-capacity", "open-80"]);
+    let samples = |case: &str| -> Vec<Sample> {
+        let of_case = results.runs.iter().filter(|run| run.case == case);
+        of_case
+            .map(|run| match &run.outcome {
+                Outcome::Measured(sample) => sample.as_ref().clone(),
+                other => panic!("{}: {other:?}", run.system),
+            })
+            .collect()
+    };
+    for sample in samples("mix-sleep-1") {
+        let [fast, slow] = sample.kinds.as_slice() else { panic!("{sample:?}") };
+        assert_eq!((fast.name.as_str(), slow.name.as_str()), ("fast", "slow"));
+        assert!(fast.good > 0 && slow.good > 0 && slow.good <= 51, "{sample:?}");
+        assert!(slow.latency.at(50.0).unwrap() >= 20_000.0, "{sample:?}");
+        assert!(sample.cpu.generator > 0.0 && sample.server_us() > 0.5 && sample.errors.total() == 0, "{sample:?}");
+    }
+    // The same rate for all: 0.8 times what the slowest one served.
+    let slowest = samples("open-capacity").iter().map(Sample::rate).fold(f64::MAX, f64::min);
+    for sample in samples("open-80") {
+        assert!((sample.offered_rate.unwrap() / slowest / 0.8 - 1.0).abs() < 1e-9, "{sample:?}");
+        assert_eq!(sample.kinds.len(), 3);
+    }
+    assert!(text(&output).contains("good/s"), "{}", text(&output));
+    let report = fs::read_to_string(bench.path("out/report.md")).unwrap();
+    assert!(report.contains("| slow | ") && report.contains("- hello on 7 connections"), "{report}");
+    bench.assert_clean();
+}
+
+#[test]
+fn a_load_from_a_file_is_sent_to_a_server_that_already_runs() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let mut request = [0; 1024];
+                while stream.read(&mut request).is_ok_and(|count| count > 0) {
+                    if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let file = bench.path("mix.toml");
+    let group =
+        |kind: &str, rest: &str| format!("[[clients]]\nkind = {kind:?}\npath = \"/\"\nconnections = 2\n{rest}\n");
+    fs::write(&file, group("loop", "body = \"ok\"") + &group("odd", "rate = 50\nbody = \"no\"")).unwrap();
+    let output =
+        bench.run(&["load", "--mix", &file.display().to_string(), &url, "--duration", "0.5", "--settle", "0.1"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = text(&output);
+    assert!(
+        printed.contains("  loop ") && printed.contains("p50/90/99") && printed.contains("generator: "),
+        "{printed}"
+    );
+    assert!(printed.contains("WRONG") && printed.contains("answers to odd had another body"), "{printed}");
+    let output = bench.run(&["load", "--mix", "mix-slep-1", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains("did you mean \"mix-sleep-1\"?"), "{}", text(&output));
 }
 
 /// Where a Chromium is installed, it must show the page without a complaint.
