@@ -76,6 +76,7 @@ bench: setup-bench build ## Howdah beside nginx with PHP-FPM and Apache; FRANKEN
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --warmup $(or $(WARMUP),3) --goals lab/goals-worker.toml
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml
+	$(CARGO) run --release --locked -p howdah-lab -- run --suite mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml
 	$(CARGO) run --release --locked -p howdah-lab -- run --suite snapshot --warmup $(or $(WARMUP),3) --goals lab/goals-snapshot.toml
 
 clean: ## Remove what was built

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{Outcome, ResultSet, RunKind};
+use crate::record::{Outcome, ResultSet, RunKind, Sample};
 use crate::report::time;
 use crate::view::{self, CaseView};
 
@@ -86,15 +86,8 @@ pub enum Warning {
         /// Reached.
         reached: f64,
     },
-    /// The generator of a mixed load was late itself.
-    GeneratorLate {
-        /// System.
-        system: String,
-        /// Case.
-        case: String,
-        /// Microseconds by which 99 % of what was due were late at most.
-        us: f64,
-    },
+    /// The generator of a mixed load was late itself: system, case, and the microseconds that 99 % of what was due were late at most.
+    GeneratorLate(Vec<(String, String, f64)>),
     /// Different versions of PHP.
     PhpDiffers(Vec<String>),
     /// OPcache or JIT differ.
@@ -163,11 +156,15 @@ impl Warning {
                 "{system} on {case}: {reached:.0} of {offered:.0} offered requests per second were served; its latency at a \
                  constant rate is that of a queue that grows."
             ),
-            Self::GeneratorLate { system, case, us } => format!(
-                "{system} on {case}: the generator sent 1 % of the requests more than {} after they were due, though a connection was free; \
-                 their latency is that much too long.",
-                time(*us)
-            ),
+            Self::GeneratorLate(items) => {
+                let items: Vec<String> =
+                    items.iter().map(|(system, case, us)| format!("{} on {case} with {system}", time(*us))).collect();
+                format!(
+                    "The generator itself sent 1 % of the requests of an open loop later than 1 ms after they were due, though a connection \
+                     was free, so latencies there are too long: {}.",
+                    items.join(", ")
+                )
+            }
             Self::PhpDiffers(versions) => format!("Different builds of PHP: {}.", versions.join("; ")),
             Self::OpcacheDiffers(states) => format!("OPcache or JIT differ: {}.", states.join("; ")),
             Self::Governor(name) => format!("The frequency governor is {name:?}; the clock may change between runs."),
@@ -197,6 +194,7 @@ pub fn all(results: &ResultSet) -> Vec<Warning> {
     warnings.extend(compression(&views));
     warnings.extend(prefork(&views));
     warnings.extend(spread(&views));
+    warnings.extend(generator_late(&views));
     for view in &views {
         of_case(view, &mut warnings);
     }
@@ -274,6 +272,20 @@ fn spread(views: &[CaseView<'_>]) -> Option<Warning> {
     (!items.is_empty()).then_some(Warning::Spread(items))
 }
 
+fn generator_late(views: &[CaseView<'_>]) -> Option<Warning> {
+    let mut items = Vec::new();
+    for view in views {
+        for (system, measured) in view.measured() {
+            let at_99 = |sample: &Sample| sample.lateness.as_ref()?.at(99.0);
+            let us = measured.median(|sample| at_99(sample).unwrap_or(f64::NAN));
+            if us > 1000.0 {
+                items.push((system.title.clone(), view.case.id.clone(), us));
+            }
+        }
+    }
+    (!items.is_empty()).then_some(Warning::GeneratorLate(items))
+}
+
 fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
     let case = &view.case.id;
     for (system, measured) in view.measured() {
@@ -285,11 +297,6 @@ fn of_case(view: &CaseView<'_>, warnings: &mut Vec<Warning>) {
         }
         if measured.errors() > 0 {
             warnings.push(Warning::Errors { system: system.clone(), case: case.clone(), count: measured.errors() });
-        }
-        let late = measured
-            .median(|sample| sample.lateness.as_ref().and_then(|lateness| lateness.at(99.0)).unwrap_or(f64::NAN));
-        if late > 1000.0 {
-            warnings.push(Warning::GeneratorLate { system: system.clone(), case: case.clone(), us: late });
         }
         if let Some(floor) = view.floor {
             let share = measured.rate.median / floor.requests_per_second;
@@ -372,7 +379,7 @@ fn of_method(results: &ResultSet, warnings: &mut Vec<Warning>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PhpFacts, Sample};
+    use crate::record::PhpFacts;
     use crate::view::sample_results;
 
     fn change(results: &mut ResultSet, system: &str, change: impl Fn(&mut Sample)) {
@@ -435,10 +442,8 @@ mod tests {
             let percentiles = vec![(99.0, 1500.0)];
             sample.lateness = Some(crate::record::Latency { percentiles, ..Default::default() });
         });
-        assert!(has(
-            &results,
-            |w| matches!(w, Warning::GeneratorLate { system, us, .. } if system == "FAST" && *us == 1500.0)
-        ));
+        let late = ("FAST".to_owned(), "hello".to_owned(), 1500.0);
+        assert!(has(&results, |w| *w == Warning::GeneratorLate(vec![late.clone()])));
         assert!(has(&results, |w| matches!(w, Warning::Noise { share, .. } if *share > 0.5)));
         assert!(has(&results, |w| matches!(w, Warning::Errors { count: 8, .. })));
         assert!(has(&results, |w| matches!(w, Warning::Spread(items) if items.len() == 1 && items[0].0 == "FAST")));

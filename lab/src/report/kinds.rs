@@ -140,7 +140,7 @@ pub fn html(view: &CaseView<'_>) -> String {
     page
 }
 
-/// The groups of clients, and the rate where it was decided in the run.
+/// The groups of clients, the rate where it was decided in the run, and what the generator cost.
 fn clients(view: &CaseView<'_>) -> Vec<String> {
     let mut lines = view.case.clients.clone();
     let rates: Vec<String> = view
@@ -151,6 +151,14 @@ fn clients(view: &CaseView<'_>) -> Vec<String> {
     if !rates.is_empty() {
         lines.push(format!("offered: {} requests per second", rates.join(", ")));
     }
+    let generator: Vec<String> = view
+        .measured()
+        .map(|(system, m)| {
+            let us = m.median(|sample| sample.cpu.generator * 1e6 / (sample.requests as f64).max(1.0));
+            format!("{us:.1} µs on {}", system.title)
+        })
+        .collect();
+    lines.push(format!("the generator's processor time for each answer: {}", generator.join(", ")));
     lines
 }
 

@@ -21,8 +21,9 @@ use crate::systems::{Running, System};
 /// How often each kind of answer is checked before a run.
 const CHECKS: u32 = 3;
 
-/// How long a system may take after a load until its answers are right again: it may have been overloaded.
-const RECOVERS_WITHIN: Duration = Duration::from_secs(15);
+/// How long a system may take after a load until its answers are right again: after an overload it may still work off requests
+/// whose clients have left.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(120);
 
 /// The least time for connections to be opened and the load to settle.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -211,4 +212,57 @@ pub fn kind_lines(kinds: &[KindSample], seconds: f64) -> Vec<String> {
             line.trim_end().to_owned()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::mix::{Clients, Rhythm, Work};
+    use crate::view::sample_results;
+
+    fn share(share: f64, scope: Scope) -> Mix {
+        Mix::of([Clients::closed("x", 1, Work::Hello).rhythm(Rhythm::PoissonShare { share, of: "hello", scope })])
+    }
+
+    #[test]
+    fn a_share_is_of_the_slowest_or_of_its_own_capacity() {
+        let results = sample_results::results();
+        let rate = |mix: Mix, system: &str| resolve(&mix, system, &results).map(|mix| mix.offered().unwrap().round());
+        assert_eq!(rate(share(0.5, Scope::Own), "fast").unwrap(), 15_001.0);
+        assert_eq!(rate(share(10.0, Scope::Own), "slow").unwrap(), 100_025.0);
+        assert_eq!(rate(share(0.5, Scope::Slowest), "fast").unwrap(), 5_001.0);
+        assert_eq!(rate(share(0.5, Scope::Slowest), "slow").unwrap(), 5_001.0);
+        let error = rate(share(0.5, Scope::Own), "gone").unwrap_err().to_string();
+        assert!(error.contains("hello was not measured"), "{error}");
+    }
+
+    #[test]
+    fn refusals_are_a_result_and_wrong_answers_are_not() {
+        let kind = KindSample { name: "x".into(), good: 10, refused: 1000, ..KindSample::default() };
+        let sample = from_report(MixReport { kinds: vec![kind.clone()], answers: 1010, ..MixReport::default() });
+        assert_eq!((sample.succeeded, sample.requests, sample.errors.total()), (10, 1010, 0));
+        let running = Running::default();
+        assert!(judge(&sample, &running).is_ok());
+        let wrong = Sample { kinds: vec![KindSample { wrong: 1, ..kind.clone() }], ..sample.clone() };
+        assert!(judge(&wrong, &running).unwrap_err().to_string().contains("wrong body"));
+        let none = Sample { succeeded: 0, ..sample };
+        assert!(judge(&none, &running).unwrap_err().to_string().contains("not one request"));
+    }
+
+    #[test]
+    fn lines_of_kinds_say_what_happened() {
+        let kind = KindSample {
+            name: "x".into(),
+            due: 50,
+            good: 10,
+            refused: 20,
+            unanswered: 5,
+            per_connection: Some((1, 4)),
+            ..KindSample::default()
+        };
+        let line = kind_lines(&[kind], 2.0).remove(0);
+        for part in ["5.0/s", "refused 10/s", "5 of 50 unanswered", "1 to 4 per connection"] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
 }

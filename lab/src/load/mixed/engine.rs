@@ -241,7 +241,10 @@ impl<'a> Engine<'a> {
         self.tallies.iter().for_each(|tally| all.merge(tally.latencies()));
         let mut kinds: Vec<_> = self.tallies.iter().map(Tally::sample).collect();
         for (index, crowd) in self.crowds.iter().enumerate() {
-            // A connection's answers say something where all of its requests are of one kind, and no other group asks for it.
+            // A connection's answers say something where it asks again and again for one kind, and no other group asks for it.
+            if !matches!(crowd.arrivals, Arrivals::Closed) {
+                continue;
+            }
             let kind = crowd.group.requests[0].kind;
             let others = self.crowds.iter().enumerate().filter(|(other, _)| *other != index);
             let alone = !others.flat_map(|(_, other)| &other.group.requests).any(|request| request.kind == kind);
@@ -297,7 +300,8 @@ impl<'a> Engine<'a> {
                     let crowd = &mut self.crowds[index];
                     match crowd.free.pop_front() {
                         Some(connection) => {
-                            if counted {
+                            // Of a wave all but the first are late, because they cannot be sent at once.
+                            if counted && count == 1 {
                                 self.lateness.add(due.elapsed());
                             }
                             self.ask(connection, due, counted);

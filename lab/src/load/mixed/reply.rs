@@ -69,8 +69,11 @@ pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
     Ok(Some(Reply { status, body, closes, length: start + used }))
 }
 
-/// The body in chunks and its length with their marks; borrowed where there is one chunk only.
-fn chunks(bytes: &[u8]) -> Result<Option<(Cow<'_, [u8]>, usize)>, Broken> {
+/// A body, and its length with all marks.
+type Chunked<'a> = (Cow<'a, [u8]>, usize);
+
+/// The body in chunks; borrowed where there is one chunk only.
+fn chunks(bytes: &[u8]) -> Result<Option<Chunked<'_>>, Broken> {
     let mut body = Cow::Borrowed(&[][..]);
     let mut at = 0;
     loop {
