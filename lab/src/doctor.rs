@@ -26,7 +26,11 @@ const TOOLS: [Tool; 5] = [
     Tool { program: "mariadbd", package: "mariadb-server", purpose: "cases with MySQL" },
     Tool { program: "mariadb", package: "mariadb-client", purpose: "cases with MySQL" },
     Tool { program: "redis-server", package: "redis-server", purpose: "the case with Redis" },
-    Tool { program: "php", package: "php-cli", purpose: "Swoole, and preparing the applications" },
+    Tool {
+        program: "php",
+        package: "php-cli",
+        purpose: "Swoole, preparing the applications, the speed of computing for mixed loads",
+    },
 ];
 
 /// Packages that a system needs, as far as Debian has them.

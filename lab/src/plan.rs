@@ -306,6 +306,26 @@ mod tests {
     }
 
     #[test]
+    fn an_open_loop_brings_the_case_that_measures_its_capacity() {
+        let cases = |typed: &[&str]| {
+            let cases = typed.iter().map(|id| (*id).to_owned()).collect();
+            let request = Request { cases, systems: Vec::new(), ..Request::default() };
+            let picked = pick_cases(&request, &suites::CUSTOM).unwrap();
+            picked.into_iter().map(|case| case.id).collect::<Vec<_>>()
+        };
+        assert_eq!(cases(&["open-80", "hello", "open-50"]), ["open-capacity", "open-80", "hello", "open-50"]);
+        assert_eq!(cases(&["overload-10", "overload-capacity"]), ["overload-capacity", "overload-10"]);
+        let every = pick_cases(&Request::default(), suites::find("all").unwrap()).unwrap();
+        assert!(every.iter().all(|case| case.mix.is_none()), "suite all is about one kind of request at a time");
+    }
+
+    #[test]
+    fn the_connections_of_a_mixed_load_belong_to_it() {
+        let request = Request { cases: vec!["mix-both".into()], connections: Some(5), ..Request::default() };
+        assert!(error(&request).contains("mix-both: the connections of a mixed load"));
+    }
+
+    #[test]
     fn paths_belong_to_an_app() {
         let request = Request { paths: vec!["/x".into()], ..Request::default() };
         assert!(error(&request).contains("--app"));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{bytes, number};
+use super::{bytes, number, time};
 use crate::record::ResultSet;
 use crate::stats::Difference;
 use crate::view::{self, Measured};
@@ -76,10 +76,48 @@ pub fn markdown(earlier: &ResultSet, later: &ResultSet) -> String {
             if change.clear { "yes" } else { "no" },
         );
     }
+    page.push_str(&kinds(earlier, later));
     if changes.is_empty() {
         page.push_str("\nThe two result sets have no system and case in common.\n");
     }
     page
+}
+
+/// The kinds of requests of mixed loads that both have measured.
+fn kinds(earlier: &ResultSet, later: &ResultSet) -> String {
+    let (before, after) = (view::cases(earlier), view::cases(later));
+    let mut rows = String::new();
+    for view in &after {
+        let Some(old_view) = before.iter().find(|old| old.case.id == view.case.id) else { continue };
+        for name in view.kinds() {
+            for (system, new) in view.measured() {
+                let old = old_view.measured().find(|(old, _)| old.id == system.id).and_then(|(_, old)| old.kind(name));
+                let (Some(old), Some(new)) = (old, new.kind(name)) else { continue };
+                let pair = |percentile| {
+                    format!("{} → {}", time(old.percentile_us(percentile)), time(new.percentile_us(percentile)))
+                };
+                let _ = writeln!(
+                    rows,
+                    "| {} | {name} | {} | {} → {} | {} | {} | {} | {} → {} |",
+                    view.case.id,
+                    system.title,
+                    number(old.rate()),
+                    number(new.rate()),
+                    pair(50.0),
+                    pair(90.0),
+                    pair(99.0),
+                    number(old.refused_rate()),
+                    number(new.refused_rate()),
+                );
+            }
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "\n| case | kind | system | good/s | p50 | p90 | p99 | refused/s |\n|---|---|---|---:|---:|---:|---:|---:|\n{rows}"
+    )
 }
 
 /// What else differs: with it, the comparison says less.
@@ -108,6 +146,15 @@ mod tests {
     use super::*;
     use crate::record::Outcome;
     use crate::view::sample_results;
+
+    #[test]
+    fn kinds_of_mixed_loads_are_compared_each() {
+        let (plain, mixed) = (sample_results::results(), sample_results::mixed());
+        assert_eq!(kinds(&plain, &mixed), "");
+        let page = markdown(&mixed, &mixed);
+        let line = "| hello | quick | FAST | 3 000 → 3 000 | 600 µs → 600 µs | 1.00 ms → 1.00 ms | 1.09 ms → 1.09 ms | 0.0 → 0.0 |";
+        assert!(page.contains(line), "{page}");
+    }
 
     #[test]
     fn a_clear_change_and_no_change() {

@@ -474,7 +474,12 @@ mod tests {
 
     #[test]
     fn the_page_stands_alone_and_is_well_formed() {
-        let page = page(&sample_results::results());
+        for results in [sample_results::results(), sample_results::mixed()] {
+            assert_well_formed(&page(&results));
+        }
+    }
+
+    fn assert_well_formed(page: &str) {
         for outside in ["src=", "@import", "url(", "<link"] {
             assert!(!page.contains(outside), "{outside}");
         }

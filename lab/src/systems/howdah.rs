@@ -138,7 +138,12 @@ impl System for Howdah {
     }
 
     fn title(&self) -> String {
-        format!("Howdah {}{}", self.mode.word(), self.build.suffix().replace('-', " "))
+        let build = match &self.build {
+            Build::Found => String::new(),
+            Build::Base(_) => " (base)".into(),
+            Build::At(path) => format!(" ({})", path.display()),
+        };
+        format!("Howdah {}{build}", self.mode.word())
     }
 
     fn find(&self) -> SystemStatus {
