@@ -72,12 +72,16 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
-bench: setup-bench build ## Howdah beside nginx with PHP-FPM and Apache; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite worker --warmup $(or $(WARMUP),3) --goals lab/goals-worker.toml
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml
-	$(CARGO) run --release --locked -p howdah-lab -- run --suite snapshot --warmup $(or $(WARMUP),3) --goals lab/goals-snapshot.toml
+# A suite that misses a goal does not keep the others from being measured.
+bench: setup-bench build ## Howdah beside its peers, suite by suite; FRANKENPHP and SWOOLE_SO may name those two (WARMUP=10)
+	@status=0; \
+	lab() { $(CARGO) run --release --locked -p howdah-lab -- run --suite "$$@" || { status=$$?; [ $$status != 130 ] || exit 130; }; }; \
+	lab html-pdf-random --systems nginx-fpm,apache,howdah-classic --warmup $(or $(WARMUP),3) --goals lab/goals.toml; \
+	lab worker --warmup $(or $(WARMUP),3) --goals lab/goals-worker.toml; \
+	lab async --warmup $(or $(WARMUP),3) --goals lab/goals-async.toml; \
+	lab snapshot --warmup $(or $(WARMUP),3) --goals lab/goals-snapshot.toml; \
+	lab mixed --warmup $(or $(WARMUP),1.5) --goals lab/goals-mixed.toml; \
+	exit $$status
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -59,7 +59,8 @@ impl Build {
     fn server(&self) -> Option<PathBuf> {
         match self {
             Self::Found => server(),
-            Self::Base(path) | Self::At(path) => Some(path.clone()).filter(|path| path.is_file()),
+            // Absolute, because it is started in a directory of its own.
+            Self::Base(path) | Self::At(path) => std::path::absolute(path).ok().filter(|path| path.is_file()),
         }
     }
 
@@ -67,7 +68,9 @@ impl Build {
     fn php_host(&self) -> Option<PathBuf> {
         match self {
             Self::Found => php_host(),
-            Self::Base(path) | Self::At(path) => Some(path.parent()?.join("howdah-php")).filter(|path| path.is_file()),
+            Self::Base(_) | Self::At(_) => {
+                Some(self.server()?.parent()?.join("howdah-php")).filter(|path| path.is_file())
+            }
         }
     }
 }
@@ -148,7 +151,15 @@ impl System for Howdah {
 
     fn find(&self) -> SystemStatus {
         let (Some(binary), Some(_)) = (self.build.server(), self.build.php_host()) else {
-            return missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries");
+            return match &self.build {
+                Build::Found => {
+                    missing("howdah and howdah-php", "make build, or set HOWDAH and HOWDAH_PHP to the two binaries")
+                }
+                Build::Base(path) | Build::At(path) => missing(
+                    format!("{} with a howdah-php beside it", path.display()),
+                    "build it, and keep both binaries in one directory",
+                ),
+            };
         };
         found([("Howdah", version_line(&binary, &["--version"]))])
     }

@@ -30,14 +30,17 @@ const RETRY: Duration = Duration::from_millis(10);
 /// How often what is late is looked for.
 const SCAN: Duration = Duration::from_millis(50);
 
-/// Longest time in which all connections must have been opened.
-const OPEN_WITHIN: Duration = Duration::from_secs(20);
+/// So long the load waits for its connections to be opened.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The timer among the events.
 const TIMER: u64 = u64::MAX;
 
 /// Events that are taken at once: few, so that what is due meanwhile is not late.
 const EVENTS: usize = 64;
+
+/// The connection is no more.
+const BROKEN: epoll::EventFlags = epoll::EventFlags::ERR.union(epoll::EventFlags::HUP);
 
 const BUFFER: usize = 64 * 1024;
 
@@ -161,14 +164,15 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Opens what is kept alive, a few at a time, before anything is asked.
+    /// Opens what is kept alive, a few at a time, before anything is asked. What the server refuses or leaves in its backlog is
+    /// opened when it is needed; only where nobody listens there is no load.
     pub(super) fn open_all(&mut self, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + OPEN_WITHIN;
         let mut wanted: VecDeque<usize> = (0..self.connections.len())
             .filter(|index| self.crowds[self.connections[*index].group].group.keep_alive)
             .collect();
-        let mut opening = Vec::new();
-        while !(wanted.is_empty() && opening.is_empty()) {
+        let (mut opening, all, mut refused) = (Vec::new(), wanted.len(), 0);
+        while !(wanted.is_empty() && opening.is_empty()) && Instant::now() < deadline {
             interrupt.check()?;
             while opening.len() < OPENING_AT_ONCE
                 && let Some(index) = wanted.pop_front()
@@ -179,20 +183,18 @@ impl<'a> Engine<'a> {
                 opening.push(index);
             }
             self.wait(Instant::now() + SCAN, |engine, index, flags| {
-                if flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP) {
-                    engine.connections[index].close();
+                let connection = &mut engine.connections[index];
+                if flags.intersects(BROKEN | epoll::EventFlags::IN | epoll::EventFlags::RDHUP) {
+                    connection.close();
                 } else if flags.contains(epoll::EventFlags::OUT) {
-                    engine.connections[index].state = State::Idle;
+                    connection.state = State::Idle;
                 }
             })?;
-            if let Some(index) = opening.iter().find(|index| self.connections[**index].state == State::Closed) {
-                bail!("{} refused connection {}", self.load.address, index + 1);
-            }
+            refused += opening.iter().filter(|index| self.connections[**index].state == State::Closed).count();
             opening.retain(|index| self.connections[*index].state == State::Connecting);
-            if Instant::now() > deadline {
-                let left = opening.len() + wanted.len();
-                bail!("{left} of {} connections could not be opened in time", self.connections.len());
-            }
+        }
+        if all > 0 && refused == all {
+            bail!("{} takes no connections", self.load.address);
         }
         Ok(())
     }
@@ -342,10 +344,13 @@ impl<'a> Engine<'a> {
         self.submit(index);
     }
 
-    /// Sends what is pending, on a new connection where there is none (any more).
+    /// Sends what is pending, on a new connection where there is none (any more); on one that is being opened, once it is open.
     fn submit(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         let Some(pending) = connection.pending else { return };
+        if connection.state == State::Connecting {
+            return;
+        }
         let request = &self.load.groups[connection.group].requests[pending.request];
         if connection.state == State::Idle && connection.send(&request.bytes).is_ok() {
             return;
@@ -482,25 +487,28 @@ impl<'a> Engine<'a> {
     }
 
     fn event(&mut self, index: usize, flags: epoll::EventFlags) {
-        let broken = epoll::EventFlags::ERR | epoll::EventFlags::HUP;
         if self.connections[index].state == State::Connecting {
-            if flags.intersects(broken) {
+            if flags.intersects(BROKEN) {
                 return self.finish(index, End::Connect, false);
             }
             if flags.contains(epoll::EventFlags::OUT) {
                 self.connections[index].state = State::Idle;
-                return self.submit(index);
+                let life = self.connections[index].life();
+                self.submit(index);
+                if self.connections[index].life() != life {
+                    return;
+                }
             }
-        }
-        if flags.contains(epoll::EventFlags::OUT)
+        } else if flags.contains(epoll::EventFlags::OUT)
             && let Some(pending) = self.connections[index].pending
         {
             let connection = &mut self.connections[index];
             // An error shows again when the reply is read.
             let _ = connection.send_rest(&self.load.groups[connection.group].requests[pending.request].bytes);
         }
-        if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP | broken) {
-            self.read(index, flags.intersects(epoll::EventFlags::RDHUP | broken));
+        // Also what a server says before it was asked: one that has no room may answer and close at once.
+        if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::RDHUP | BROKEN) {
+            self.read(index, flags.intersects(epoll::EventFlags::RDHUP | BROKEN));
         }
     }
 

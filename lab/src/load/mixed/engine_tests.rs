@@ -183,6 +183,38 @@ fn without_keep_alive_each_request_has_its_connection() {
     assert!(report.opened >= report.kinds[0].good - 2, "{report:?}");
 }
 
+/// Accepts `most` connections at a time for good; the others are answered with 503 before they ask, and are closed.
+fn small_server(most: u64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::new(Seen::default());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let seen = seen.clone();
+            if seen.connections.fetch_add(1, Ordering::Relaxed) < most {
+                thread::spawn(move || serve(stream, &seen, &|_, _| reply("200 OK", "ok")));
+            } else {
+                thread::spawn(move || {
+                    let _ = stream.write_all(reply("503 Full\r\nConnection: close", "no").as_bytes());
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                    // Without reading what comes, closing would take the answer away from the client.
+                    let _ = stream.read_to_end(&mut Vec::new());
+                });
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_server_may_refuse_before_it_was_asked() {
+    let report = load(small_server(2), vec![asks("x", "/", 6)], 300);
+    let kind = &report.kinds[0];
+    assert!(kind.good > 0 && kind.refused > 0, "{kind:?}");
+    assert_eq!((kind.errors.timeout, kind.unanswered), (0, 0), "{kind:?}");
+}
+
 #[test]
 fn clients_come_from_their_addresses() {
     let (address, seen) = server(|_, _| reply("200 OK", "ok"));
