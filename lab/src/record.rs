@@ -298,12 +298,12 @@ pub struct Sample {
 }
 
 /// One kind of request of a mixed load. Rates come from what was answered in the measured time, percentiles from what was
-/// due in it, whenever the answer came.
+/// due in it, or waited through all of it, whenever the answer came.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KindSample {
     /// Its name.
     pub name: String,
-    /// Requests that were due in the measured time.
+    /// Requests that the percentiles are about.
     pub due: u64,
     /// Right answers in it.
     pub good: u64,

@@ -48,7 +48,7 @@ fn row(name: &str, system: &SystemRecord, kind: &KindView<'_>, ratio: f64) -> Ve
         name.to_owned(),
         system.title.clone(),
         number(kind.rate()),
-        format!("{ratio:.2}"),
+        if ratio.is_finite() { format!("{ratio:.2}") } else { "–".into() },
         at(50.0),
         at(90.0),
         at(99.0),

@@ -38,7 +38,7 @@ impl Mode {
 /// Which build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Build {
-    /// The one that is found, see [`server`].
+    /// The one that `$HOWDAH` names or that is found.
     Found,
     /// Another one to compare with: `$HOWDAH_BASE`.
     Base(PathBuf),

@@ -215,6 +215,9 @@ impl<'a> Engine<'a> {
             {
                 self.cpu = thread_seconds() - self.cpu;
                 mark(reached);
+                if reached == Mark::End {
+                    self.count_starved(from);
+                }
             }
             if now >= give_up || (now >= until && self.unfinished == 0) {
                 break;
@@ -234,6 +237,20 @@ impl<'a> Engine<'a> {
         }
         self.leave();
         Ok(())
+    }
+
+    /// Requests that were due before the measured time and have waited through all of it count too: a closed loop that gets no answer
+    /// has none that is due in it, and would be forgotten.
+    fn count_starved(&mut self, from: Instant) {
+        for connection in &mut self.connections {
+            if let Some(pending) = &mut connection.pending
+                && pending.due < from
+            {
+                pending.counted = true;
+                self.unfinished += 1;
+                self.tallies[self.load.groups[connection.group].requests[pending.request].kind].due();
+            }
+        }
     }
 
     /// What was seen.

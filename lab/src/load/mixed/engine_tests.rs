@@ -140,6 +140,21 @@ fn an_open_loop_offers_its_rate_whether_or_not_the_server_keeps_up() {
 }
 
 #[test]
+fn who_waits_through_all_of_the_measured_time_is_not_forgotten() {
+    // Asked before the measured time begins, answered after it has ended: none is due in it.
+    let (address, _) = server(|path, _| {
+        if path == "/starved" {
+            thread::sleep(Duration::from_millis(800));
+        }
+        reply("200 OK", "ok")
+    });
+    let report = load(address, vec![asks("starved", "/starved", 2), asks("x", "/", 1)], 200);
+    let starved = &report.kinds[0];
+    assert_eq!((starved.due, starved.good, starved.unanswered), (2, 0, 0), "{starved:?}");
+    assert!(ms(&starved.latency, 50.0) >= 790.0, "{starved:?}");
+}
+
+#[test]
 fn refusals_are_counted_apart_and_the_client_comes_back() {
     let (address, seen) =
         server(|_, number| if number % 4 == 3 { reply("503 Busy", "no") } else { reply("200 OK", "ok") });

@@ -155,11 +155,6 @@ impl Prepared {
         let all = || self.groups.iter().flat_map(|group| &group.requests);
         (0..self.kinds.len()).filter_map(|kind| all().find(|request| request.kind == kind)).collect()
     }
-
-    /// Connections of all groups.
-    pub fn connections(&self) -> u32 {
-        self.groups.iter().map(|group| group.connections).sum()
-    }
 }
 
 #[cfg(test)]
@@ -187,7 +182,7 @@ mod tests {
             Clients::closed("slow", 1, Work::Sleep),
         ]);
         assert_eq!(prepared.kinds, ["slow", "fast"]);
-        assert_eq!(prepared.connections(), 9);
+        assert_eq!(prepared.groups.iter().map(|group| group.connections).collect::<Vec<_>>(), [1, 7, 1]);
         let paths: Vec<&str> = prepared.one_of_each().iter().map(|request| request.path.as_str()).collect();
         assert_eq!(paths, ["/work.php?n=10000", "/hello.php"]);
         assert!(prepared.groups[1].requests[0].bytes.ends_with(b"Connection: close\r\n\r\n"));

@@ -1,7 +1,7 @@
 //! What became of the requests of each kind.
 //!
-//! Percentiles are over the requests that were *due* in the measured time, whenever their answer came: a request that waits
-//! past the end is not forgotten. Rates are over the answers that *came* in the measured time.
+//! Percentiles are over the requests that were *due* in the measured time, whenever their answer came, and over those that waited
+//! through all of it: a request that waits past the end is not forgotten. Rates are over the answers that *came* in the measured time.
 
 use std::time::Duration;
 
