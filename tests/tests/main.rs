@@ -30,6 +30,7 @@ mod php_settings;
 mod php_source;
 mod protocol;
 mod raw_targets;
+mod scheduling;
 mod script_life;
 mod server_variables;
 mod sessions;

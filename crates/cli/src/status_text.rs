@@ -50,6 +50,12 @@ pub(crate) fn render(status: &Value) -> String {
             text(&pool["restarts"]),
             text(&pool["reloads"]),
         );
+        if pool["overloaded"] == true {
+            let _ = writeln!(out, "  OVERLOADED: more comes than can be served; who waits for `queue_target` is refused");
+        }
+        if let (Some(running), Some(limit)) = (pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()) {
+            let _ = writeln!(out, "  slow requests: {running} of {limit} run");
+        }
         for (label, count) in pool["faults"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "  failed: {label} {count}");
         }
