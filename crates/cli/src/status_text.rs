@@ -51,7 +51,8 @@ pub(crate) fn render(status: &Value) -> String {
             text(&pool["reloads"]),
         );
         if pool["overloaded"] == true {
-            let _ = writeln!(out, "  OVERLOADED: more comes than can be served; who waits for `queue_target` is refused");
+            let _ =
+                writeln!(out, "  OVERLOADED: more comes than can be served; who waits for `queue_target` is refused");
         }
         if let (Some(running), Some(limit)) = (pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()) {
             let _ = writeln!(out, "  slow requests: {running} of {limit} run");
