@@ -157,6 +157,7 @@ impl Supervisor {
                     self.failures = 0;
                     self.not_before = None;
                 }
+                self.retire_used_up();
                 self.finish_reload_if_ready();
             }
             Event::WorkerRetires => {}
@@ -473,6 +474,22 @@ impl Supervisor {
         }
         if scheduler.ask_for_workers(self.target < max) {
             self.grow_at = Some(Instant::now() + GROW_AFTER);
+        }
+    }
+
+    /// Lets workers go that have nearly done their requests, as far as others stand ready in their place. They must not wait
+    /// for their last requests: idle workers are taken by who was used last, and theirs might never come.
+    fn retire_used_up(&mut self) {
+        let Some(generation) = self.current.as_ref().map(|generation| generation.number) else { return };
+        let config = self.pool.config();
+        let mut scheduler = self.pool.lock();
+        let spare = scheduler.count(generation, Phase::Serving).saturating_sub(self.target);
+        let used_up = |lane: &&Lane| {
+            lane.generation == generation && lane.phase == Phase::Serving && config.retires_soon(lane.calls)
+        };
+        let used_up: Vec<_> = scheduler.lanes.iter().flatten().filter(used_up).map(|lane| lane.worker).collect();
+        for worker in used_up.into_iter().take(spare) {
+            scheduler.drain_lane(worker as usize, Instant::now());
         }
     }
 
