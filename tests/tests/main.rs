@@ -48,3 +48,4 @@ mod step_debugging;
 mod worker_loop;
 mod worker_package;
 mod worker_pools;
+mod worker_trust;

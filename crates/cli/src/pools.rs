@@ -94,6 +94,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
+        replay: pool.replay,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         warmup: pool.warmup.clone(),

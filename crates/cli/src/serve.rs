@@ -59,6 +59,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let runtimes = runtimes(settings.threads)?;
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
+    howdah_pool::adopt_orphans();
     let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, pools.clone(), metrics, orders);

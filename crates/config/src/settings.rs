@@ -86,6 +86,11 @@ settings! {
         ///
         /// What a route takes is learnt. Slow requests wait although workers are idle if this many run.
         slow_workers: usize = "0" in(0, 100000) example("6");
+        /// How often a request is run again whose worker died while it ran; 0 for never.
+        ///
+        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not
+        /// begun is not run again but run: that does not count.
+        replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.
         max_requests: u64 = "0" flag("max-requests") example("10000");
         /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.

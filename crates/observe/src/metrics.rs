@@ -84,6 +84,8 @@ metrics! {
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
+    Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
+        "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
     PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
@@ -167,6 +169,8 @@ pub struct PoolMetrics {
     pub faults: Labelled,
     /// Requests run again because their worker died.
     pub replays: Counter,
+    /// Requests given to another worker, by reason.
+    pub resubmitted: Labelled,
     /// Time that requests ran in PHP, in microseconds.
     pub php_time_us: Counter,
     /// The connection pools of its workers, by name.
@@ -282,6 +286,7 @@ impl Metrics {
             Id::Restarts => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.restarts)),
             Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
+            Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::PhpTime => {
                 for pool in pools {
                     page.sample(&[&pool.name], Seconds(pool.php_time_us.get()));

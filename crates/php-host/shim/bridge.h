@@ -23,6 +23,15 @@ bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
  * shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
 const WireCall *howdah_rs_next_call(void);
 
+/* Around each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
+ * memory of its own in that place with the call that runs, and none of the descriptors that belong to the lane. */
+void howdah_rs_fork_begins(bool with_lane);
+void howdah_rs_fork_ends(bool with_lane);
+void howdah_rs_became_script_child(void);
+
+/* The current call's script has run past its time limit. Called from a signal handler. */
+void howdah_rs_timed_out(void);
+
 /* Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for
  * long: the body is complete. */
 size_t howdah_rs_read_body(char *buffer, size_t size);

@@ -1,7 +1,7 @@
 /* Forks of a process with PHP in it. A worker forked from the zygote renews what must not be the parent's: random
  * state, and the signal handler that PHP installed while it preloaded scripts. A process that a script forks
- * (pcntl_fork) is no worker: it must leave the lane alone, which belongs to its parent, and ends with its script. In
- * snapshot mode workers are also forked from one that has booted the application.
+ * (pcntl_fork) is no worker: it has no lane, which belongs to its parent, and ends with its script, or with its parent.
+ * In snapshot mode workers are also forked from one that has booted the application.
  *
  * What needs nothing here: OPcache and APCu are made for forks; OpenSSL reseeds itself in a child; PHP reads random
  * bytes from the kernel; nothing in PHP caches the process id; interval timers are not inherited. */
@@ -41,17 +41,47 @@ SHIM_EXPORT void howdah_c_after_fork(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Runs in every child, also in one that calls exec() next, as proc_open() does. */
-static void become_script_child(void) {
+/* The fork under way goes on as this worker. */
+static bool with_lane;
+static pid_t parent;
+
+static void fork_begins(void) {
+    parent = getpid();
+    howdah_rs_fork_begins(with_lane);
+}
+
+static void fork_ends(void) {
+    howdah_rs_fork_ends(with_lane);
+}
+
+/* Runs in every child, also in one that calls exec() next, as proc_open() does: the signal at the parent's end stays
+ * with the program then. What such a program starts on its own is not meant by that. */
+static void become_child(void) {
+    if (with_lane) {
+        fork_ends();
+        return;
+    }
     shim.script_child = true;
     shim.response_ended = true;
+    howdah_rs_became_script_child();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(EXIT_FAILURE);
+    }
 }
 
 void shim_fork_watch(void) {
     static bool watching;
     if (!watching) {
-        watching = pthread_atfork(NULL, NULL, become_script_child) == 0;
+        watching = pthread_atfork(fork_begins, fork_ends, become_child) == 0;
     }
+}
+
+pid_t snapshot_fork(void) {
+    with_lane = true;
+    pid_t child = fork();
+    with_lane = false;
+    return child;
 }
 
 /* Where the C library keeps this thread's number, which it compares with the owner of a lock. NULL where it does not

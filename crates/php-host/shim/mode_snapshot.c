@@ -176,9 +176,6 @@ static void take_snapshot(void) {
         refuse(snapshot_reason());
     }
     /* Each restore comes here. */
-    if (snapshot_stats()->way == SNAPSHOT_WAY_FORK) {
-        shim.script_child = false;
-    }
     shim.calls_done = snapshot_stats()->restores;
 }
 

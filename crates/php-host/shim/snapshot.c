@@ -275,7 +275,7 @@ static void restore(void) {
 static void run_children(snapshot_state *s) {
     pid_t parent = getpid();
     for (;;) {
-        pid_t child = fork();
+        pid_t child = snapshot_fork();
         if (child < 0) {
             fprintf(stderr, "howdah-php: fork: %s\n", strerror(errno));
             _exit(EXIT_FAILURE);

@@ -105,6 +105,11 @@ bool snapshot_forked(void);
  * does. Ends the process if that is impossible. */
 void snapshot_adopt(void);
 
+/* --- for the engine, from the layer above (fork.c) --- */
+
+/* fork() of a child that goes on as this worker. */
+pid_t snapshot_fork(void);
+
 /* --- snapshot_process.c, for the layer above --- */
 
 /* The script has changed signal handlers: the next restore puts all of them back. */

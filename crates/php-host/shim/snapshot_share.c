@@ -63,7 +63,9 @@ static bool memory_can_be_forked(snapshot_state *s) {
         }
         const char *end = strchrnul(flags, '\n');
         bool left_out = memmem(flags, (size_t)(end - flags), " dc", 3) != NULL;
-        if (left_out && !mapping.special) {
+        /* The lane, which was there before, is left out on purpose. */
+        bool lane = mapping.shared && within(s->shared_before, s->n_shared_before, &mapping);
+        if (left_out && !lane && !mapping.special) {
             snapshot_set_reason("memory is mapped that a forked process does not get");
             return false;
         }

@@ -150,6 +150,18 @@ static void lock_entries(const char *entries) {
     }
 }
 
+static void (*original_on_timeout)(int seconds);
+
+/* Called by PHP's signal handler when a script has run past its time limit. Should it not come back from a function of
+ * C within hard_timeout, that handler ends the process: the server then knows that it is no use to run the call again.
+ */
+static void on_timeout(int seconds) {
+    howdah_rs_timed_out();
+    if (original_on_timeout != NULL) {
+        original_on_timeout(seconds);
+    }
+}
+
 SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim.boot = boot;
     shim.mode = mode_named(boot->mode);
@@ -177,6 +189,8 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     lock_entries(boot->admin_ini_entries);
     /* The shim enters the script's directory itself (script.c). */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
+    original_on_timeout = zend_on_timeout;
+    zend_on_timeout = on_timeout;
     shim_server_array_hook();
     shim_script_startup();
     shim_random_install();

@@ -3,14 +3,15 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_call::OpenCall;
-use crate::template;
+use crate::{stack_signal, template};
 use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone};
-use howdah_transport::worker_end::body_kind;
-use howdah_transport::{CallMap, Event, WorkerEnd};
+use howdah_transport::worker_end::{LaneCopy, body_kind};
+use howdah_transport::{CallMap, Event, Hole, WorkerEnd};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
@@ -57,6 +58,7 @@ static HOST: HostCell = HostCell(UnsafeCell::new(None));
 /// Gives the bridge its lane. Once, in a worker, before PHP runs.
 pub(crate) fn install(lane: WorkerEnd) {
     let several = lane.wake_fd().is_some();
+    TIMED_OUT.store(lane.timeout_word().cast_mut(), Ordering::Relaxed);
     let host = Host {
         lane,
         current: (!several).then(|| Box::new(OpenCall::none())),
@@ -70,10 +72,70 @@ pub(crate) fn install(lane: WorkerEnd) {
     unsafe { *HOST.0.get() = Some(host) };
 }
 
-/// Lets go of the lane, in a process that is no worker.
-pub(crate) fn leave() {
+/// Lets go of the lane, in a process that was forked from the worker and has not got it. Returns where it was.
+pub(crate) fn leave() -> Option<Hole> {
+    stack_signal::forget();
+    TIMED_OUT.store(std::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: one thread, and no reference to the cell is alive.
-    unsafe { *HOST.0.get() = None }
+    let host = unsafe { (*HOST.0.get()).take() }?;
+    // C may still point into the memory of the calls.
+    std::mem::forget((host.current, host.others));
+    Some(host.lane.leave())
+}
+
+/// What a script's child is to find of the lane, while the process forks.
+struct ForkCopy(UnsafeCell<Option<LaneCopy>>);
+
+// SAFETY: the process has one thread that uses it, the one that forks.
+unsafe impl Sync for ForkCopy {}
+
+static FORK_COPY: ForkCopy = ForkCopy(UnsafeCell::new(None));
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_fork_begins(with_lane: bool) {
+    let Some(host) = host() else { return };
+    if with_lane {
+        // Should it fail, the child dies at its first access, and the worker with it.
+        let _ = host.lane.pass_to_fork(true);
+    } else {
+        // SAFETY: see `ForkCopy`.
+        unsafe { *FORK_COPY.0.get() = Some(host.lane.copy_for_fork()) };
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_fork_ends(with_lane: bool) {
+    let Some(host) = host() else { return };
+    if with_lane {
+        let _ = host.lane.pass_to_fork(false);
+    } else {
+        // SAFETY: see `ForkCopy`.
+        unsafe { *FORK_COPY.0.get() = None };
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_became_script_child() {
+    // SAFETY: see `ForkCopy`.
+    let copy = unsafe { (*FORK_COPY.0.get()).take() };
+    if let (Some(hole), Some(copy)) = (leave(), copy) {
+        // Without it a look at the call ends this process, which is nobody's worker.
+        let _ = copy.put(hole);
+    }
+}
+
+/// The call that runs, and where to note that its script has run past its time limit: for a signal handler, which must not
+/// touch the host.
+static RUNNING: AtomicU64 = AtomicU64::new(0);
+static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_timed_out() {
+    let word = TIMED_OUT.load(Ordering::Relaxed);
+    if !word.is_null() {
+        // SAFETY: set by `install` to a word of the lane, which stays mapped until `leave` takes it back. One thread.
+        unsafe { (*word).store(RUNNING.load(Ordering::Relaxed), Ordering::Relaxed) };
+    }
 }
 
 /// The host, for the length of one bridge function.
@@ -112,33 +174,41 @@ extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_call() -> *const WireCall {
     let Some(host) = host() else { return std::ptr::null() };
-    let call = match host.lane.next_call() {
-        Ok(Some(call)) => call,
-        Ok(None) => return std::ptr::null(),
-        Err(error) => {
-            eprintln!("howdah-php: {error}");
-            return std::ptr::null();
-        }
-    };
-    host.interim = false;
-    host.head.clear();
-    // SAFETY: `call` was just returned by `next_call`.
-    let flags = unsafe { (*call).flags };
-    let body = match body_kind(flags) {
-        (false, true) => match host.lane.receive_body() {
-            Ok(fd) => Some(fd),
+    loop {
+        let call = match host.lane.next_call() {
+            Ok(Some(call)) => call,
+            Ok(None) => return std::ptr::null(),
             Err(error) => {
-                eprintln!("howdah-php: cannot get a request's body: {error}");
+                eprintln!("howdah-php: {error}");
                 return std::ptr::null();
             }
-        },
-        _ => None,
-    };
-    if let Some(current) = host.current.as_mut() {
-        // SAFETY: `call` was just returned by `next_call`, and `howdah_rs_done` lets go of it.
-        unsafe { current.begin(call, body) };
+        };
+        host.interim = false;
+        host.head.clear();
+        // SAFETY: `call` was just returned by `next_call`.
+        let flags = unsafe { (*call).flags };
+        let body = match body_kind(flags) {
+            (false, true) => match host.lane.receive_body() {
+                Ok(Some(fd)) => Some(fd),
+                Ok(None) => {
+                    // The server has no body for it, and has told its client.
+                    host.lane.done(WireDone::default());
+                    continue;
+                }
+                Err(error) => {
+                    eprintln!("howdah-php: cannot get a request's body: {error}");
+                    return std::ptr::null();
+                }
+            },
+            _ => None,
+        };
+        if let Some(current) = host.current.as_mut() {
+            // SAFETY: `call` was just returned by `next_call`, and `howdah_rs_done` lets go of it.
+            unsafe { current.begin(call, body) };
+        }
+        RUNNING.store(host.lane.number(), Ordering::Relaxed);
+        return call;
     }
-    call
 }
 
 #[unsafe(no_mangle)]
@@ -344,7 +414,9 @@ extern "C" fn howdah_rs_select_call(number: u64) {
     if let Some(current) = host.current.as_mut() {
         current.run();
     }
-    host.lane.select(if host.current.is_some() { number } else { 0 });
+    let number = if host.current.is_some() { number } else { 0 };
+    RUNNING.store(number, Ordering::Relaxed);
+    host.lane.select(number);
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use super::*;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName};
-use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_bell, new_eventfd};
 use std::os::fd::AsFd;
 
 struct Server {
@@ -16,10 +16,10 @@ struct Server {
 fn become_worker() -> Server {
     let (sender, frames, fd) = create_lane(LaneSizes::DEFAULT).unwrap();
     let (ours, theirs) = control_socket::pair().unwrap();
-    let bell = new_eventfd().unwrap();
+    let (our_bell, their_bell) = new_bell().unwrap();
     let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
-    install(end.with_bell(bell.try_clone().unwrap()));
-    Server { sender: sender.with_bell(bell), frames, control: ours.into() }
+    install(end.with_bell(their_bell));
+    Server { sender: sender.with_bell(our_bell), frames, control: ours.into() }
 }
 
 fn call(uri: &[u8]) -> EncodedCall {
@@ -72,8 +72,14 @@ fn several_calls_are_kept_apart() {
     assert!(howdah_rs_prepare_wait());
     let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&file, b"in a file").unwrap();
-    server.control.send_body(1, file.as_fd()).unwrap();
     server.sender.send_call(&call(b"/one"), 1, BodyInLane::Descriptor(9)).unwrap();
+    assert!(is_readable(howdah_rs_wake_fd()));
+    howdah_rs_woken();
+    assert_eq!(event().0, EventKind::None, "its body is still to come");
+    assert_eq!(server.published(), [(FrameKind::NeedBody, 1, String::new())]);
+    assert!(howdah_rs_prepare_wait());
+    server.control.send_body(1, file.as_fd()).unwrap();
+    server.sender.body_sent();
     assert!(is_readable(howdah_rs_wake_fd()));
     howdah_rs_woken();
     server.sender.send_call(&call(b"/two"), 2, BodyInLane::Inline(b"in the call")).unwrap();

@@ -10,6 +10,7 @@ mod open_call;
 mod php;
 mod sharing;
 mod stack_signal;
+mod strangers;
 mod template;
 mod warmup;
 mod worker;

@@ -41,6 +41,11 @@ pub(crate) fn install(socket: c_int) {
     }
 }
 
+/// The socket is not this process's: it was forked from the worker and has closed its copy.
+pub(crate) fn forget() {
+    SOCKET.store(-1, Ordering::Relaxed);
+}
+
 extern "C" fn handle(_: c_int) {
     // SAFETY: see `HandlerMemory`: this is the only reference while the handler runs.
     let text = unsafe { &mut *TEXT.0.get() };

@@ -68,7 +68,7 @@ fn plug(mut socket: OwnedFd) {
 /// The template's life: forks a worker for each order. Returns true in those; ends with its socket.
 fn serve(offer: Offer) -> bool {
     worker::die_with(offer.zygote);
-    bridge::leave();
+    let _ = bridge::leave();
     loop {
         let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { worker::exit(0) };
         let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { worker::exit(0) };

@@ -15,7 +15,7 @@ pub(crate) struct Descriptors {
     /// Wakes the server.
     pub(crate) eventfd: OwnedFd,
     pub(crate) control: OwnedFd,
-    /// Wakes the worker, in async mode.
+    /// Its end of the bell, in async mode.
     pub(crate) bell: Option<OwnedFd>,
 }
 

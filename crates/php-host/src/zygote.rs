@@ -1,15 +1,16 @@
 //! The zygote: boots PHP, forks workers on order or has them forked (`sharing`), reaps them, ends with its socket.
 //!
-//! It has one thread and no signal handlers: workers are watched through pidfds in the same `poll` as the socket. When the
-//! server's end of the socket closes, for whatever reason, it kills its workers and ends; workers also carry a parent-death
-//! signal, so they end even if the zygote is killed.
+//! It has one thread and no signal handlers: workers are watched through pidfds in the same `poll` as the socket, other
+//! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
+//! its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
 
 use crate::sharing::{Order, Origin, Sharing};
+use crate::strangers::{self, Strangers};
 use crate::{php, worker, zygote_memory};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +27,7 @@ struct Zygote {
     /// Workers and the template.
     children: Vec<Child>,
     sharing: Sharing,
+    strangers: Strangers,
 }
 
 /// What the event loop is to do next.
@@ -62,7 +64,14 @@ pub(crate) fn run() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let sharing = Sharing::new(spec.mode == "snapshot");
-    let mut zygote = Zygote { socket, children: Vec::new(), sharing };
+    let strangers = match Strangers::new() {
+        Ok(strangers) => strangers,
+        Err(error) => {
+            eprintln!("howdah-php: cannot look after processes that scripts leave behind: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut zygote = Zygote { socket, children: Vec::new(), sharing, strangers };
     let code = loop {
         match zygote.step() {
             Ok(Next::Continue) => {}
@@ -83,6 +92,7 @@ pub(crate) fn run() -> ExitCode {
     for child in &zygote.children {
         let _ = waitpid(Some(child.pid), WaitOptions::empty());
     }
+    strangers::end_all();
     php::shutdown();
     code
 }
@@ -125,6 +135,7 @@ impl Zygote {
         for index in ended.into_iter().rev() {
             self.bury(index)?;
         }
+        self.strangers.reap(|pid| self.children.iter().any(|child| child.pid == pid));
         if !orders {
             return Ok(Next::Continue);
         }
@@ -174,7 +185,9 @@ impl Zygote {
         let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
         waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
         waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        match poll(&mut waited, None) {
+        waited.push(PollFd::new(self.strangers.signals(), PollFlags::IN));
+        let limit = self.strangers.look_after().and_then(|limit| Timespec::try_from(limit).ok());
+        match poll(&mut waited, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -251,6 +264,8 @@ impl Zygote {
                 // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not
                 // return, so the owner is not dropped in this process.
                 unsafe { libc::close(std::os::fd::AsRawFd::as_raw_fd(&self.socket)) };
+                self.strangers.close_copy();
+                strangers::forked();
                 worker::run(worker, parent, fds, theirs)
             }
             pid => {

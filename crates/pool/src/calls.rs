@@ -138,7 +138,7 @@ impl Calls {
 mod tests {
     use super::*;
     use crate::call::{Call, CallStats, RequestBody, RequestId};
-    use crate::lane::Job;
+    use crate::lane::{BodyWay, Job};
     use crate::reply_sink::{self, Budget};
     use howdah_transport::wire::CallBuilder;
     use howdah_transport::{BodyInLane, CallSlot, LaneSizes, create_lane};
@@ -166,7 +166,16 @@ mod tests {
             interim: None,
         };
         let job = Box::new(Job::new(call, sink));
-        InFlight { number, slot, job, since: now, answering: false, told_gone: false, overdue: None }
+        InFlight {
+            number,
+            slot,
+            job,
+            since: now,
+            body: BodyWay::InCall,
+            answering: false,
+            told_gone: false,
+            overdue: None,
+        }
     }
 
     #[test]

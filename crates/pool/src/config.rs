@@ -59,6 +59,8 @@ pub struct PoolConfig {
     pub boot_timeout: Duration,
     /// Time after which an idle worker beyond `min_workers` ends.
     pub shrink_after: Duration,
+    /// How often a repeatable call is run again after its worker died under it.
+    pub replay: u32,
     /// Calls after which a worker is replaced; 0: never.
     pub max_requests: u64,
     /// Bytes of memory with which a worker is replaced after a call; 0: never.

@@ -98,12 +98,27 @@ fn cancel(pool: &Pool, lane: &mut Lane, limit: Duration) {
     }
 }
 
+/// Kills a worker when it is dropped, so also if asking for the stack fails in whatever way: nobody else would.
+struct KillAtEnd {
+    pool: Arc<Pool>,
+    index: usize,
+    pid: u32,
+    reason: KillReason,
+}
+
+impl Drop for KillAtEnd {
+    fn drop(&mut self) {
+        self.pool.kill_lane(self.index, self.pid, self.reason.clone());
+    }
+}
+
 async fn end(pool: Arc<Pool>, call: Overdue) {
+    let kill = KillAtEnd { pool: pool.clone(), index: call.index, pid: call.pid, reason: call.reason };
     let stack = match rustix::process::pidfd_send_signal(&*call.pidfd, howdah_transport::STACK_SIGNAL) {
         Ok(()) => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),
         Err(_) => None,
     };
-    pool.kill_lane(call.index, call.reason);
+    drop(kill);
     let stack = stack.unwrap_or_else(|| "not available".to_owned());
     tracing::error!(
         pool = pool.name(),

@@ -34,6 +34,8 @@ pub enum FaultKind {
     ClientGone,
     /// A spool or spill file could not be written or read.
     Storage,
+    /// Calls like this one kill their workers, and are not run for a while.
+    Quarantined,
 }
 
 /// A call that failed.
@@ -74,6 +76,8 @@ impl FaultKind {
             Self::HeadTooLarge => (Side::Client, 431, None, "head_too_large"),
             Self::ClientGone => (Side::Client, 499, None, "client_gone"),
             Self::Storage => (Side::Server, 500, None, "storage"),
+            // What a client of the calls before it was told.
+            Self::Quarantined => (Side::Worker, 502, None, "quarantined"),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::lane::{Lane, Phase};
 use crate::pool::{Boots, Pool};
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
+use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_bell, new_eventfd};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -54,11 +54,12 @@ impl Generation {
             let (sender, frames, lane) = create_lane(LaneSizes::from_env())?;
             let eventfd = new_eventfd()?;
             let (ours, theirs) = control_socket::pair()?;
-            let bell = if pool.config().several() { Some(new_eventfd()?) } else { None };
+            // The worker gets the end that it waits at; the other one never leaves this process.
+            let (our_bell, their_bell) = if pool.config().several() { Some(new_bell()?) } else { None }.unzip();
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
-            fds.extend(bell.as_ref().map(AsFd::as_fd));
+            fds.extend(their_bell.as_ref().map(AsFd::as_fd));
             self.zygote.fork(number, &fds)?;
-            let sender = match bell {
+            let sender = match our_bell {
                 Some(bell) => sender.with_bell(bell),
                 None => sender,
             };

@@ -1,16 +1,19 @@
 //! One lane as the scheduler sees it: the sending half, the worker behind it and the calls it holds.
+//!
+//! A body that travels as a descriptor stays with its job until the worker has begun the call and asks for it: a call that
+//! is taken back leaves nothing behind in the socket of a worker that does not run it.
 
 use crate::call::{Call, RequestBody};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::estimate::{Expected, RouteKey};
-use crate::fault::{Fault, FaultKind};
 use crate::reply_sink::Sink;
+use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
 use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +37,8 @@ pub(crate) struct Job {
     pub(crate) entered: Instant,
     /// Workers that died while this call's code ran in them.
     pub(crate) killed: u32,
+    /// How often it was given to another worker because its own had died, for whatever reason.
+    pub(crate) resubmitted: u32,
     /// Workers that gave this call back.
     pub(crate) given_back: usize,
     /// What its time is remembered by.
@@ -48,19 +53,51 @@ impl Job {
     /// A new call, of which nothing is expected yet.
     pub(crate) fn new(call: Call, sink: Sink) -> Self {
         let (entered, key) = (call.complete, RouteKey::of(&call));
-        Self { call, sink, entered, killed: 0, given_back: 0, key, expected: Expected::UNKNOWN, cost: 1 }
+        Self {
+            call,
+            sink,
+            entered,
+            killed: 0,
+            resubmitted: 0,
+            given_back: 0,
+            key,
+            expected: Expected::UNKNOWN,
+            cost: 1,
+        }
     }
 }
 
-/// What a call had to do with the death of its worker.
+/// How the body of a call in a lane reaches its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The worker had not begun it.
-    NotBegun,
-    /// It waited while the code of another call ran.
-    Bystander,
-    /// Its own code ran, or nobody knows whose.
-    Suspect,
+pub(crate) enum BodyWay {
+    /// It lies in the call, or there is none.
+    InCall,
+    /// The worker is to ask for its descriptor.
+    ToBeAskedFor,
+    /// The worker has asked, so it has begun the call.
+    Given,
+}
+
+/// A body that is to be sent to a worker.
+#[derive(Debug)]
+pub(crate) enum BodyToSend {
+    Memory(Bytes),
+    File(OwnedFd),
+}
+
+impl BodyToSend {
+    /// The descriptor that the worker reads.
+    pub(crate) fn into_descriptor(self) -> std::io::Result<OwnedFd> {
+        match self {
+            Self::File(fd) => Ok(fd),
+            Self::Memory(bytes) => {
+                let fd = rustix::fs::memfd_create("howdah-body", rustix::fs::MemfdFlags::CLOEXEC)?;
+                let mut file = std::fs::File::from(fd);
+                file.write_all(&bytes)?;
+                Ok(file.into())
+            }
+        }
+    }
 }
 
 /// A call that lies in a lane.
@@ -72,6 +109,8 @@ pub(crate) struct InFlight {
     /// When it became the lane's first call, as far as the server can tell; in a lane whose worker runs several, when it
     /// was sent.
     pub(crate) since: Instant,
+    /// How its body travels.
+    pub(crate) body: BodyWay,
     /// A part of its answer has come.
     pub(crate) answering: bool,
     /// In a lane whose worker runs several: the worker was told that the client has gone.
@@ -124,6 +163,8 @@ pub(crate) enum KillReason {
     Stopping,
     /// It did not become ready in time.
     BootTimeout,
+    /// The server's own reader of its lane panicked.
+    Panicked,
 }
 
 impl KillReason {
@@ -135,6 +176,7 @@ impl KillReason {
             Self::Broken(_) => "broken",
             Self::Stopping => "stopping",
             Self::BootTimeout => "boot_timeout",
+            Self::Panicked => "panicked",
         }
     }
 }
@@ -200,12 +242,6 @@ pub(crate) struct NewWorker {
     pub(crate) several: bool,
 }
 
-/// The other end of a socket is gone.
-fn is_closed(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected};
-    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotConnected)
-}
-
 impl Lane {
     pub(crate) fn new(new: NewWorker, sender: CallSender, control: Arc<ControlSocket>) -> Self {
         let now = Instant::now();
@@ -244,34 +280,20 @@ impl Lane {
     /// Puts a call into the lane, at the time `now`. On an error the job comes back.
     pub(crate) fn send(&mut self, job: Box<Job>, now: Instant) -> Result<(), (Box<Job>, SendError)> {
         let number = self.next_number;
-        // Used up even if the call does not fit: its body's descriptor may already be on its way under this number.
-        self.next_number += 1;
-        let sent = match &job.call.body {
-            RequestBody::Empty => self.sender.send_call(&job.call.head, number, BodyInLane::None),
+        let (in_lane, body) = match &job.call.body {
+            RequestBody::Empty => (BodyInLane::None, BodyWay::InCall),
             RequestBody::Memory(bytes)
                 if bytes.len() <= MAX_INLINE_BODY.min(self.sender.inline_room(&job.call.head)) =>
             {
-                self.sender.send_call(&job.call.head, number, BodyInLane::Inline(bytes))
+                (BodyInLane::Inline(bytes), BodyWay::InCall)
             }
-            body => match self.send_descriptor(number, body) {
-                Ok(()) => self.sender.send_call(&job.call.head, number, BodyInLane::Descriptor(body.len())),
-                // The worker has not taken the descriptors of the calls before this one.
-                Err(error) if self.several && error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.sender.want_room();
-                    Err(SendError::Full)
-                }
-                // The worker has just died; its reader will notice.
-                Err(error) if is_closed(&error) => Err(SendError::Full),
-                Err(error) => {
-                    job.sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
-                    return Ok(());
-                }
-            },
+            body => (BodyInLane::Descriptor(body.len()), BodyWay::ToBeAskedFor),
         };
-        match sent {
+        match self.sender.send_call(&job.call.head, number, in_lane) {
             Ok(slot) => {
+                self.next_number += 1;
                 let (answering, told_gone, overdue) = (false, false, None);
-                self.in_flight.push(InFlight { number, slot, job, since: now, answering, told_gone, overdue });
+                self.in_flight.push(InFlight { number, slot, job, since: now, body, answering, told_gone, overdue });
                 Ok(())
             }
             Err(error) => {
@@ -281,23 +303,33 @@ impl Lane {
         }
     }
 
-    fn send_descriptor(&self, number: u64, body: &RequestBody) -> std::io::Result<()> {
-        match body {
-            RequestBody::File(fd, _) => self.control.send_body(number, fd.as_fd()),
-            RequestBody::Memory(bytes) => {
-                let fd = rustix::fs::memfd_create("howdah-body", rustix::fs::MemfdFlags::CLOEXEC)?;
-                let mut file = std::fs::File::from(fd);
-                file.write_all(bytes)?;
-                self.control.send_body(number, file.as_fd())
-            }
-            RequestBody::Empty => Ok(()),
+    /// The body of the call with this number, for which its worker asks: once, and only for a call that it runs. An error
+    /// means that it broke the rules.
+    pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
+        // Those given before were received by now, if the calls they are for are done.
+        let others_run = self.in_flight.iter().any(|call| call.body == BodyWay::Given);
+        if !others_run && !self.control.all_received() {
+            return Err("bodies that it asked for and did not take");
         }
+        let call = self.answered(number).filter(|call| call.body == BodyWay::ToBeAskedFor && !call.answering);
+        let call = call.ok_or("a body wanted that is not to be had")?;
+        call.body = BodyWay::Given;
+        Ok(match &call.job.call.body {
+            RequestBody::File(fd, _) => fd.try_clone().map(BodyToSend::File),
+            RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),
+            RequestBody::Empty => Ok(BodyToSend::Memory(Bytes::new())),
+        })
+    }
+
+    /// The body that was given has been sent.
+    pub(crate) fn body_sent(&self) {
+        self.sender.body_sent();
     }
 
     /// Takes the last call back if the worker has not begun it.
     pub(crate) fn take_back_last(&mut self) -> Option<Box<Job>> {
         let last = self.in_flight.back()?;
-        if last.answering || !self.sender.take_back(last.slot) {
+        if self.is_begun(last) || !self.sender.take_back(last.slot) {
             return None;
         }
         self.in_flight.pop_back().map(|f| f.job)
@@ -311,7 +343,7 @@ impl Lane {
     /// Drops a call whose client has gone, or tells the worker if it has begun it.
     pub(crate) fn let_go(&mut self, number: u64) {
         let Some(call) = self.in_flight.get(number) else { return };
-        if !call.answering && self.sender.take_back(call.slot) {
+        if !self.is_begun(call) && self.sender.take_back(call.slot) {
             self.in_flight.remove(number);
         } else {
             self.abort(number);
@@ -361,7 +393,7 @@ impl Lane {
 
     /// True if the lane's last call lies there without being run.
     pub(crate) fn holds_waiting_call(&self) -> bool {
-        self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.sender.is_begun(f.slot))
+        self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
     /// How long a call would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the one that
@@ -402,18 +434,17 @@ impl Lane {
 
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
-        call.answering || self.sender.is_begun(call.slot)
+        call.answering || call.body == BodyWay::Given || self.sender.is_begun(call.slot)
     }
 
-    /// What a call had to do with the death of the worker.
-    pub(crate) fn part_in_death(&self, call: &InFlight) -> Part {
-        if !self.is_begun(call) {
-            return Part::NotBegun;
-        }
-        match self.sender.selected() {
-            number if self.several && number != 0 && number != call.number => Part::Bystander,
-            _ => Part::Suspect,
-        }
+    /// The call whose code a worker that runs several was running (as far as it tells).
+    pub(crate) fn selected(&self) -> Option<u64> {
+        Some(self.sender.selected()).filter(|&number| self.several && number != 0)
+    }
+
+    /// True if the call's script has run past its time limit (as far as the worker tells).
+    pub(crate) fn is_timed_out(&self, number: u64) -> bool {
+        self.sender.timed_out(number)
     }
 
     /// Tells the worker that the client of a call has gone.

@@ -3,49 +3,64 @@
 //! It runs on the lane's home shard and owns the receiving half, so reading needs no lock; the pool's lock is taken once
 //! when a call's first frame arrives and once when the call is done. Where the worker runs several calls, frames of
 //! different calls alternate, and one slow client must not hold up the others.
+//!
+//! A worker may send anything. `frame_order` says what may follow what, `answer_head` and `log_limit` how much, `waste` how
+//! often it may wake the server for nothing. Whatever happens here, a panic included, ends in `finish`: the lane is gone,
+//! its calls are answered or run again, the supervisor knows.
 
+use crate::answer_head::{AnswerHead, HeadParts, HeaderLines};
+use crate::call_end::{CallEnd, parse_done};
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{KillReason, Phase, SnapshotWork};
-use crate::pool::Pool;
+use crate::frame_order::FrameOrder;
+use crate::lane::{KillReason, NewWorker, Phase, SnapshotWork};
+use crate::log_limit::LogLimit;
+use crate::panics;
+use crate::pool::{Pool, WantedBody};
 use crate::reply_sink::Sink;
+use crate::rescue::{self, Death};
 use crate::supervisor::Event;
+use crate::waste::{self, Waste};
 use bytes::Bytes;
 use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind};
 use howdah_transport::{CallMap, Frame, FrameReceiver};
-use std::os::fd::OwnedFd;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Longest head of an answer, over all its frames.
-const MAX_HEAD: usize = 1024 * 1024;
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
 /// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within an answer.
 const BATCH: usize = 64;
 
 pub(crate) struct LaneReader {
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) index: usize,
-    pub(crate) pid: u32,
-    pub(crate) frames: FrameReceiver,
-    pub(crate) eventfd: Arc<OwnedFd>,
-    pub(crate) pidfd: Arc<OwnedFd>,
+    pool: Arc<Pool>,
+    index: usize,
+    pid: u32,
+    frames: FrameReceiver,
+    eventfd: Arc<OwnedFd>,
+    pidfd: Arc<OwnedFd>,
     /// The call whose frames are arriving.
-    pub(crate) current: Option<Current>,
+    current: Option<Current>,
     /// The worker runs several calls.
-    pub(crate) several: bool,
+    several: bool,
     /// Then: the other calls whose answers have begun.
-    pub(crate) others: CallMap<Current>,
+    others: CallMap<Current>,
     /// Then: those of the others whose front was not told of what this batch has added.
-    pub(crate) unseen: Vec<u64>,
+    unseen: Vec<u64>,
     /// Answers whose body may still lie in the ring.
-    pub(crate) holding: Vec<Sink>,
+    holding: Vec<Sink>,
     /// When the batch that is being read began: precise enough for all its calls.
-    pub(crate) now: Instant,
+    now: Instant,
+    /// The worker has said that it is ready.
+    ready: bool,
     /// The first error the worker logged outside of a call: why it did not get ready, should it end now.
-    pub(crate) said: Option<String>,
+    said: Option<String>,
+    logs: LogLimit,
+    waste: Waste,
 }
 
 /// The call a lane is answering.
@@ -53,49 +68,103 @@ pub(crate) struct Current {
     number: u64,
     sink: Sink,
     received: Instant,
+    order: FrameOrder,
     /// Collected parts of a head.
-    head: Vec<u8>,
+    head: HeadParts,
     /// Something was added that the front has not been told of.
     unseen: bool,
     /// Nothing more goes to the front.
     ended: bool,
-    end_seen: bool,
 }
 
 /// How a batch ended.
 enum Batch {
-    Empty,
+    /// Nothing is left, and so many frames were read.
+    Empty(usize),
     More,
     Broken(String),
 }
 
 impl LaneReader {
+    /// The reader of a worker's lane.
+    pub(crate) fn new(pool: Arc<Pool>, of: &NewWorker, frames: FrameReceiver, eventfd: OwnedFd) -> Self {
+        let now = Instant::now();
+        Self {
+            pool,
+            index: of.worker as usize,
+            pid: of.pid,
+            frames,
+            eventfd: Arc::new(eventfd),
+            pidfd: of.pidfd.clone(),
+            current: None,
+            several: of.several,
+            others: CallMap::default(),
+            unseen: Vec::new(),
+            holding: Vec::new(),
+            now,
+            ready: false,
+            said: None,
+            logs: LogLimit::new(now),
+            waste: Waste::default(),
+        }
+    }
+
     /// Reads until the worker is dead, then hands its calls back.
     pub(crate) async fn run(mut self) {
+        if panics::caught(self.read()).await.is_none() {
+            tracing::error!(pool = self.pool.name(), pid = self.pid, "a panic while a worker was listened to");
+            self.kill(KillReason::Panicked);
+            // Its place is free once it is dead.
+            if let Ok(pidfd) = descriptor::watch(self.pidfd.clone()) {
+                let _ = pidfd.readable().await;
+            }
+        }
+        self.finish();
+    }
+
+    fn kill(&self, reason: KillReason) {
+        self.pool.kill_lane(self.index, self.pid, reason);
+    }
+
+    /// Reads until the worker is dead.
+    async fn read(&mut self) {
         let registered = descriptor::watch(self.eventfd.clone())
             .and_then(|eventfd| Ok((eventfd, descriptor::watch(self.pidfd.clone())?)));
         let (eventfd, pidfd) = match registered {
             Ok(pair) => pair,
             Err(error) => {
-                self.pool.kill_lane(self.index, KillReason::Broken(format!("cannot wait for the worker: {error}")));
-                self.finish();
-                return;
+                return self.kill(KillReason::Broken(format!("cannot wait for the worker: {error}")));
             }
         };
+        // Woken since frames were last read.
+        let mut woken = false;
         loop {
-            match self.read_batch().await {
+            let batch = self.read_batch().await;
+            if std::mem::take(&mut woken) && matches!(batch, Batch::Empty(0)) {
+                self.waste.note(self.is_idle());
+            }
+            if self.waste.is_too_much() {
+                self.kill(KillReason::Broken("it keeps the server busy without a call".into()));
+                let _ = pidfd.readable().await;
+                break;
+            }
+            if self.waste.wants_pause() {
+                tokio::time::sleep(waste::PAUSE).await;
+                self.settle();
+            }
+            match batch {
                 Batch::More => {
                     tokio::task::yield_now().await;
                     self.settle();
                     continue;
                 }
                 Batch::Broken(what) => {
-                    self.pool.kill_lane(self.index, KillReason::Broken(what));
+                    self.kill(KillReason::Broken(what));
                     // Nothing more is read from it; wait for the death.
                     let _ = pidfd.readable().await;
                     break;
                 }
-                Batch::Empty => {}
+                Batch::Empty(_) => {}
             }
             if !self.holding.is_empty() {
                 // The fronts that were woken for these answers come first.
@@ -104,8 +173,12 @@ impl LaneReader {
                 continue;
             }
             if !self.frames.prepare_sleep() {
+                if self.waste.could_not_sleep() {
+                    tokio::task::yield_now().await;
+                }
                 continue;
             }
+            self.waste.sleeps();
             if self.several {
                 // Only now: the worker wakes a server that has announced its sleep.
                 self.pool.room_made(self.index);
@@ -123,8 +196,13 @@ impl LaneReader {
                     break;
                 }
             }
+            woken = true;
         }
-        self.finish();
+    }
+
+    /// True if the worker has no call that its frames could be about.
+    fn is_idle(&self) -> bool {
+        self.current.is_none() && self.others.is_empty() && !self.pool.has_calls(self.index)
     }
 
     async fn read_batch(&mut self) -> Batch {
@@ -149,7 +227,7 @@ impl LaneReader {
                     }
                 }
                 Ok(None) => {
-                    end = Batch::Empty;
+                    end = Batch::Empty(taken - 1);
                     break;
                 }
                 Err(error) => {
@@ -194,7 +272,7 @@ impl LaneReader {
         }
         if let Some(last) = self.current.take() {
             // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
-            if !last.head.is_empty() {
+            if last.order.within_head() {
                 return Err("a head that another call interrupts".into());
             }
             if last.unseen {
@@ -218,6 +296,7 @@ impl LaneReader {
     /// Takes one frame. An error means that the worker broke the rules.
     fn take(&mut self, frame: Frame) -> Result<(), String> {
         match frame.kind {
+            FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("ready twice".into()),
             FrameKind::Ready => {
                 self.pool.worker_ready(self.index);
                 return Ok(());
@@ -226,6 +305,7 @@ impl LaneReader {
                 self.log(&frame);
                 return Ok(());
             }
+            FrameKind::NeedBody => return self.give_body(frame.number),
             FrameKind::GiveBack => {
                 let began = frame.payload.try_into().map_err(|_| "a malformed call given back")?;
                 return self.pool.call_given_back(self.index, frame.number, u64::from_ne_bytes(began));
@@ -238,42 +318,115 @@ impl LaneReader {
         if self.current.as_ref().is_none_or(|c| c.number != frame.number) {
             self.turn_to(frame.number)?;
         }
-        let number = frame.number;
         let Some(current) = self.current.as_mut() else { return Ok(()) };
+        current.order.note(frame.kind, frame.flags & FLAG_MORE != 0)?;
         match frame.kind {
-            FrameKind::Head => {
-                if let Some(status) = current.add_head(frame)? {
-                    self.log_no_final_status(number, status);
-                }
-            }
+            FrameKind::Head => self.take_head(frame)?,
             FrameKind::Body => self.take_body(frame),
-            FrameKind::End if current.end_seen && self.several => return Err("a second end of an answer".into()),
             FrameKind::End => {
                 let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
                 current.sink.update_stats(|stats| stats.queue_us = micros);
                 current.sink.end();
                 current.ended = true;
-                current.end_seen = true;
                 current.unseen = true;
             }
             FrameKind::Done => self.done(&frame.payload)?,
-            FrameKind::Interim => {
-                if let Some((status, headers)) = current.collect_head(frame)?
-                    && let Some(front) = self.pool.interim_front(self.index, number)
-                {
-                    front.interim(status, &headers);
-                }
-            }
+            FrameKind::Interim => self.take_interim(frame)?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Sends the worker the body of a call that it has begun.
+    fn give_body(&mut self, number: u64) -> Result<(), String> {
+        let Some(WantedBody { body, control, sink }) = self.pool.body_wanted(self.index, number)? else {
+            return Ok(());
+        };
+        let sent = body.and_then(|body| body.into_descriptor()).and_then(|fd| control.send_body(number, fd.as_fd()));
+        let error = match sent {
+            Ok(()) => {
+                if self.several {
+                    self.pool.body_sent(self.index);
+                }
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::WouldBlock => return Err("bodies that it asked for and did not take".into()),
+            // It has died, which will be noticed in a moment.
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
+            _ => {}
+        }
+        sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
+        // The worker waits for an answer.
+        control.send_no_body(number).map_err(|error| format!("cannot be told that there is no body: {error}"))?;
+        if self.several {
+            self.pool.body_sent(self.index);
+        }
+        Ok(())
+    }
+
+    /// Adds a frame of the current answer's head.
+    fn take_head(&mut self, frame: Frame) -> Result<(), String> {
+        let Some(current) = self.current.as_mut() else { return Ok(()) };
+        let Some(head) = current.head.add(frame.payload, frame.flags & FLAG_MORE != 0) else { return Ok(()) };
+        let number = current.number;
+        match head {
+            AnswerHead::Good(status, headers) => {
+                let is_final = (200..=599).contains(&status);
+                current.sink.set_head(if is_final { status } else { 500 }, headers);
+                current.unseen = true;
+                if !is_final {
+                    self.log_of_call(number, &format!("PHP set status {status}, which is no final status; 500 sent"));
+                }
+            }
+            AnswerHead::TooLong => {
+                // What follows goes nowhere. The worker is not to blame: scripts can do this.
+                let what = "an answer with more than 1000 header lines, or 1 MiB of them";
+                current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
+                current.ended = true;
+                self.log_of_call(number, &format!("{what}; 502 sent"));
+            }
+            AnswerHead::Malformed => return Err("a malformed head".into()),
+        }
+        Ok(())
+    }
+
+    /// Adds a frame of an interim answer. Those that are too many, or that nobody waits for, are dropped.
+    fn take_interim(&mut self, frame: Frame) -> Result<(), String> {
+        let Some(current) = self.current.as_mut() else { return Ok(()) };
+        let more = frame.flags & FLAG_MORE != 0;
+        let takes = current.order.takes_interim(frame.payload.len(), more);
+        if !takes || current.ended || current.sink.is_gone() {
+            // The frames of one are dropped together, or not parsed: a part alone makes no sense.
+            current.head = HeadParts::default();
+            self.waste.note(false);
+            return Ok(());
+        }
+        let number = current.number;
+        match current.head.add(frame.payload, more) {
+            None | Some(AnswerHead::TooLong) => {}
+            Some(AnswerHead::Good(status, headers)) => self.pass_interim(number, status, &headers),
+            Some(AnswerHead::Malformed) => return Err("a malformed interim answer".into()),
+        }
+        Ok(())
+    }
+
+    fn pass_interim(&self, number: u64, status: u16, headers: &HeaderLines) {
+        if let Some(front) = self.pool.interim_front(self.index, number) {
+            front.interim(status, headers);
+        }
     }
 
     /// Adds to the body of the current call's answer.
     fn take_body(&mut self, frame: Frame) {
         let Some(current) = self.current.as_mut() else { return };
         let flush = frame.flags & FLAG_FLUSH != 0;
-        if !current.ended && (flush || frame.held.is_some() || !frame.payload.is_empty()) {
+        let empty = frame.held.is_none() && frame.payload.is_empty();
+        if !current.order.says_something(empty, flush) {
+            self.waste.note(false);
+        } else if !current.ended {
             match frame.held {
                 // What is to be sent now may be sent in parts.
                 Some(held) if flush => current.sink.push(Bytes::from(held.copy_from(0)), flush),
@@ -299,7 +452,8 @@ impl LaneReader {
 
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let Done { php_ns, peak_memory, flags, snapshot } = parse_done(payload).ok_or("a malformed end of call")?;
+        self.waste.something_done();
+        let CallEnd { php_ns, peak_memory, flags, snapshot } = parse_done(payload).ok_or("a malformed end of call")?;
         let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
         let php_us = php_ns / 1000;
         current.sink.update_stats(|stats| {
@@ -319,13 +473,24 @@ impl LaneReader {
         Ok(())
     }
 
-    fn log_no_final_status(&self, number: u64, status: u16) {
+    fn log_of_call(&self, number: u64, text: &str) {
         let (id, label) = self.pool.call_name(self.index, number).unwrap_or_default();
-        tracing::warn!(target: "php", request = id, label, "PHP set status {status}, which is no final status; 500 sent");
+        tracing::warn!(target: "php", request = id, label, "{text}");
     }
 
     fn log(&mut self, frame: &Frame) {
-        let Some((&level, text)) = frame.payload.split_first() else { return };
+        let Some((&level, text)) = frame.payload.split_first() else {
+            self.waste.note(self.is_idle());
+            return;
+        };
+        let verdict = self.logs.admit(text.len(), self.now);
+        if let Some(lines) = verdict.left_out {
+            self.log_left_out(lines);
+        }
+        if !verdict.pass {
+            self.waste.note(self.is_idle());
+            return;
+        }
         let text = String::from_utf8_lossy(text);
         let call = self.pool.call_name(self.index, frame.number);
         let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
@@ -341,20 +506,35 @@ impl LaneReader {
         }
     }
 
+    fn log_left_out(&self, lines: u64) {
+        let pool = self.pool.name();
+        tracing::warn!(target: "php", pool, pid = self.pid, lines, "a worker logs faster than is written: lines left out");
+    }
+
     /// The worker is dead: its calls are answered or run again, and the supervisor is told.
     fn finish(mut self) {
+        if let Some(lines) = self.logs.take_left_out() {
+            self.log_left_out(lines);
+        }
         let mut answering = std::mem::take(&mut self.others);
         answering.extend(self.current.take().map(|current| (current.number, current)));
         let Some(mut lane) = self.pool.remove_lane(self.index) else { return };
         let reason = lane.kill_reason.clone();
         let idle = lane.calls == 0 && lane.in_flight.is_empty() && reason.is_none() && lane.phase == Phase::Serving;
-        let calls = lane.in_flight.take();
-        for call in calls {
-            let part = lane.part_in_death(&call);
+        let parts = rescue::parts(&lane);
+        if lane.phase == Phase::Serving || !parts.is_empty() {
+            self.pool.note_death();
+        }
+        let death = Death { pid: self.pid, home: lane.home, reason: reason.as_ref() };
+        let calls: Vec<_> = lane.in_flight.take().zip(parts).collect();
+        for (call, part) in calls {
             if answering.get(&call.number).is_some_and(|answer| answer.ended) || call.overdue.is_some() {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says
             }
-            self.pool.rescue(call.job, part, self.pid, reason.as_ref(), lane.home);
+            let sink = call.job.sink.clone();
+            if catch_unwind(AssertUnwindSafe(|| self.pool.rescue(call.job, part, &death))).is_err() {
+                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's calls were looked after"));
+            }
         }
         let event = Event::WorkerGone {
             worker: lane.worker,
@@ -385,109 +565,10 @@ async fn step_back() {
 
 impl Current {
     pub(crate) fn new(number: u64, sink: Sink, received: Instant) -> Self {
-        Self { number, sink, received, head: Vec::new(), unseen: false, ended: false, end_seen: false }
+        let (order, head) = (FrameOrder::default(), HeadParts::default());
+        Self { number, sink, received, order, head, unseen: false, ended: false }
     }
-
-    /// Collects a head's frames; the head once it is complete.
-    fn collect_head(&mut self, frame: Frame) -> Result<Option<(u16, HeaderLines)>, String> {
-        if self.head.len() + frame.payload.len() > MAX_HEAD {
-            return Err("a head of more than 1 MiB".into());
-        }
-        if self.head.is_empty() {
-            self.head = frame.payload;
-        } else {
-            self.head.extend_from_slice(&frame.payload);
-        }
-        if frame.flags & FLAG_MORE != 0 {
-            return Ok(None);
-        }
-        let bytes = Bytes::from(std::mem::take(&mut self.head));
-        Ok(Some(parse_head(&bytes).ok_or("a malformed head")?))
-    }
-
-    /// Adds a frame of the head. Returns the head's status if it is none that can be sent.
-    fn add_head(&mut self, frame: Frame) -> Result<Option<u16>, String> {
-        let Some((status, headers)) = self.collect_head(frame)? else { return Ok(None) };
-        let is_final = (200..=599).contains(&status);
-        self.sink.set_head(if is_final { status } else { 500 }, headers);
-        self.unseen = true;
-        Ok((!is_final).then_some(status))
-    }
-}
-
-type HeaderLines = Vec<(Bytes, Bytes)>;
-
-/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped.
-fn parse_head(bytes: &Bytes) -> Option<(u16, HeaderLines)> {
-    let status = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
-    let mut headers = Vec::with_capacity(8);
-    let mut at = 2;
-    while at < bytes.len() {
-        let len = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
-        let start = at + 4;
-        let line = bytes.get(start..start.checked_add(len)?)?;
-        if let Some(colon) = line.iter().position(|&b| b == b':') {
-            let value_skip = line[colon + 1..].iter().take_while(|&&b| b == b' ' || b == b'\t').count();
-            headers.push((bytes.slice(start..start + colon), bytes.slice(start + colon + 1 + value_skip..start + len)));
-        }
-        at = start + len;
-    }
-    Some((status, headers))
-}
-
-/// `WireDone`, as far as it is used here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Done {
-    php_ns: u64,
-    peak_memory: u64,
-    flags: u32,
-    snapshot: SnapshotWork,
-}
-
-fn parse_done(payload: &[u8]) -> Option<Done> {
-    let word = |at: usize| Some(u64::from_ne_bytes(payload.get(at..at + 8)?.try_into().ok()?));
-    let half = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    let snapshot = SnapshotWork { way: 0, searches: half(20)?, restored_pages: half(24)?, restore_ns: half(28)? };
-    Some(Done { php_ns: word(0)?, peak_memory: word(8)?, flags: half(16)?, snapshot })
 }
 
 /// How long a worker has to answer the request for its PHP stack: it does at once, unless the machine has no time for it.
 pub(crate) const STACK_WAIT: Duration = Duration::from_secs(3);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn head(status: u16, lines: &[&[u8]]) -> Bytes {
-        let mut bytes = status.to_ne_bytes().to_vec();
-        for line in lines {
-            bytes.extend_from_slice(&(line.len() as u32).to_ne_bytes());
-            bytes.extend_from_slice(line);
-        }
-        Bytes::from(bytes)
-    }
-
-    #[test]
-    fn a_head_is_split_into_names_and_values() {
-        let (status, lines) = parse_head(&head(201, &[b"A: b", b"X-Y:z", b"no colon", b"E:"])).unwrap();
-        assert_eq!(status, 201);
-        let lines: Vec<(&[u8], &[u8])> = lines.iter().map(|(n, v)| (n.as_ref(), v.as_ref())).collect();
-        assert_eq!(lines, [(&b"A"[..], &b"b"[..]), (b"X-Y", b"z"), (b"E", b"")]);
-    }
-
-    #[test]
-    fn a_head_with_a_false_length_is_refused() {
-        let mut bytes = head(200, &[b"A: b"]).to_vec();
-        bytes[2] = 200;
-        assert!(parse_head(&Bytes::from(bytes.clone())).is_none());
-        bytes[2..6].copy_from_slice(&u32::MAX.to_ne_bytes());
-        assert!(parse_head(&Bytes::from(bytes)).is_none());
-        assert!(parse_head(&Bytes::from_static(b"\x01")).is_none());
-    }
-
-    #[test]
-    fn a_short_end_of_call_is_refused() {
-        assert!(parse_done(&[0; 31]).is_none());
-        assert_eq!(parse_done(&[0; 32]), Some(Done::default()));
-    }
-}

@@ -4,7 +4,9 @@
 //! `pool` is the door; `scheduler` decides which `lane` gets a call; `lane_reader` turns a lane's frames into answers that
 //! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long.
 
+mod answer_head;
 pub mod call;
+mod call_end;
 mod calls;
 mod clock;
 pub mod config;
@@ -13,12 +15,20 @@ mod deadline;
 mod descriptor;
 mod estimate;
 pub mod fault;
+mod frame_order;
 mod generation;
+#[cfg(test)]
+mod hostile_tests;
 mod lane;
 mod lane_reader;
+mod log_limit;
+mod orphans;
+mod panics;
 mod pool;
+mod quarantine;
 mod queue;
 mod reply_sink;
+mod rescue;
 mod scheduler;
 #[cfg(test)]
 mod several_stage;
@@ -28,6 +38,7 @@ pub mod shard;
 mod shares;
 mod status;
 mod supervisor;
+mod waste;
 mod watch;
 mod whole_body;
 mod zygote;
@@ -35,6 +46,7 @@ mod zygote;
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
+pub use orphans::adopt_orphans;
 pub use pool::Pool;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};

@@ -1,12 +1,14 @@
 //! `Pool`: the door for fronts, and what lane readers and the supervisor change under its lock.
 
-use crate::call::{Call, CallStats, Reply, RequestId, TakesInterim};
+use crate::call::{Call, CallStats, Reply, TakesInterim};
 use crate::config::PoolConfig;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane, Part, Phase, SnapshotWork};
+use crate::lane::{BodyToSend, Job, KillReason, Lane, Phase, SnapshotWork};
 use crate::lane_reader::Current;
+use crate::panics;
+use crate::quarantine;
 use crate::queue;
-use crate::reply_sink::{self, Budget, Receiver};
+use crate::reply_sink::{self, Budget, Receiver, Sink};
 use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
 use crate::shares::Shares;
@@ -14,20 +16,17 @@ use crate::status::Counters;
 use crate::supervisor::Event;
 use crate::watch;
 use howdah_observe::PoolMetrics;
+use howdah_transport::control_socket::ControlSocket;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// How long a call asks a full queue for a place before it is refused, and how often.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
 const FULL_QUEUE_LOOK: Duration = Duration::from_millis(200);
-/// How often a call is run again after a worker died under it.
-const MAX_REPLAYS: u32 = 2;
-/// How often a call may be given back, beside twice by each worker. Workers that booted after its arrival keep it.
-const MAX_GIVEN_BACK: usize = 10;
-/// How often, if it was the code of other calls that killed the worker.
-const MAX_REPLAYS_OF_BYSTANDERS: u32 = 8;
+/// How often a call may be given back, beside once by each worker. Workers that booted after its arrival keep it.
+const MAX_GIVEN_BACK: usize = 2;
 
 /// A pool of PHP workers of one configuration.
 #[derive(Debug)]
@@ -41,6 +40,14 @@ pub struct Pool {
     pub(crate) counters: Counters,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
+}
+
+/// A body that a worker has asked for.
+pub(crate) struct WantedBody {
+    pub(crate) body: std::io::Result<BodyToSend>,
+    pub(crate) control: Arc<ControlSocket>,
+    /// Of its call.
+    pub(crate) sink: Sink,
 }
 
 /// What the supervisor knows of the running generation.
@@ -106,7 +113,11 @@ impl Pool {
             about: Mutex::default(),
         });
         for (io_thread, notify) in watches.into_iter().enumerate() {
-            pool.shards.runtime(io_thread).spawn(watch::run(Arc::downgrade(&pool), io_thread, notify));
+            let looked_after = Arc::downgrade(&pool);
+            pool.shards.runtime(io_thread).spawn(async move {
+                let watch = || watch::run(looked_after.clone(), io_thread, notify.clone());
+                panics::kept_running("the watch over waiting calls", watch).await;
+            });
         }
         pool
     }
@@ -174,6 +185,12 @@ impl Pool {
 
     fn submit_now(&self, job: Box<Job>) -> Result<(), (Fault, Box<Job>)> {
         let mut scheduler = self.lock();
+        if !scheduler.quarantine.is_empty() {
+            let path = quarantine::key(job.call.head.method(), job.call.head.uri());
+            if scheduler.quarantine.refuses(&path, job.entered).is_some() {
+                return Err((Fault::new(FaultKind::Quarantined), job));
+            }
+        }
         let submitted = scheduler.submit(job, shard::current());
         if scheduler.wants_workers() {
             self.tell_supervisor(Event::CallsWait);
@@ -194,6 +211,23 @@ impl Pool {
     #[must_use]
     pub fn can_serve(&self) -> bool {
         self.lock().lanes.iter().flatten().any(|lane| lane.phase == Phase::Serving)
+    }
+
+    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
+    ///
+    /// # Errors
+    /// Why the new ones did not start; the old ones stay then.
+    pub async fn reload(&self) -> Result<(), String> {
+        let (reply, answer) = oneshot::channel();
+        self.tell_supervisor(Event::Reload(reply));
+        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+    }
+
+    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
+    pub async fn stop(&self, grace: Duration) {
+        let (done, stopped) = oneshot::channel();
+        self.tell_supervisor(Event::Stop { grace, done });
+        let _ = stopped.await;
     }
 
     /// Never panics: each operation leaves the scheduler consistent.
@@ -284,20 +318,42 @@ impl Pool {
             return Ok(());
         }
         let (home, generation) = (lane.home, lane.generation);
-        let is_unanswered = !lane.several && lane.answered(number).is_some_and(|call| !call.answering);
+        let may = self.config.mode == "snapshot" && !lane.several;
+        let is_unanswered = may && lane.answered(number).is_some_and(|call| !call.answering);
         let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
         let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };
         // Those behind it come before it in the queue's head, so they go there first.
         scheduler.drain_lane(index, Instant::now());
         call.job.given_back += 1;
-        if call.job.given_back > self.config.max_workers * 2 + MAX_GIVEN_BACK {
+        if call.job.given_back > self.config.max_workers + MAX_GIVEN_BACK {
             call.job.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the call back"));
         } else if !call.job.sink.is_gone() {
+            self.metrics.resubmitted.inc("given_back");
             scheduler.resubmit(call.job, home, Instant::now());
         }
         drop(scheduler);
         self.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
         Ok(())
+    }
+
+    /// The body of a call, for which its worker asks, and the socket that it goes to. `None`: the worker is being killed. An
+    /// error means that it broke the rules.
+    pub(crate) fn body_wanted(&self, index: usize, number: u64) -> Result<Option<WantedBody>, &'static str> {
+        let mut scheduler = self.lock();
+        let Some(lane) = scheduler.lanes.get_mut(index).and_then(Option::as_mut) else { return Ok(None) };
+        if lane.phase == Phase::Ending {
+            return Ok(None);
+        }
+        let body = lane.give_body(number)?;
+        let sink = lane.answered(number).map(|call| call.job.sink.clone());
+        Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
+    }
+
+    /// A body was sent over a lane's control socket.
+    pub(crate) fn body_sent(&self, index: usize) {
+        if let Some(Some(lane)) = self.lock().lanes.get(index) {
+            lane.body_sent();
+        }
     }
 
     pub(crate) fn abort_call(&self, index: usize, number: u64) {
@@ -321,60 +377,32 @@ impl Pool {
         lane.in_flight.get(number)?.job.call.interim.clone()
     }
 
+    /// True if a lane holds calls.
+    pub(crate) fn has_calls(&self, index: usize) -> bool {
+        self.lock().lanes.get(index).and_then(Option::as_ref).is_some_and(|lane| !lane.in_flight.is_empty())
+    }
+
+    /// A worker has died that was not to end.
+    pub(crate) fn note_death(&self) {
+        self.lock().quarantine.note_death(Instant::now());
+    }
+
     /// Room may have been made in the lane's request ring.
     pub(crate) fn room_made(&self, index: usize) {
         self.lock().room_made(index);
     }
 
-    pub(crate) fn kill_lane(&self, index: usize, reason: KillReason) {
-        if let Some(Some(lane)) = self.lock().lanes.get_mut(index) {
+    /// Kills the worker with this process id, if it still has its place.
+    pub(crate) fn kill_lane(&self, index: usize, pid: u32, reason: KillReason) {
+        if let Some(Some(lane)) = self.lock().lanes.get_mut(index)
+            && lane.pid == pid
+        {
             lane.kill(reason);
         }
     }
 
     pub(crate) fn remove_lane(&self, index: usize) -> Option<Lane> {
         self.lock().remove_lane(index)
-    }
-
-    /// Decides about a call whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, mut job: Box<Job>, part: Part, pid: u32, reason: Option<&KillReason>, home: usize) {
-        if job.sink.is_gone() {
-            return;
-        }
-        if part == Part::NotBegun {
-            self.lock().resubmit(job, home, Instant::now());
-            return;
-        }
-        let RequestId(id) = job.call.id;
-        let label = job.call.label();
-        let fault = match reason {
-            Some(KillReason::Deadline) => {
-                job.sink.fail(Fault::new(FaultKind::Deadline));
-                return;
-            }
-            Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
-            Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
-            Some(KillReason::Stuck) => {
-                Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
-            }
-            Some(KillReason::BootTimeout) | None => {
-                Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
-            }
-        };
-        let allowed = job.killed < MAX_REPLAYS && job.sink.stats().replays < MAX_REPLAYS_OF_BYSTANDERS;
-        let again = job.call.repeatable && !job.sink.is_delivered() && allowed;
-        if again {
-            tracing::warn!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "worker died; the call is run again");
-            self.metrics.replays.inc();
-            job.sink.reset();
-            job.killed += u32::from(part == Part::Suspect);
-            // It waits anew: the time it has run does not count as waiting.
-            job.entered = Instant::now();
-            self.lock().resubmit(job, home, Instant::now());
-            return;
-        }
-        tracing::error!(pool = self.name(), pid, request = %format!("{id:016x}"), label, "{fault}");
-        job.sink.fail(fault);
     }
 }
 

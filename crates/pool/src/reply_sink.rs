@@ -120,6 +120,13 @@ impl Sink {
             inner.flush_after_spill |= flush;
             return;
         }
+        // A flush without a byte is a mark on what waits already.
+        if data.is_empty()
+            && let Some(last) = inner.last_part()
+        {
+            last.flush |= flush;
+            return;
+        }
         inner.in_memory += data.len();
         inner.add(Chunk { data, flush });
     }
@@ -178,10 +185,6 @@ impl Sink {
 
     pub(crate) fn update_stats(&self, update: impl FnOnce(&mut CallStats)) {
         update(&mut lock(&self.inner).stats);
-    }
-
-    pub(crate) fn stats(&self) -> CallStats {
-        lock(&self.inner).stats.clone()
     }
 
     /// True once a part of the answer has been handed to the front, or the answer is complete.
@@ -244,6 +247,15 @@ impl Inner {
             let data = Bytes::from(held.copy_from(0));
             self.first = Some(First::Here(Chunk { data, flush: false }));
         }
+    }
+
+    /// The part that comes last, if it is not in the ring.
+    fn last_part(&mut self) -> Option<&mut Chunk> {
+        let first = match &mut self.first {
+            Some(First::Here(chunk)) => Some(chunk),
+            _ => None,
+        };
+        self.parts.back_mut().or(first)
     }
 
     /// Adds a part behind what is there, of which nothing may be in the ring.

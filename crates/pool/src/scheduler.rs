@@ -23,6 +23,7 @@ use crate::connection_pools;
 use crate::estimate::{Estimates, Expected};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
+use crate::quarantine::{self, Quarantine};
 use crate::queue::{self, WaitingQueue};
 use crate::shares::Shares;
 use howdah_observe::ConnectionPool;
@@ -69,6 +70,8 @@ pub(crate) struct Scheduler {
     pub(crate) estimates: Estimates,
     /// Workers that some kinds of calls may not take.
     pub(crate) shares: Shares,
+    /// What kills workers.
+    pub(crate) quarantine: Quarantine,
     /// By I/O thread: calls wait behind others in its lanes, and it is told when to look at them.
     watches: Vec<Watch>,
     pub(crate) stopping: bool,
@@ -323,6 +326,10 @@ impl Scheduler {
             // It cannot have taken longer than it was away.
             let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
             self.estimates.note(call.job.key, php_us.saturating_add(restore_us).min(away));
+            if !self.quarantine.is_empty() {
+                let head = &call.job.call.head;
+                self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);
+            }
         }
         if retire {
             self.drain_lane(index, now);

@@ -12,7 +12,8 @@ use crate::supervisor::Event;
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, VarName, WireDone};
-use howdah_transport::{CallMap, Event as Sent, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use howdah_transport::{Event as Sent, LaneSizes, WorkerEnd, create_lane, new_bell, new_eventfd};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ pub(crate) struct Puppet {
     pub(crate) end: WorkerEnd,
     pub(crate) life: Child,
     pub(crate) index: usize,
+    /// What wakes the server.
+    pub(crate) eventfd: OwnedFd,
 }
 
 impl Drop for Puppet {
@@ -42,7 +45,7 @@ impl Drop for Puppet {
     }
 }
 
-fn config(concurrency: usize) -> PoolConfig {
+pub(crate) fn config(concurrency: usize) -> PoolConfig {
     PoolConfig {
         name: "test".into(),
         binary: "unused".into(),
@@ -66,6 +69,7 @@ fn config(concurrency: usize) -> PoolConfig {
         routes: Vec::new(),
         boot_timeout: Duration::from_secs(60),
         shrink_after: Duration::from_secs(60),
+        replay: 2,
         max_requests: 0,
         max_memory: 0,
         warmup: Vec::new(),
@@ -89,8 +93,9 @@ impl Stage {
     pub(crate) async fn puppet(&mut self) -> Puppet {
         let index = self.pool.lock().lanes.len();
         let (sender, frames, fd) = create_lane(self.sizes).unwrap();
-        let (eventfd, bell) = (new_eventfd().unwrap(), new_eventfd().unwrap());
+        let (eventfd, (our_bell, their_bell)) = (new_eventfd().unwrap(), new_bell().unwrap());
         let (ours, theirs) = control_socket::pair().unwrap();
+        let own_eventfd = eventfd.try_clone().unwrap();
         let end = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
         let life = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&life);
@@ -99,30 +104,16 @@ impl Stage {
             worker: index as u32,
             generation: 1,
             pid: life.id(),
-            pidfd: pidfd.clone(),
+            pidfd,
             home: 0,
             depth: self.pool.config().depth(),
             several: true,
         };
-        let lane = Lane::new(new, sender.with_bell(bell.try_clone().unwrap()), Arc::new(ours.into()));
+        let reader = LaneReader::new(self.pool.clone(), &new, frames, eventfd);
+        let lane = Lane::new(new, sender.with_bell(our_bell), Arc::new(ours.into()));
         self.pool.lock().add_lane(lane);
-        let reader = LaneReader {
-            pool: self.pool.clone(),
-            index,
-            pid: life.id(),
-            frames,
-            eventfd: Arc::new(eventfd),
-            pidfd,
-            several: true,
-            current: None,
-            others: CallMap::default(),
-            unseen: Vec::new(),
-            holding: Vec::new(),
-            now: Instant::now(),
-            said: None,
-        };
         tokio::spawn(reader.run());
-        let mut puppet = Puppet { end: end.with_bell(bell), life, index };
+        let mut puppet = Puppet { end: end.with_bell(their_bell), life, index, eventfd: own_eventfd };
         puppet.end.ready();
         assert!(matches!(self.event().await, Event::WorkerReady { .. }));
         puppet
@@ -214,6 +205,12 @@ impl Puppet {
         self.end.select(number);
         self.end.end_response(false);
         self.end.done(WireDone::default());
+        self.end.publish();
+    }
+
+    /// Asks for a body, whatever call this is.
+    pub(crate) fn ask_for_body(&mut self, number: u64) {
+        self.end.ask_for_body(number);
         self.end.publish();
     }
 

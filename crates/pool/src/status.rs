@@ -64,6 +64,8 @@ pub struct PoolStatus {
     pub reloads: u64,
     /// Failed calls by label.
     pub faults: BTreeMap<&'static str, u64>,
+    /// Methods and paths whose requests kill their workers, and the seconds for which they are still refused.
+    pub refused: BTreeMap<String, f64>,
     /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
     pub connection_pools: Vec<ConnectionPool>,
 }
@@ -193,6 +195,12 @@ impl Pool {
             restarts: counters.restarts.load(Ordering::Relaxed),
             reloads: counters.reloads.load(Ordering::Relaxed),
             faults: self.metrics().faults.all().into_iter().collect(),
+            refused: scheduler
+                .quarantine
+                .refused(Instant::now())
+                .into_iter()
+                .map(|(path, left)| (path, left.as_secs_f64()))
+                .collect(),
             connection_pools: connection_pools::of_all(&scheduler),
         }
     }

@@ -14,11 +14,11 @@ use crate::scheduler;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
-use howdah_transport::CallMap;
 use howdah_transport::zygote_protocol::FromZygote;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ const GROW_AFTER: Duration = Duration::from_millis(5);
 const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// Pause before processes are started again after a panic of the supervisor.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
@@ -71,11 +73,23 @@ pub(crate) enum Event {
         generation: u64,
         status: String,
     },
+    /// What no event does.
+    #[cfg(test)]
+    Panic,
     Reload(oneshot::Sender<Result<(), String>>),
     Stop {
         grace: Duration,
         done: oneshot::Sender<()>,
     },
+}
+
+/// What the supervisor has to deal with.
+enum Due {
+    Event(Event),
+    /// Some time has passed.
+    Tick,
+    /// It is time to look whether calls still wait.
+    Growth,
 }
 
 /// Who asked for a reload.
@@ -131,22 +145,50 @@ impl Supervisor {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let due = tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(event) => self.handle(event),
+                    Some(event) => Due::Event(event),
                     None => return,
                 },
-                _ = tick.tick() => self.tick(),
-                () = sleep_until(self.grow_at) => self.grow(),
+                _ = tick.tick() => Due::Tick,
+                () = sleep_until(self.grow_at) => Due::Growth,
+            };
+            match catch_unwind(AssertUnwindSafe(|| self.step(due))) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_) => self.start_over(),
             }
-            if self.stop.is_some() && self.all_gone() {
-                if let Some((_, done)) = self.stop.take() {
-                    let _ = done.send(());
-                }
-                return;
-            }
-            self.keep_workers();
         }
+    }
+
+    /// Does what is due. True: the pool has stopped.
+    fn step(&mut self, due: Due) -> bool {
+        match due {
+            Due::Event(event) => self.handle(event),
+            Due::Tick => self.tick(),
+            Due::Growth => self.grow(),
+        }
+        if self.stop.is_some() && self.all_gone() {
+            if let Some((_, done)) = self.stop.take() {
+                let _ = done.send(());
+            }
+            return true;
+        }
+        self.keep_workers();
+        false
+    }
+
+    /// After a panic nobody knows which step was not taken, so nothing of it is kept: zygotes end, their workers with them,
+    /// whose calls are run again where that is safe, and a new generation begins.
+    fn start_over(&mut self) {
+        tracing::error!(pool = self.pool.name(), "a panic in the pool's supervisor; its processes are replaced");
+        let next = self.next.take().map(|(generation, _)| generation);
+        for generation in self.current.take().into_iter().chain(next) {
+            generation.zygote.kill();
+            // Until its end is known.
+            self.old.push(generation);
+        }
+        self.not_before = Some(Instant::now() + AFTER_PANIC);
     }
 
     fn handle(&mut self, event: Event) {
@@ -188,6 +230,8 @@ impl Supervisor {
             }
             Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),
             Event::ZygoteGone { generation, status } => self.zygote_gone(generation, &status),
+            #[cfg(test)]
+            Event::Panic => panic!("the panic that a test is about"),
             Event::Reload(reply) => self.reload(reply),
             Event::Stop { grace, done } => self.begin_stop(grace, done),
         }
@@ -287,31 +331,17 @@ impl Supervisor {
             worker,
             generation: number,
             pid,
-            pidfd: pidfd.clone(),
+            pidfd,
             home: home % shards.len().max(1),
             depth: config.depth(),
             several: config.several(),
         };
+        let reader = LaneReader::new(self.pool.clone(), &new, ordered.frames, ordered.eventfd);
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
         if stopping {
             lane.kill(KillReason::Stopping);
         }
         self.pool.lock().add_lane(lane);
-        let reader = LaneReader {
-            pool: self.pool.clone(),
-            index: worker as usize,
-            pid,
-            frames: ordered.frames,
-            eventfd: Arc::new(ordered.eventfd),
-            pidfd,
-            several: config.several(),
-            current: None,
-            others: CallMap::default(),
-            unseen: Vec::new(),
-            holding: Vec::new(),
-            now: Instant::now(),
-            said: None,
-        };
         shards.runtime(home).spawn(reader.run());
     }
 
@@ -421,6 +451,7 @@ impl Supervisor {
         {
             let mut scheduler = self.pool.lock();
             scheduler.expire(Instant::now());
+            scheduler.quarantine.forget(Instant::now());
             if config.several() {
                 scheduler.sweep(scheduler::UNTAKEN);
             }
@@ -623,23 +654,4 @@ fn boot_failure(status: &str, said: &str) -> String {
         return format!("PHP did not start ({status}) and said nothing; is the program of `--php` a howdah-php?");
     }
     format!("PHP did not start ({status}): {said}")
-}
-
-impl Pool {
-    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
-    ///
-    /// # Errors
-    /// Why the new ones did not start; the old ones stay then.
-    pub async fn reload(&self) -> Result<(), String> {
-        let (reply, answer) = oneshot::channel();
-        self.tell_supervisor(Event::Reload(reply));
-        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
-    }
-
-    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
-    pub async fn stop(&self, grace: Duration) {
-        let (done, stopped) = oneshot::channel();
-        self.tell_supervisor(Event::Stop { grace, done });
-        let _ = stopped.await;
-    }
 }

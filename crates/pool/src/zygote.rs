@@ -2,7 +2,9 @@
 
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
+use crate::log_limit::LogLimit;
 use crate::supervisor::Event;
+use crate::{orphans, panics};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
@@ -11,6 +13,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::Command;
@@ -57,6 +60,7 @@ impl Zygote {
         // The command keeps its copy of the zygote's end; while it lives, end-of-file could not be seen.
         drop(command);
         let pid = child.id();
+        orphans::keep(pid);
         let output = Arc::new(Mutex::new(VecDeque::new()));
         if let Some(pipe) = child.stdout.take() {
             tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
@@ -65,15 +69,14 @@ impl Zygote {
             tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
         }
         let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
-        let zygote = Self {
-            reader: tokio::spawn(read_messages(socket.clone(), generation, events.clone())),
-            socket,
-            output,
-            pid,
-        };
+        let zygote =
+            Self { reader: tokio::spawn(listen(socket.clone(), generation, events.clone())), socket, output, pid };
         let gone = events.clone();
         tokio::spawn(async move {
             let status = child.wait().await.map_or_else(|e| e.to_string(), |s| s.to_string());
+            orphans::forget(pid);
+            // Nobody is told of its end before what it has left behind has ended, too.
+            orphans::end_orphans().await;
             let _ = gone.send(Event::ZygoteGone { generation, status });
         });
         match zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[]) {
@@ -152,6 +155,13 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
     }
 }
 
+async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
+    if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
+        // One that nobody listens to is of no use.
+        let _ = events.send(Event::ZygoteGone { generation, status: "a panic while it was listened to".into() });
+    }
+}
+
 async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     loop {
         let Ok(mut ready) = socket.readable().await else { return };
@@ -177,6 +187,7 @@ async fn read_messages(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: 
 async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<VecDeque<String>>>) {
     let mut pipe = BufReader::new(pipe);
     let mut bytes = Vec::new();
+    let mut limit = LogLimit::new(Instant::now());
     loop {
         bytes.clear();
         if !matches!((&mut pipe).take(MAX_LINE).read_until(b'\n', &mut bytes).await, Ok(1..)) {
@@ -184,6 +195,13 @@ async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<
         }
         let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
         if line.is_empty() {
+            continue;
+        }
+        let verdict = limit.admit(line.len(), Instant::now());
+        if let Some(lines) = verdict.left_out {
+            tracing::warn!(target: "php", pool, lines, "the pool's processes print faster than is written: lines left out");
+        }
+        if !verdict.pass {
             continue;
         }
         tracing::warn!(target: "php", pool, "{line}");

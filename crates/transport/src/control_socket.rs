@@ -9,7 +9,7 @@ use rustix::net::{
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The longest message in bytes.
 pub const MAX_MESSAGE: usize = 64 * 1024;
@@ -17,8 +17,13 @@ pub const MAX_MESSAGE: usize = 64 * 1024;
 /// What a worker's control socket carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Server → worker, with a descriptor: the body of a call.
+    /// Server → worker, with a descriptor: the body of a call that the worker has begun and asked for (`NeedBody`).
     Body {
+        /// The call's number on the lane.
+        number: u64,
+    },
+    /// Server → worker: the body cannot be had; the call has failed and is not to be run.
+    NoBody {
         /// The call's number on the lane.
         number: u64,
     },
@@ -27,6 +32,7 @@ pub enum Message {
 }
 
 const TAG_BODY: u8 = b'B';
+const TAG_NO_BODY: u8 = b'N';
 /// First byte of a `Message::Stack`.
 pub const TAG_STACK: u8 = b'S';
 
@@ -116,15 +122,37 @@ pub fn receive(socket: impl AsFd, nonblocking: bool) -> io::Result<Option<(Vec<u
 }
 
 impl ControlSocket {
-    /// Sends a body's descriptor. Does not wait: a worker's socket holds far more messages than a lane holds calls.
+    /// Sends a body's descriptor to a worker that waits for it. Never waits itself.
     ///
     /// # Errors
-    /// The worker is gone.
+    /// The worker is gone; `WouldBlock`: it asks for bodies and does not take them.
     pub fn send_body(&self, number: u64, body: BorrowedFd<'_>) -> io::Result<()> {
-        let mut bytes = [0; 9];
-        bytes[0] = TAG_BODY;
-        bytes[1..].copy_from_slice(&number.to_ne_bytes());
-        send(&self.0, &bytes, &[body], true)
+        send(&self.0, &about_body(TAG_BODY, number), &[body], true)
+    }
+
+    /// Tells a worker that waits for a body that there is none.
+    ///
+    /// # Errors
+    /// As `send_body`.
+    pub fn send_no_body(&self, number: u64) -> io::Result<()> {
+        send(&self.0, &about_body(TAG_NO_BODY, number), &[], true)
+    }
+
+    /// True if the other side has received everything that was sent to it.
+    #[must_use]
+    pub fn all_received(&self) -> bool {
+        let mut unread: libc::c_int = 0;
+        // SAFETY: the request writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,
+        // which libc does not name for sockets, is the same number.)
+        let asked = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
+        asked != 0 || unread == 0
+    }
+
+    /// True if a message waits, or the other side has closed.
+    #[must_use]
+    pub fn has_message(&self) -> bool {
+        let peeked = rustix::net::recv(&self.0, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        !matches!(peeked, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
     }
 
     /// Waits for the next message.
@@ -144,12 +172,21 @@ impl ControlSocket {
     }
 }
 
+fn about_body(tag: u8, number: u64) -> [u8; 9] {
+    let mut bytes = [tag; 9];
+    bytes[1..].copy_from_slice(&number.to_ne_bytes());
+    bytes
+}
+
+fn number(bytes: &[u8]) -> io::Result<u64> {
+    bytes.try_into().map(u64::from_ne_bytes).map_err(|_| io::Error::other("malformed control message"))
+}
+
 fn parse((bytes, mut fds): (Vec<u8>, Vec<OwnedFd>)) -> io::Result<(Message, Option<OwnedFd>)> {
     let fd = if fds.is_empty() { None } else { Some(fds.swap_remove(0)) };
     let message = match bytes.split_first() {
-        Some((&TAG_BODY, number)) => Message::Body {
-            number: u64::from_ne_bytes(number.try_into().map_err(|_| io::Error::other("malformed control message"))?),
-        },
+        Some((&TAG_BODY, of)) => Message::Body { number: number(of)? },
+        Some((&TAG_NO_BODY, of)) => Message::NoBody { number: number(of)? },
         Some((&TAG_STACK, text)) => Message::Stack(text.to_vec()),
         _ => return Err(io::Error::other("unknown control message")),
     };

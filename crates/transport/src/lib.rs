@@ -9,6 +9,21 @@
 //! Trust: the worker may be compromised and may die at any instruction. The server therefore keeps its own copy of every
 //! cursor it owns, checks every cursor, length and kind it reads from the segment, and copies data out before it looks
 //! at it; what it does not look at may stay where it is (`held`). Nothing in a lane is shared with another worker.
+//!
+//! **The server never does I/O that can block on a description it shares.** Flags such as `O_NONBLOCK` belong to the open
+//! file description, so whoever holds a copy of a descriptor decides whether the other one's next write waits. What the
+//! server shares, and why none of it can hold the server up:
+//!
+//! | descriptor | shared with | what the server does with it |
+//! |---|---|---|
+//! | control socket of a worker | nobody: each end is a description of its own | `MSG_DONTWAIT` on every call |
+//! | zygote's socket | nobody: likewise | `MSG_DONTWAIT` on every call |
+//! | eventfd that wakes the server | zygote, worker | waits for edges in epoll; neither reads nor writes it |
+//! | bell of a worker in async mode | nobody: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
+//! | lane | zygote, worker | memory only; sealed, so that no page of it can vanish |
+//! | pidfd | zygote | waits in epoll, sends signals; neither waits |
+//! | a body's file | the worker that runs the call | nothing, once it was handed over |
+//! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
 pub mod call_map;
 mod clock;
@@ -29,12 +44,13 @@ pub use call_map::CallMap;
 pub use clock::monotonic_us;
 pub use held::HeldPayload;
 pub use pool_page::PoolReport;
-pub use segment::LaneSizes;
+pub use segment::{Hole, LaneSizes};
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
+pub use wake::new_bell;
 pub use worker_end::WorkerEnd;
 pub use worker_events::Event;
 
-/// A descriptor that one side writes to in order to wake the other, which waits on it.
+/// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
 ///
 /// # Errors
 /// The system's error when no descriptor can be made.

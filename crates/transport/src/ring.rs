@@ -183,6 +183,22 @@ impl Ring {
         Ok(Some(header))
     }
 
+    /// A producer fills up what is left at the ring's end, once per round. Padding anywhere else would be a way to keep the
+    /// consumer busy with nothing; memory that was never written reads as such.
+    pub(crate) fn check_padding(&self, cursor: u64, len: usize) -> Result<(), RingBroken> {
+        let at = self.offset(cursor);
+        if at < self.cap() / 4 || at + frame_len(len) != self.cap() {
+            return Err(RingBroken("padding inside the ring"));
+        }
+        Ok(())
+    }
+
+    /// Where the bytes between two cursors lie, from the ring's start. They do not wrap.
+    pub(crate) fn place_of(&self, from: u64, to: u64) -> std::ops::Range<usize> {
+        let at = self.offset(from);
+        at..(at + to.wrapping_sub(from) as usize).min(self.cap())
+    }
+
     /// Bytes to skip when `read_header` returned `None`.
     pub(crate) fn skipped_end(&self, cursor: u64) -> u64 {
         (self.cap() - self.offset(cursor)) as u64

@@ -2,12 +2,16 @@
 //!
 //! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
 //! the descriptor to one worker. Either mapping lives until its owner drops it.
+//!
+//! The worker's mapping does not pass to processes that it forks: a script's child must not be able to answer in the
+//! worker's name. Such a process has a hole there (`Hole`), which it may fill with memory of its own.
 
 use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
 use crate::wire::WIRE_VERSION;
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,6 +58,8 @@ pub(crate) struct Control {
     pub(crate) room_wanted: Line<AtomicU32>,
     /// Written by a worker that runs several calls: the call whose code runs, or 0.
     pub(crate) selected: Line<AtomicU64>,
+    /// Written by the worker, in a signal handler: the last call whose script has run past its time limit.
+    pub(crate) timed_out: Line<AtomicU64>,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_LEN);
@@ -141,7 +147,45 @@ impl Segment {
         if !sizes.valid() || sizes.total() != len {
             return Err(io::Error::other("lane sizes do not match its memory"));
         }
-        Self::map(&fd, sizes)
+        let segment = Self::map(&fd, sizes)?;
+        segment.pass_to_forks(false)?;
+        Ok(segment)
+    }
+
+    /// Whether processes that this one forks get the mapping as well.
+    pub(crate) fn pass_to_forks(&self, pass: bool) -> io::Result<()> {
+        let advice = if pass { Advice::LinuxDoFork } else { Advice::LinuxDontFork };
+        // SAFETY: the range is the mapping that `self` owns; the advice changes nothing in this process.
+        Ok(unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.sizes.total(), advice) }?)
+    }
+
+    /// A copy of what lies at some places of the mapping, by their distance from its start.
+    pub(crate) fn copy(&self, places: impl IntoIterator<Item = Range<usize>>) -> Vec<(usize, Vec<u8>)> {
+        let copied = places.into_iter().map(|place| {
+            assert!(place.start <= place.end && place.end <= self.sizes.total(), "outside the segment");
+            let mut bytes = Vec::with_capacity(place.len());
+            // SAFETY: the source is inside the mapping (assertion), the target has room for as many bytes, all of which are
+            // initialised by the copy.
+            unsafe {
+                std::ptr::copy_nonoverlapping(self.base.as_ptr().add(place.start), bytes.as_mut_ptr(), place.len());
+                bytes.set_len(place.len());
+            }
+            (place.start, bytes)
+        });
+        copied.collect()
+    }
+
+    /// Where the rings begin: before that are the pages of control words.
+    pub(crate) fn rings_at() -> usize {
+        RINGS_AT
+    }
+
+    /// In a process that was forked from the worker: this mapping is not there.
+    pub(crate) fn into_hole(self) -> Hole {
+        let hole = Hole { base: self.base, len: self.sizes.total() };
+        // Nothing of this process may be unmapped.
+        std::mem::forget(self);
+        hole
     }
 
     fn map(fd: impl AsFd, sizes: LaneSizes) -> io::Result<Self> {
@@ -183,6 +227,38 @@ impl Segment {
         // SAFETY: as above, behind the request ring.
         let data = unsafe { self.base.add(RINGS_AT + self.sizes.request as usize) };
         crate::ring::Ring::new(data, self.sizes.response)
+    }
+}
+
+/// The place of a segment in a process that was forked from its worker.
+#[derive(Debug)]
+pub struct Hole {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Hole {
+    /// Fills the hole with memory of this process's own that holds these bytes and is zero elsewhere, so that pointers into
+    /// the call that ran at the fork stay good.
+    ///
+    /// # Errors
+    /// The system's error; also if something is mapped there.
+    pub fn fill(self, content: &[(usize, Vec<u8>)]) -> io::Result<()> {
+        // SAFETY: nothing is mapped there, or the call fails.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                self.base.as_ptr().cast(),
+                self.len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE,
+            )
+        }?;
+        for (at, bytes) in content {
+            assert!(*at <= self.len && bytes.len() <= self.len - at, "outside the segment");
+            // SAFETY: the target is inside the mapping just made (assertion), which nobody refers to yet.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.cast::<u8>().add(*at), bytes.len()) };
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 //! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
 //! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read;
 //! `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as nobody else writes them. Words
-//! that announce nothing but themselves (`aborted`, `selected`, `room_wanted`) are `Relaxed`: seen late, they cost time
+//! that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are `Relaxed`: seen late, they cost time
 //! only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
 
 use crate::held::{HeldPayload, Holds};
@@ -64,7 +64,7 @@ pub enum BodyInLane<'a> {
     None,
     /// In the frame.
     Inline(&'a [u8]),
-    /// Its descriptor was sent over the control socket; the length in bytes.
+    /// Its descriptor comes over the control socket once the worker asks for it; the length in bytes.
     Descriptor(u64),
 }
 
@@ -89,7 +89,7 @@ pub struct CallSender {
     requests: Ring,
     /// Own copy of `Control::request_head`.
     request_head: u64,
-    /// Where a worker that runs several calls waits; `None`: it waits on the futex.
+    /// The bell of a worker that runs several calls; `None`: it waits on the futex.
     bell: Option<OwnedFd>,
 }
 
@@ -104,10 +104,11 @@ pub struct FrameReceiver {
 }
 
 impl CallSender {
-    /// Makes this the end of a lane whose worker runs several calls and waits on this eventfd.
+    /// Makes this the end of a lane whose worker runs several calls and waits for this bell, of which nobody else has the
+    /// write end.
     #[must_use]
-    pub fn with_bell(mut self, eventfd: OwnedFd) -> Self {
-        self.bell = Some(eventfd);
+    pub fn with_bell(mut self, bell: OwnedFd) -> Self {
+        self.bell = Some(bell);
         self
     }
 
@@ -194,6 +195,13 @@ impl CallSender {
         }
     }
 
+    /// A body was sent over the control socket, on which a worker that runs one call at a time waits by itself.
+    pub fn body_sent(&self) {
+        if let Some(bell) = &self.bell {
+            wake::wake_worker_event(&self.segment.control().worker_word.0, bell.as_fd());
+        }
+    }
+
     /// Takes back a call that the worker has not begun. True: the worker will skip it. The exchange decides the race
     /// against the worker's own exchange to "running"; a worker that cheats here answers a call its lane no longer has,
     /// which the caller sees by the frame's number.
@@ -245,6 +253,12 @@ impl CallSender {
     #[must_use]
     pub fn selected(&self) -> u64 {
         self.segment.control().selected.0.load(Ordering::Relaxed)
+    }
+
+    /// True if the script of this call has run past its time limit (as far as the worker tells).
+    #[must_use]
+    pub fn timed_out(&self, number: u64) -> bool {
+        self.segment.control().timed_out.0.load(Ordering::Relaxed) == number
     }
 
     /// The worker's connection pools (as far as it tells).
@@ -300,6 +314,7 @@ impl FrameReceiver {
             let at = self.response_tail;
             self.response_tail += frame_len(header.len as usize) as u64;
             if kind == FrameKind::Pad {
+                self.responses.check_padding(at, header.len as usize)?;
                 continue;
             }
             let (len, mut payload, mut held) = (header.len as usize, Vec::new(), None);

@@ -4,18 +4,24 @@
 //! work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps on
 //! each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the word.
 //! The waker takes the word back to 0, so that one sleep costs at most one wake-up. A worker that runs several calls
-//! waits on an eventfd among its own descriptors instead of on the futex, except for room; whoever wakes it must take
+//! waits for its bell among its own descriptors instead of on the futex, except for room; whoever wakes it must take
 //! back exactly the reason it has seen, since the worker may be waiting for another one by then.
+//!
+//! The bell is a pipe, of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
+//! worker empties it now and then (`WorkerEnd::woken`), long before it is full.
 
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::futex;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// The worker waits for a call.
 pub(crate) const WORKER_WAITS_CALL: u32 = 1;
 /// The worker waits for room in the response ring.
 pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
-/// The worker waits on its eventfd, among other descriptors.
+/// The worker waits for its bell, among other descriptors.
 pub(crate) const WORKER_WAITS_EVENT: u32 = 3;
 
 /// Takes the announcement of a sleep for this reason back; false if there is none.
@@ -34,24 +40,36 @@ pub(crate) fn wake_worker(word: &AtomicU32, reason: u32) {
     }
 }
 
-/// Wakes the worker if it waits on its eventfd. Call after publishing.
-pub(crate) fn wake_worker_event(word: &AtomicU32, eventfd: BorrowedFd<'_>) {
+/// A bell: the server's end, which it must not give away, and the worker's.
+///
+/// # Errors
+/// The system's error when no descriptors can be made.
+pub fn new_bell() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    Ok((ours, theirs))
+}
+
+/// Wakes the worker if it waits for its bell. Call after publishing.
+pub(crate) fn wake_worker_event(word: &AtomicU32, bell: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
-        ring_bell(eventfd);
+        // A worker whose bell is full has been rung for in vain more often than an honest one can be: it does not listen.
+        // One that is dead has closed its end; its reader will notice.
+        let _ = rustix::io::write(bell, &[1]);
     }
 }
 
-/// Announces that the worker is about to wait on its eventfd; returns false if `ready` finds work after all.
+/// Empties a bell.
+pub(crate) fn silence(bell: BorrowedFd<'_>) {
+    let mut bytes = [0u8; 4096];
+    while matches!(rustix::io::read(bell, &mut bytes), Ok(1..) | Err(Errno::INTR)) {}
+}
+
+/// Announces that the worker is about to wait for its bell; returns false if `ready` finds work after all.
 pub(crate) fn prepare_worker_event(word: &AtomicU32, ready: impl Fn() -> bool) -> bool {
     word.store(WORKER_WAITS_EVENT, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    // Should the server have seen the announcement meanwhile, the worker finds its eventfd readable once too often.
+    // Should the server have seen the announcement meanwhile, the bell rings once too often.
     !ready()
-}
-
-fn ring_bell(eventfd: impl AsFd) {
-    // The counter overflows after 2^64 wake-ups, and an eventfd that exists cannot fail otherwise.
-    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
 /// Puts the worker to sleep for `reason` unless `ready` finds work after all. Returns after a wake-up, a signal or work;
@@ -72,8 +90,8 @@ pub(crate) fn sleep_worker(word: &AtomicU32, reason: u32, ready: impl Fn() -> bo
 pub(crate) fn wake_server(word: &AtomicU32, eventfd: BorrowedFd<'_>) {
     fence(Ordering::SeqCst);
     if word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::Relaxed) != 0 {
-        // The server waits edge-triggered and never reads the counter.
-        ring_bell(eventfd);
+        // The server waits edge-triggered and never reads the counter, which overflows after 2^64 wake-ups.
+        let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
     }
 }
 

@@ -6,7 +6,7 @@
 //! wrote; the server checks every number that comes from the worker.
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 5;
+pub const WIRE_VERSION: u32 = 6;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -34,7 +34,8 @@ pub struct WireVar {
 pub const CALL_HEAD_ONLY: u32 = 1;
 /// The request's body follows the strings in the frame.
 pub const CALL_BODY_INLINE: u32 = 2;
-/// The request's body comes as a file descriptor over the worker's control socket.
+/// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
+/// and asks for it (`NeedBody`).
 pub const CALL_BODY_FD: u32 = 4;
 
 /// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
@@ -104,6 +105,8 @@ pub enum FrameKind {
     /// The worker gives its call back unanswered, for one that has booted later, and ends; payload `u64`, when its boot
     /// began, microseconds since the epoch.
     GiveBack = 23,
+    /// The worker has begun a call with `CALL_BODY_FD` and waits for the descriptor.
+    NeedBody = 24,
 }
 
 impl FrameKind {
@@ -123,6 +126,7 @@ impl FrameKind {
             21 => Self::Interim,
             22 => Self::Ready,
             23 => Self::GiveBack,
+            24 => Self::NeedBody,
             _ => return None,
         })
     }

@@ -12,14 +12,15 @@
 use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
 use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
-use crate::segment::Segment;
+use crate::segment::{Hole, Segment};
 use crate::wake;
 use crate::wire::{
     CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, POOL_NUMBERS, WireCall, WireDone, WireVar,
 };
+use crate::worker_events::AwaitedBodies;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A `Body` frame that is still growing.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +42,7 @@ pub struct WorkerEnd {
     pub(crate) requests: Ring,
     responses: Ring,
     eventfd: OwnedFd,
-    control: ControlSocket,
+    pub(crate) control: ControlSocket,
     /// Where the server wakes a worker that runs several calls; `None`: one call at a time.
     pub(crate) bell: Option<Bell>,
     /// End of what is written in the response ring, published or not.
@@ -58,12 +59,16 @@ pub struct WorkerEnd {
     call_end: Option<u64>,
     /// Memory of calls that are done, where calls are copied out.
     pub(crate) spare_memory: Vec<Vec<u64>>,
+    /// Calls that wait for their bodies, where there may be several.
+    pub(crate) bodies: AwaitedBodies,
 }
 
-/// The eventfd of a worker that runs several calls.
+/// What wakes a worker that runs several calls.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    pub(crate) eventfd: OwnedFd,
+    pub(crate) fd: OwnedFd,
+    /// Waits since it was last emptied; each may have left a byte in it.
+    pub(crate) waits: u32,
 }
 
 impl WorkerEnd {
@@ -83,6 +88,7 @@ impl WorkerEnd {
             control,
             bell: None,
             spare_memory: Vec::new(),
+            bodies: AwaitedBodies::default(),
             head,
             published: head,
             padding: 0,
@@ -93,10 +99,10 @@ impl WorkerEnd {
     }
 
     /// Makes this the end of a worker that runs several calls: it uses `worker_events` instead of `next_call`, and the
-    /// server wakes it through this eventfd.
+    /// server wakes it through this bell.
     #[must_use]
-    pub fn with_bell(mut self, eventfd: OwnedFd) -> Self {
-        self.bell = Some(Bell { eventfd });
+    pub fn with_bell(mut self, bell: OwnedFd) -> Self {
+        self.bell = Some(Bell { fd: bell, waits: 0 });
         self
     }
 
@@ -180,29 +186,29 @@ impl WorkerEnd {
             .is_ok()
     }
 
-    /// The descriptor that carries the current call's body.
+    /// Asks for the current call's body and waits for its descriptor, which the server sends to nobody but a worker that
+    /// has begun the call. `None`: it cannot be had, and the call has failed; the worker ends it with `done` at once.
     ///
     /// # Errors
     /// The control socket is closed or says something unexpected.
-    pub fn receive_body(&mut self) -> io::Result<OwnedFd> {
-        self.receive_body_of(self.number)
+    pub fn receive_body(&mut self) -> io::Result<Option<OwnedFd>> {
+        self.ask_for_body(self.number);
+        self.publish();
+        match self.control.receive()? {
+            Some((Message::Body { number }, Some(fd))) if number == self.number => Ok(Some(fd)),
+            Some((Message::NoBody { number }, _)) if number == self.number => Ok(None),
+            Some(_) => Err(io::Error::other("unexpected message on the control socket")),
+            None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
+        }
     }
 
-    /// The descriptor that carries a call's body. Calls ask in the order in which they were sent, which is the order of
-    /// the descriptors; those of calls that were taken back are closed here. The server sends a descriptor before its
-    /// call, so this does not wait.
-    ///
-    /// # Errors
-    /// The control socket is closed or says something unexpected.
-    pub(crate) fn receive_body_of(&mut self, wanted: u64) -> io::Result<OwnedFd> {
-        loop {
-            match self.control.receive()? {
-                Some((Message::Body { number }, Some(fd))) if number == wanted => return Ok(fd),
-                Some((Message::Body { .. }, _)) => {}
-                Some(_) => return Err(io::Error::other("unexpected message on the control socket")),
-                None => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "control socket closed")),
-            }
-        }
+    /// Asks for the body of a call that was begun.
+    pub fn ask_for_body(&mut self, number: u64) {
+        // What is being written belongs to the selected call.
+        self.close_body(0);
+        let selected = std::mem::replace(&mut self.number, number);
+        self.put(FrameKind::NeedBody, 0, &[]);
+        self.number = selected;
     }
 
     /// True if the client of the current call has gone.
@@ -407,6 +413,35 @@ impl WorkerEnd {
         });
     }
 
+    /// Where it is noted which call's script has run past its time limit. Valid as long as this value.
+    #[must_use]
+    pub fn timeout_word(&self) -> *const AtomicU64 {
+        &raw const self.segment.control().timed_out.0
+    }
+
+    /// Whether a process that this one forks next gets the lane: only one that goes on as the worker.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn pass_to_fork(&self, pass: bool) -> io::Result<()> {
+        self.segment.pass_to_forks(pass)
+    }
+
+    /// What a fork that is no worker may still read of the lane: the call that runs.
+    #[must_use]
+    pub fn copy_for_fork(&self) -> LaneCopy {
+        let tail = self.segment.control().request_tail.0.load(Ordering::Relaxed);
+        let call = self.requests.place_of(tail, self.call_end.unwrap_or(tail));
+        let rings = Segment::rings_at();
+        LaneCopy(self.segment.copy([0..rings, rings + call.start..rings + call.end]))
+    }
+
+    /// In a process that was forked without the lane: lets go of the descriptors.
+    #[must_use]
+    pub fn leave(self) -> Hole {
+        self.segment.into_hole()
+    }
+
     /// Shows the server everything written and wakes it if it waits.
     pub fn publish(&mut self) {
         self.close_body(0);
@@ -420,6 +455,20 @@ impl WorkerEnd {
 
     pub(crate) fn wake_server(&self) {
         wake::wake_server(&self.segment.control().server_word.0, self.eventfd.as_fd());
+    }
+}
+
+/// A part of a lane's content, see `WorkerEnd::copy_for_fork`.
+#[derive(Debug)]
+pub struct LaneCopy(Vec<(usize, Vec<u8>)>);
+
+impl LaneCopy {
+    /// Puts it where the lane was.
+    ///
+    /// # Errors
+    /// See `Hole::fill`.
+    pub fn put(&self, hole: Hole) -> io::Result<()> {
+        hole.fill(&self.0)
     }
 }
 

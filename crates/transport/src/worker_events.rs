@@ -5,18 +5,40 @@
 //! the worker's own business: it announces it (`prepare_wait`), waits on `wake_fd` among others, and takes the
 //! announcement back (`woken`).
 //!
+//! A call whose body travels as a descriptor is handed out once that has come; until then it waits here, and the others go
+//! on.
+//!
 //! The memory orders are explained in `server_end`.
 
+use crate::control_socket::Message;
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
-use crate::wire::{CALL_BODY_FD, FrameKind, WireCall};
+use crate::wire::{CALL_BODY_FD, FrameKind, WireCall, WireDone};
 use crate::worker_end::WorkerEnd;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Memory kept for calls to come: so many pieces, none longer than so many words.
 const SPARE_MEMORY: usize = 64;
 const LARGEST_SPARE: usize = 2048;
+
+/// A wait leaves a byte in the bell at most, and the smallest pipe holds 4096.
+const WAITS_UNTIL_SILENCED: u32 = 1024;
+
+/// Bodies that may be asked for and not received: they fit into the control socket many times over.
+const ASKED_AT_ONCE: usize = 16;
+
+/// Calls that are begun and wait for their bodies, in the order in which they were sent.
+#[derive(Debug, Default)]
+pub(crate) struct AwaitedBodies {
+    calls: VecDeque<TakenCall>,
+    /// Of these, so many have been asked for, from the first on.
+    asked: usize,
+    /// What was said meanwhile, and is to be heard behind them.
+    later: VecDeque<Event>,
+}
 
 /// What the server has sent.
 #[derive(Debug)]
@@ -45,7 +67,23 @@ pub struct TakenCall {
     pub body: Option<OwnedFd>,
 }
 
+impl AwaitedBodies {
+    /// True if this has to wait until calls that were sent before it have their bodies.
+    fn delays(&self, event: &Event) -> bool {
+        match event {
+            Event::Call(_) => false,
+            Event::Cancel { number, .. } => self.calls.iter().any(|call| call.number == *number),
+            Event::Stop => !self.calls.is_empty(),
+        }
+    }
+}
+
 impl TakenCall {
+    fn awaits_body(&self) -> bool {
+        // SAFETY: the words hold at least a `WireCall`, written by the server.
+        unsafe { (*self.call()).flags & CALL_BODY_FD != 0 }
+    }
+
     /// The call's fixed head, with the rest behind it. Valid as long as `self`, also when that is moved.
     #[must_use]
     pub fn call(&self) -> *const WireCall {
@@ -67,7 +105,7 @@ pub enum TakeError {
     Broken(#[from] RingBroken),
     /// A body's descriptor did not come.
     #[error("cannot get a request's body: {0}")]
-    Body(#[from] std::io::Error),
+    Body(#[from] io::Error),
 }
 
 impl WorkerEnd {
@@ -76,6 +114,14 @@ impl WorkerEnd {
     /// # Errors
     /// The server's side makes no sense (a bug).
     pub fn take_event(&mut self) -> Result<Option<Event>, TakeError> {
+        if !self.bodies.calls.is_empty()
+            && let Some(call) = self.take_body()?
+        {
+            return Ok(Some(Event::Call(call)));
+        }
+        if let Some(event) = self.heard_meanwhile() {
+            return Ok(Some(event));
+        }
         loop {
             let control = self.segment.control();
             // Own cursor: only this end stores it.
@@ -111,11 +157,65 @@ impl WorkerEnd {
             };
             self.give_back(head, tail + frame_len(len) as u64);
             match event {
-                Some(Event::Call(call)) => return self.with_body(call).map(Some),
+                Some(Event::Call(call)) if call.awaits_body() => {
+                    self.bodies.calls.push_back(call);
+                    self.ask_for_bodies();
+                }
+                Some(event) if self.bodies.delays(&event) => self.bodies.later.push_back(event),
                 Some(event) => return Ok(Some(event)),
                 None => {}
             }
         }
+    }
+
+    /// Asks for bodies as far as may be, at once: their calls wait for nothing else.
+    fn ask_for_bodies(&mut self) {
+        let asked = self.bodies.asked;
+        while self.bodies.asked < ASKED_AT_ONCE
+            && let Some(call) = self.bodies.calls.get(self.bodies.asked)
+        {
+            self.ask_for_body(call.number);
+            self.bodies.asked += 1;
+        }
+        if self.bodies.asked != asked {
+            self.publish();
+        }
+    }
+
+    /// The next call whose body has come.
+    fn take_body(&mut self) -> Result<Option<TakenCall>, TakeError> {
+        loop {
+            let (message, fd) = match self.control.try_receive() {
+                Ok(Some(received)) => received,
+                Ok(None) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "control socket closed").into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let (Message::Body { number: wanted } | Message::NoBody { number: wanted }) = message else {
+                return Err(io::Error::other("unexpected message on the control socket").into());
+            };
+            let position = self.bodies.calls.iter().position(|call| call.number == wanted);
+            let Some(mut call) = position.and_then(|at| self.bodies.calls.remove(at)) else { continue };
+            self.bodies.asked = self.bodies.asked.saturating_sub(1);
+            self.ask_for_bodies();
+            if fd.is_some() {
+                call.body = fd;
+                return Ok(Some(call));
+            }
+            // It has failed already, on the server's side.
+            self.recycle(call.into_memory());
+            let selected = self.number();
+            self.write_for(wanted);
+            self.done(WireDone::default());
+            self.write_for(selected);
+        }
+    }
+
+    /// What was said while calls waited for their bodies, once nothing keeps it back.
+    fn heard_meanwhile(&mut self) -> Option<Event> {
+        let bodies = &mut self.bodies;
+        let at = (0..bodies.later.len()).find(|&at| !bodies.delays(&bodies.later[at]))?;
+        bodies.later.remove(at)
     }
 
     /// Takes the memory of a call that is done, for another one.
@@ -123,15 +223,6 @@ impl WorkerEnd {
         if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= LARGEST_SPARE {
             self.spare_memory.push(memory);
         }
-    }
-
-    fn with_body(&mut self, mut call: TakenCall) -> Result<Event, TakeError> {
-        // SAFETY: the words hold at least a `WireCall`, written by the server.
-        let flags = unsafe { (*call.call()).flags };
-        if flags & CALL_BODY_FD != 0 {
-            call.body = Some(self.receive_body_of(call.number)?);
-        }
-        Ok(Event::Call(call))
     }
 
     /// Gives the request ring up to `tail` back to the server, and tells it once half of the ring is free if it waits for
@@ -157,7 +248,7 @@ impl WorkerEnd {
     /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one call at a time.
     #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.as_ref().map(|bell| bell.eventfd.as_fd())
+        self.bell.as_ref().map(|bell| bell.fd.as_fd())
     }
 
     /// Publishes everything and announces that the worker will wait on `wake_fd`. False: there is something to take
@@ -166,7 +257,9 @@ impl WorkerEnd {
         self.publish();
         let control = self.segment.control();
         let tail = control.request_tail.0.load(Ordering::Relaxed);
-        let ready = || control.request_head.0.load(Ordering::Acquire) != tail;
+        // A body is sent before the server looks whether the worker waits, as a call is published before.
+        let body_has_come = || !self.bodies.calls.is_empty() && self.control.has_message();
+        let ready = || control.request_head.0.load(Ordering::Acquire) != tail || body_has_come();
         if wake::prepare_worker_event(&control.worker_word.0, ready) {
             return true;
         }
@@ -174,10 +267,17 @@ impl WorkerEnd {
         false
     }
 
-    /// Takes the announcement back after the wait, for whatever reason that ended. The eventfd stays unread: it is
-    /// watched edge-triggered, so what was written to it before does not end a later wait. A server that has taken
-    /// the announcement but writes only now ends one wait too early, which is harmless.
+    /// Takes the announcement back after the wait, for whatever reason that ended. The bell stays unread: it is watched
+    /// edge-triggered, so what was written to it before does not end a later wait, and it is emptied only from time to
+    /// time. A server that has taken the announcement but writes only now ends one wait too early, which is harmless.
     pub fn woken(&mut self) {
         self.segment.control().worker_word.0.store(0, Ordering::Relaxed);
+        if let Some(bell) = self.bell.as_mut() {
+            bell.waits += 1;
+            if bell.waits == WAITS_UNTIL_SILENCED {
+                bell.waits = 0;
+                wake::silence(bell.fd.as_fd());
+            }
+        }
     }
 }

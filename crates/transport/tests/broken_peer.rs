@@ -3,7 +3,9 @@
 
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
-use howdah_transport::{BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd};
+use howdah_transport::{
+    BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_bell, new_eventfd,
+};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
@@ -124,7 +126,7 @@ fn next(seed: &mut u64) -> u64 {
 fn attack(mut seed: u64) {
     let (sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
     let several = seed.is_multiple_of(2);
-    let mut sender = if several { sender.with_bell(new_eventfd().unwrap()) } else { sender };
+    let mut sender = if several { sender.with_bell(new_bell().unwrap().0) } else { sender };
     let (_ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let view = View::of(&fd);

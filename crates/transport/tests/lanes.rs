@@ -226,27 +226,41 @@ fn a_flush_reaches_the_server_before_the_call_is_done() {
 }
 
 #[test]
-fn a_body_travels_as_a_descriptor_and_one_of_a_call_taken_back_is_skipped() {
-    let (sender, _frames, fd) = create_lane(LaneSizes::TINY).unwrap();
-    let mut sender = sender;
+fn a_body_is_sent_to_a_worker_that_has_begun_its_call() {
+    let (mut sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
     let (ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let control = ControlSocket::from(ours);
-    let file = |text: &[u8]| {
-        let fd = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        rustix::io::write(&fd, text).unwrap();
-        fd
-    };
-    control.send_body(1, file(b"one").as_fd()).unwrap();
     let first = sender.send_call(&call(b"1"), 1, BodyInLane::Descriptor(3)).unwrap();
-    control.send_body(2, file(b"two").as_fd()).unwrap();
     sender.send_call(&call(b"2"), 2, BodyInLane::Descriptor(3)).unwrap();
-    assert!(sender.take_back(first));
-    worker.next_call().unwrap().unwrap();
-    let body = worker.receive_body().unwrap();
-    let mut text = [0; 3];
-    rustix::io::pread(&body, &mut text, 0).unwrap();
-    assert_eq!(&text, b"two");
+    sender.send_call(&call(b"3"), 3, BodyInLane::Descriptor(3)).unwrap();
+    assert!(sender.take_back(first), "its body is never sent");
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            worker.next_call().unwrap().unwrap();
+            let body = worker.receive_body().unwrap().unwrap();
+            let mut text = [0; 3];
+            rustix::io::pread(&body, &mut text, 0).unwrap();
+            worker.done(WireDone::default());
+            worker.next_call().unwrap().unwrap();
+            (text, worker.receive_body().unwrap().is_none(), worker.number())
+        });
+        let mut asked = |number| loop {
+            match frames.next_frame().unwrap() {
+                Some(frame) if frame.kind == FrameKind::NeedBody => break assert_eq!(frame.number, number),
+                Some(_) => {}
+                None => std::thread::yield_now(),
+            }
+        };
+        asked(2);
+        let fd = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::io::write(&fd, b"two").unwrap();
+        control.send_body(2, fd.as_fd()).unwrap();
+        asked(3);
+        assert!(control.all_received());
+        control.send_no_body(3).unwrap();
+        assert_eq!(worker.join().unwrap(), (*b"two", true, 3));
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use howdah_transport::wire::{
 use howdah_transport::worker_end::call_parts;
 use howdah_transport::worker_events::TakenCall;
 use howdah_transport::{
-    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_bell, new_eventfd,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::collections::BTreeMap;
@@ -60,11 +60,11 @@ impl Worker {
 
 fn lane(sizes: LaneSizes) -> (Server, Worker) {
     let (sender, frames, fd) = create_lane(sizes).unwrap();
-    let (eventfd, bell) = (new_eventfd().unwrap(), new_eventfd().unwrap());
+    let (eventfd, (our_bell, their_bell)) = (new_eventfd().unwrap(), new_bell().unwrap());
     let (ours, theirs) = control_socket::pair().unwrap();
     let worker = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
-    let worker = worker.with_bell(bell.try_clone().unwrap());
-    (Server { sender: sender.with_bell(bell), frames, eventfd, control: ours.into() }, Worker::new(worker))
+    let worker = worker.with_bell(their_bell);
+    (Server { sender: sender.with_bell(our_bell), frames, eventfd, control: ours.into() }, Worker::new(worker))
 }
 
 fn call(query: &[u8]) -> EncodedCall {
@@ -341,29 +341,119 @@ fn cancels_and_the_stop_follow_their_calls() {
     assert!(worker.take_event().unwrap().is_none() && server.sender.is_empty());
 }
 
-#[test]
-fn each_body_goes_with_its_call() {
-    let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let mut slots = Vec::new();
-    for number in 1..=5u64 {
-        let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-        rustix::io::write(&file, &number.to_ne_bytes()).unwrap();
-        server.control.send_body(number, file.as_fd()).unwrap();
-        if number != 2 {
-            // The second found no room, say, and came back under another number.
-            slots.push(server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap());
+fn body_of(number: u64) -> OwnedFd {
+    let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    rustix::io::write(&file, &number.to_ne_bytes()).unwrap();
+    file
+}
+
+/// Sends the bodies that the worker has asked for; their numbers.
+fn send_bodies(server: &mut Server) -> Vec<u64> {
+    let mut sent = Vec::new();
+    while let Some(frame) = server.frames.next_frame().unwrap() {
+        if frame.kind == FrameKind::NeedBody {
+            server.control.send_body(frame.number, body_of(frame.number).as_fd()).unwrap();
+            server.sender.body_sent();
+            sent.push(frame.number);
         }
     }
+    server.frames.frames_taken();
+    sent
+}
+
+#[test]
+fn each_body_goes_with_its_call_and_the_others_do_not_wait_for_it() {
+    let (mut server, mut worker) = lane(LaneSizes::TINY);
+    let slots: Vec<_> = (1..=5u64)
+        .map(|number| server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap())
+        .collect();
     server.sender.send_call(&call(b""), 6, BodyInLane::None).unwrap();
-    assert!(server.sender.take_back(slots[2]), "the fourth");
-    for number in [1u64, 3, 5] {
+    assert!(server.sender.take_back(slots[3]), "the fourth");
+    let first = next_call(&mut worker);
+    assert!(first.number == 6 && first.body.is_none(), "it has all it needs");
+    server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
+    server.sender.send_stop().unwrap();
+    assert!(worker.take_event().unwrap().is_none(), "what is about calls that were not handed out comes behind them");
+    assert!(worker.prepare_wait());
+    assert_eq!(send_bodies(&mut server), [1, 2, 3, 5]);
+    assert!(worker.rings_within(20));
+    worker.woken();
+    for number in [1u64, 2, 3, 5] {
         let taken = next_call(&mut worker);
         let mut bytes = [0; 8];
         rustix::io::pread(taken.body.as_ref().unwrap(), &mut bytes, 0).unwrap();
         assert_eq!((taken.number, bytes), (number, number.to_ne_bytes()));
     }
-    let last = next_call(&mut worker);
-    assert!(last.number == 6 && last.body.is_none());
+    assert!(matches!(worker.take_event().unwrap(), Some(Event::Cancel { number: 3, .. })));
+    assert!(matches!(worker.take_event().unwrap(), Some(Event::Stop)));
+    assert!(server.control.all_received());
+}
+
+#[test]
+fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_those_that_cannot_be_had() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    for number in 1..=300 {
+        server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap();
+    }
+    let mut taken = Vec::new();
+    while taken.len() < 299 {
+        while let Some(event) = worker.take_event().unwrap() {
+            let Event::Call(call) = event else { panic!("{event:?}") };
+            taken.push(call.number);
+        }
+        let mut asked = Vec::new();
+        while let Some(frame) = server.frames.next_frame().unwrap() {
+            match frame.kind {
+                FrameKind::NeedBody => asked.push(frame.number),
+                FrameKind::Done => assert_eq!(frame.number, 100),
+                other => panic!("{other:?}"),
+            }
+        }
+        server.frames.frames_taken();
+        assert!(asked.len() <= 16, "{asked:?}");
+        for number in asked {
+            match number {
+                100 => server.control.send_no_body(number).unwrap(),
+                _ => server.control.send_body(number, body_of(number).as_fd()).unwrap(),
+            }
+        }
+    }
+    assert_eq!(taken, (1..=300).filter(|&number| number != 100).collect::<Vec<_>>());
+}
+
+/// The bell was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the server.
+#[test]
+fn a_worker_cannot_make_the_server_wait_at_its_bell() {
+    let (mut server, worker) = lane(LaneSizes::DEFAULT);
+    let bell = worker.wake_fd().unwrap();
+    let flags = rustix::fs::fcntl_getfl(bell).unwrap();
+    // It can fill the pipe through a description of its own, and make that one and its own end wait.
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&bell));
+    let own =
+        rustix::fs::open(path, rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty());
+    let own = own.unwrap();
+    while rustix::io::write(&own, &[0; 4096]).is_ok() {}
+    while rustix::io::write(&own, &[0]).is_ok() {}
+    rustix::fs::fcntl_setfl(bell, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+    rustix::fs::fcntl_setfl(&own, rustix::fs::OFlags::empty()).unwrap();
+    let mut worker = worker;
+    assert!(worker.prepare_wait());
+    // Would never return.
+    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    server.sender.body_sent();
+    assert_eq!(next_call(&mut worker).number, 1);
+}
+
+#[test]
+fn a_bell_never_fills_up_at_an_honest_worker() {
+    let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
+    for number in 1..=20_000 {
+        assert!(worker.prepare_wait());
+        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        assert!(worker.rings_within(20), "wait {number}");
+        worker.woken();
+        assert_eq!(next_call(&mut worker).number, number);
+    }
 }
 
 #[test]

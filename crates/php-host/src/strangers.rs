@@ -1,0 +1,159 @@
+//! Processes that scripts have started and left behind: `exec('cmd &')` and the like, however often they have forked and
+//! whatever session they have made. The kernel makes them the zygote's children once their own parents have ended, since
+//! the zygote is their subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
+//!
+//! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/fork.c`.
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// A child that has ended and of which nobody has spoken for so long is no worker that the template has just forked.
+const UNKNOWN_FOR: Duration = Duration::from_secs(1);
+/// How long processes that were killed are waited for; only one that the kernel cannot wake takes longer.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// What the zygote knows of its children that are no workers.
+pub(crate) struct Strangers {
+    /// Readable when a child has ended.
+    signals: OwnedFd,
+    /// Those that have ended and are not reaped yet, and since when that is known.
+    ended: Vec<(Pid, Instant)>,
+}
+
+/// Changes how SIGCHLD, which only the zygote reads from its descriptor, is treated.
+fn mask_child_signal(how: libc::c_int) -> io::Result<libc::sigset_t> {
+    // SAFETY: all zeros is a valid set, and the functions are given valid places.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        if libc::sigprocmask(how, &raw const set, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(set)
+    }
+}
+
+/// In a worker, which shall have the signal as every process has it.
+pub(crate) fn forked() {
+    let _ = mask_child_signal(libc::SIG_UNBLOCK);
+}
+
+impl Strangers {
+    /// Makes this process the one that is left with them.
+    pub(crate) fn new() -> io::Result<Self> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let set = mask_child_signal(libc::SIG_BLOCK)?;
+        // SAFETY: a valid set; the result is checked.
+        let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor that was just made, and that nobody else owns.
+        Ok(Self { signals: unsafe { OwnedFd::from_raw_fd(fd) }, ended: Vec::new() })
+    }
+
+    /// What to wait on.
+    pub(crate) fn signals(&self) -> &OwnedFd {
+        &self.signals
+    }
+
+    /// In a fork: closes this process's copy of the descriptor, which is not used again.
+    pub(crate) fn close_copy(&self) {
+        // SAFETY: the value is not used, nor dropped, in this process after this.
+        unsafe { libc::close(self.signals.as_raw_fd()) };
+    }
+
+    /// When to look again though nothing happens.
+    pub(crate) fn look_after(&self) -> Option<Duration> {
+        (!self.ended.is_empty()).then_some(UNKNOWN_FOR)
+    }
+
+    /// Reaps those that have ended. Workers are `known`, or will be in a moment.
+    pub(crate) fn reap(&mut self, known: impl Fn(Pid) -> bool) {
+        let mut drained = [0u8; 128];
+        while matches!(rustix::io::read(&self.signals, &mut drained), Ok(1..)) {}
+        self.ended.retain(|&(pid, _)| !known(pid));
+        for pid in children().into_iter().filter(|&pid| !known(pid) && has_ended(pid)) {
+            match self.ended.iter().position(|&(ended, _)| ended == pid) {
+                None => self.ended.push((pid, Instant::now())),
+                Some(at) if self.ended[at].1.elapsed() >= UNKNOWN_FOR => {
+                    self.ended.swap_remove(at);
+                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+fn has_ended(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_)))
+}
+
+/// Ends all children. Theirs become this process's own with that, and are next.
+pub(crate) fn end_all() {
+    let begun = Instant::now();
+    while begun.elapsed() < LAST_WAIT {
+        let left = children();
+        if left.is_empty() {
+            return;
+        }
+        for &pid in &left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let mut reaped = false;
+        while matches!(waitpid(None, WaitOptions::NOHANG), Ok(Some(_))) {
+            reaped = true;
+        }
+        if !reaped {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// This process's children, those that have ended included.
+fn children() -> Vec<Pid> {
+    let listed = std::fs::read_to_string("/proc/thread-self/children");
+    let pids = match listed {
+        Ok(text) => text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        // A kernel without that list.
+        Err(_) => children_of(std::process::id()),
+    };
+    pids.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// The processes whose parent is this one, from `/proc/PID/stat`.
+fn children_of(parent: u32) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Behind the name, which may hold anything: the state, then the parent.
+        let rest = text.rfind(')').map_or("", |at| &text[at + 1..]);
+        rest.split_ascii_whitespace().nth(1).is_some_and(|of| of.parse() == Ok(parent))
+    };
+    pids.filter(is_child).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_find_children_find_them() {
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = child.id() as i32;
+        assert!(children_of(std::process::id()).contains(&pid));
+        assert!(children().iter().any(|child| child.as_raw_nonzero().get() == pid));
+        assert!(!has_ended(Pid::from_raw(pid).unwrap()));
+        child.kill().unwrap();
+        while !has_ended(Pid::from_raw(pid).unwrap()) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+    }
+}

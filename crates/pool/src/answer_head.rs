@@ -1,0 +1,124 @@
+//! The head of an answer, as a worker sends it: collected from its frames, limited, and split into lines.
+
+use bytes::Bytes;
+
+/// Longest head of an answer, over all its frames.
+const MAX_HEAD: usize = 1024 * 1024;
+/// Most lines of one. (Maps of headers give up at some ten thousand names.)
+const MAX_LINES: usize = 1000;
+
+/// Names and values in the order in which PHP sent them.
+pub(crate) type HeaderLines = Vec<(Bytes, Bytes)>;
+
+/// What a complete head turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AnswerHead {
+    /// Status and lines.
+    Good(u16, HeaderLines),
+    /// A script may send as much, but nobody gets it.
+    TooLong,
+    /// No honest worker writes this.
+    Malformed,
+}
+
+/// A head whose frames are arriving.
+#[derive(Debug, Default)]
+pub(crate) struct HeadParts {
+    bytes: Vec<u8>,
+    too_long: bool,
+}
+
+impl HeadParts {
+    /// Adds a frame's payload; the head if it was the last.
+    pub(crate) fn add(&mut self, payload: Vec<u8>, more: bool) -> Option<AnswerHead> {
+        if self.too_long || self.bytes.len() + payload.len() > MAX_HEAD {
+            self.too_long = true;
+            self.bytes = Vec::new();
+        } else if self.bytes.is_empty() {
+            self.bytes = payload;
+        } else {
+            self.bytes.extend_from_slice(&payload);
+        }
+        if more {
+            return None;
+        }
+        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
+        if std::mem::take(&mut self.too_long) {
+            return Some(AnswerHead::TooLong);
+        }
+        Some(parse(&bytes).unwrap_or(AnswerHead::Malformed))
+    }
+}
+
+/// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped.
+fn parse(bytes: &Bytes) -> Option<AnswerHead> {
+    let status = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    let mut headers = Vec::with_capacity(8);
+    let mut at = 2;
+    while at < bytes.len() {
+        let len = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
+        let start = at + 4;
+        let line = bytes.get(start..start.checked_add(len)?)?;
+        if let Some(colon) = line.iter().position(|&b| b == b':') {
+            if headers.len() == MAX_LINES {
+                return Some(AnswerHead::TooLong);
+            }
+            let value_skip = line[colon + 1..].iter().take_while(|&&b| b == b' ' || b == b'\t').count();
+            headers.push((bytes.slice(start..start + colon), bytes.slice(start + colon + 1 + value_skip..start + len)));
+        }
+        at = start + len;
+    }
+    Some(AnswerHead::Good(status, headers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(status: u16, lines: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = status.to_ne_bytes().to_vec();
+        for line in lines {
+            bytes.extend_from_slice(&(line.len() as u32).to_ne_bytes());
+            bytes.extend_from_slice(line);
+        }
+        bytes
+    }
+
+    fn whole(bytes: Vec<u8>) -> AnswerHead {
+        HeadParts::default().add(bytes, false).unwrap()
+    }
+
+    #[test]
+    fn a_head_is_split_into_names_and_values() {
+        let bytes = head(201, &[b"A: b", b"X-Y:z", b"no colon", b"E:"]);
+        for cut in 0..bytes.len() {
+            let mut parts = HeadParts::default();
+            assert_eq!(parts.add(bytes[..cut].to_vec(), true), None);
+            let Some(AnswerHead::Good(201, lines)) = parts.add(bytes[cut..].to_vec(), false) else { panic!("{cut}") };
+            let lines: Vec<(&[u8], &[u8])> = lines.iter().map(|(n, v)| (n.as_ref(), v.as_ref())).collect();
+            assert_eq!(lines, [(&b"A"[..], &b"b"[..]), (b"X-Y", b"z"), (b"E", b"")]);
+        }
+    }
+
+    #[test]
+    fn a_head_with_a_false_length_is_refused() {
+        let mut bytes = head(200, &[b"A: b"]);
+        bytes[2] = 200;
+        assert_eq!(whole(bytes.clone()), AnswerHead::Malformed);
+        bytes[2..6].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert_eq!(whole(bytes), AnswerHead::Malformed);
+        assert_eq!(whole(b"\x01".to_vec()), AnswerHead::Malformed);
+    }
+
+    #[test]
+    fn a_head_with_too_many_lines_or_bytes_is_nobodys() {
+        assert!(matches!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES])), AnswerHead::Good(200, _)));
+        assert_eq!(whole(head(200, &vec![&b"A: b"[..]; MAX_LINES + 1])), AnswerHead::TooLong);
+        let mut parts = HeadParts::default();
+        assert_eq!(parts.add(vec![b'x'; MAX_HEAD], true), None);
+        assert_eq!(parts.add(vec![b'x'; 1], true), None);
+        assert!(parts.bytes.capacity() == 0, "nothing of it is kept");
+        assert_eq!(parts.add(vec![b'x'; 1], false), Some(AnswerHead::TooLong));
+        assert!(matches!(parts.add(head(200, &[]), false), Some(AnswerHead::Good(200, _))), "the next one counts anew");
+    }
+}

@@ -1,0 +1,168 @@
+//! The order of a worker's frames, as one table: which kinds may follow each other in the answer to one call, and how much
+//! may come of those that cost the worker nothing. A worker that breaks the order loses its lane; so nothing it sends after
+//! an answer's head can reach the client as anything but a part of that answer's body.
+//!
+//! | at | interim | head | body | end | done |
+//! |---|---|---|---|---|---|
+//! | waiting | waiting, or in its parts | body, or in its parts | - | - | over, unanswered |
+//! | in parts of an interim answer | as above | - | - | - | - |
+//! | in parts of the head | - | as above | - | - | - |
+//! | body | - | - | body | ended | - |
+//! | ended | - | - | - | - | over |
+
+use howdah_transport::wire::FrameKind;
+
+/// Interim answers of one call that are passed on, and their bytes. HTTP lets a server drop them.
+const MOST_INTERIM: u32 = 64;
+const MOST_INTERIM_BYTES: usize = 256 * 1024;
+
+/// How far the answer to a call has come, as its worker tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Stage {
+    /// Nothing but interim answers has come.
+    #[default]
+    Waiting,
+    /// A part of an interim answer has come.
+    InterimParts,
+    /// A part of the head has come.
+    HeadParts,
+    /// The head has come.
+    Body,
+    /// The answer is complete.
+    Ended,
+    /// The call is done.
+    Over,
+}
+
+impl Stage {
+    /// Where a frame of this kind leads; `more`: another part of it follows.
+    fn after(self, kind: FrameKind, more: bool) -> Option<Self> {
+        Some(match (self, kind) {
+            (Self::Waiting | Self::InterimParts, FrameKind::Interim) if more => Self::InterimParts,
+            (Self::Waiting | Self::InterimParts, FrameKind::Interim) => Self::Waiting,
+            (Self::Waiting | Self::HeadParts, FrameKind::Head) if more => Self::HeadParts,
+            (Self::Waiting | Self::HeadParts, FrameKind::Head) => Self::Body,
+            (Self::Body, FrameKind::Body) => Self::Body,
+            (Self::Body, FrameKind::End) => Self::Ended,
+            // Unanswered: its client is told so.
+            (Self::Waiting | Self::Ended, FrameKind::Done) => Self::Over,
+            _ => return None,
+        })
+    }
+}
+
+/// The frames of one call so far.
+#[derive(Debug, Default)]
+pub(crate) struct FrameOrder {
+    stage: Stage,
+    interim: u32,
+    interim_bytes: usize,
+    /// The last frame asked for a flush, and nothing has come since.
+    flushed: bool,
+}
+
+impl FrameOrder {
+    /// Takes note of a frame. An error means that the worker broke the rules.
+    pub(crate) fn note(&mut self, kind: FrameKind, more: bool) -> Result<(), &'static str> {
+        let next = self.stage.after(kind, more).ok_or(match kind {
+            FrameKind::Interim => "an interim answer behind the head",
+            FrameKind::Head => "a second head",
+            FrameKind::Body => "a body without a head, or behind its end",
+            FrameKind::End => "an end that ends nothing",
+            _ => "a call that is done in the middle of its answer",
+        })?;
+        self.stage = next;
+        Ok(())
+    }
+
+    /// True in the middle of a head or an interim answer.
+    pub(crate) fn within_head(&self) -> bool {
+        matches!(self.stage, Stage::InterimParts | Stage::HeadParts)
+    }
+
+    /// Counts a frame of an interim answer; false if it is one too many.
+    pub(crate) fn takes_interim(&mut self, bytes: usize, more: bool) -> bool {
+        self.interim_bytes = self.interim_bytes.saturating_add(bytes);
+        self.interim = self.interim.saturating_add(u32::from(!more));
+        self.interim <= MOST_INTERIM && self.interim_bytes <= MOST_INTERIM_BYTES
+    }
+
+    /// Whether a frame of the body says anything that the one before has not said.
+    pub(crate) fn says_something(&mut self, empty: bool, flush: bool) -> bool {
+        let new = !empty || (flush && !self.flushed);
+        self.flushed = flush || (self.flushed && empty);
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FrameKind::{Body, Done, End, Head, Interim};
+
+    fn follow(frames: &[(FrameKind, bool)]) -> Result<FrameOrder, usize> {
+        let mut order = FrameOrder::default();
+        for (at, &(kind, more)) in frames.iter().enumerate() {
+            order.note(kind, more).map_err(|_| at)?;
+        }
+        Ok(order)
+    }
+
+    #[test]
+    fn what_honest_workers_send_is_in_order() {
+        let (last, part) = (false, true);
+        for frames in [
+            &[(Head, last), (End, last), (Done, last)][..],
+            &[(Interim, part), (Interim, last), (Interim, last), (Head, part), (Head, part), (Head, last)],
+            &[(Head, last), (Body, last), (Body, last), (End, last), (Done, last)],
+            &[(Done, last)],
+        ] {
+            assert!(follow(frames).is_ok(), "{frames:?}");
+        }
+    }
+
+    #[test]
+    fn every_other_order_is_refused_where_it_breaks() {
+        let last = false;
+        let all = [Interim, Head, Body, End, Done];
+        // (what came before, what may follow)
+        for (before, legal) in [
+            (&[][..], &[Interim, Head, Done][..]),
+            (&[(Interim, last)], &[Interim, Head, Done]),
+            (&[(Interim, true)], &[Interim]),
+            (&[(Head, true)], &[Head]),
+            (&[(Head, last)], &[Body, End]),
+            (&[(Head, last), (Body, last)], &[Body, End]),
+            (&[(Head, last), (End, last)], &[Done]),
+            (&[(Head, last), (End, last), (Done, last)], &[]),
+            (&[(Done, last)], &[]),
+        ] {
+            for kind in all {
+                let mut frames = before.to_vec();
+                frames.push((kind, last));
+                let expected = if legal.contains(&kind) { Ok(()) } else { Err(before.len()) };
+                assert_eq!(follow(&frames).map(|_| ()), expected, "{frames:?}");
+            }
+        }
+        for kind in [FrameKind::Call, FrameKind::Pad, FrameKind::Ready, FrameKind::Log, FrameKind::GiveBack] {
+            assert!(follow(&[(kind, last)]).is_err(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn interim_answers_are_limited_in_number_and_bytes() {
+        let mut order = FrameOrder::default();
+        assert_eq!((0..200).filter(|_| order.takes_interim(10, false)).count(), MOST_INTERIM as usize);
+        let mut order = FrameOrder::default();
+        assert_eq!((0..200).filter(|_| order.takes_interim(MOST_INTERIM_BYTES / 10, true)).count(), 10);
+    }
+
+    #[test]
+    fn flushes_behind_each_other_say_nothing_new() {
+        let mut order = FrameOrder::default();
+        let said =
+            [(false, false), (true, true), (true, true), (true, false), (true, true), (false, false), (true, true)]
+                .map(|(empty, flush)| order.says_something(empty, flush));
+        assert_eq!(said, [true, true, false, false, false, true, true]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What is left of a zygote's processes when it was killed and could not end them itself: programs that scripts had
+//! started in the background. The server is the next subreaper above the zygotes, so they become its children; it has no
+//! others but its zygotes, and ends them.
+//!
+//! Not in a process that has the number 1, as in a container: there the kernel hands over everybody's orphans.
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the processes that were killed are looked for, and for how long.
+const LOOK: Duration = Duration::from_millis(10);
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// The children that are meant to be there: zygotes, and what was there before the program began. `None`: orphans are
+/// nobody's business here.
+static OURS: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
+
+/// Makes this process the one that orphans of its zygotes go to. Called once, before the first pool starts.
+pub fn adopt_orphans() {
+    let this = rustix::process::getpid();
+    if this != Pid::INIT && rustix::process::set_child_subreaper(Some(this)).is_ok() {
+        *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(children());
+    }
+}
+
+/// A zygote was started. On the thread that also calls `end_orphans`, before that has a chance to run.
+pub(crate) fn keep(pid: Option<u32>) {
+    change(|ours| ours.extend(pid.and_then(|pid| i32::try_from(pid).ok())));
+}
+
+/// A zygote has ended and was reaped.
+pub(crate) fn forget(pid: Option<u32>) {
+    change(|ours| {
+        if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
+            ours.remove(&pid);
+        }
+    });
+}
+
+fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
+    if let Some(ours) = OURS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        change(ours);
+    }
+}
+
+/// Ends and reaps the children that are no zygotes.
+pub(crate) async fn end_orphans() {
+    let begun = Instant::now();
+    while begun.elapsed() < LAST_WAIT {
+        let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(ours) = ours else { return };
+        let left: Vec<Pid> = children().difference(&ours).filter_map(|&pid| Pid::from_raw(pid)).collect();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The children of all threads.
+fn children() -> BTreeSet<i32> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>();
+    lists.flat_map(numbers).collect()
+}

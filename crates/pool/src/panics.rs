@@ -1,0 +1,49 @@
+//! Panics in the pool's own tasks. One is a bug, and it must cost as little as it can: the task's calls get an answer, its
+//! worker is replaced, and nobody waits for something that will never happen.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Pause before a task that panicked begins anew, so that one which always does costs little.
+const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 500 });
+
+/// Runs a future to its end. `None`: it panicked; the panic itself is on standard error.
+pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(polled) => polled.map(Some),
+        // Never polled again, only dropped.
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Runs a task that must not end before its time: one that panics begins anew.
+pub(crate) async fn kept_running<F: Future<Output = ()>>(what: &str, begin: impl Fn() -> F) {
+    while caught(begin()).await.is_none() {
+        tracing::error!("a panic in {what}; it begins anew");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[tokio::test]
+    async fn a_task_that_panics_begins_anew_until_it_ends() {
+        let begun = Cell::new(0);
+        kept_running("a test", || async {
+            begun.set(begun.get() + 1);
+            tokio::task::yield_now().await;
+            assert!(begun.get() >= 3, "the panic that this test is about");
+        })
+        .await;
+        assert_eq!(begun.get(), 3);
+        assert_eq!(caught(async { 7 }).await, Some(7));
+    }
+}

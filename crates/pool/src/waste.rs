@@ -1,0 +1,92 @@
+//! Frames and wake-ups that get nothing done: what of them one worker may cost the server. An I/O thread serves many, so a
+//! worker that makes work is read more slowly; one that does so without a call is not honest.
+
+use std::time::Duration;
+
+/// After so much waste the reader pauses. At this rate a worker cannot take more than a few per cent of a thread.
+const PER_PAUSE: u32 = 32;
+/// How long.
+pub(crate) const PAUSE: Duration = Duration::from_millis(2);
+/// So much without a call, none of which was done since, and the lane is broken.
+const MOST_IDLE: u32 = 2000;
+/// Rounds of a reader that finds something each time it wants to sleep, until other tasks get their turn.
+const RESTLESS_ROUNDS: u32 = 8;
+
+/// The waste of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct Waste {
+    since_pause: u32,
+    idle: u32,
+    restless: u32,
+}
+
+impl Waste {
+    /// Something was useless; `idle`: the worker has no call.
+    pub(crate) fn note(&mut self, idle: bool) {
+        self.since_pause += 1;
+        self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
+    }
+
+    /// A call is done: the worker is good for something.
+    pub(crate) fn something_done(&mut self) {
+        self.idle = 0;
+    }
+
+    /// True if the worker keeps the server busy and has no call.
+    pub(crate) fn is_too_much(&self) -> bool {
+        self.idle > MOST_IDLE
+    }
+
+    /// True if the reader is to pause now.
+    pub(crate) fn wants_pause(&mut self) -> bool {
+        let due = self.since_pause >= PER_PAUSE;
+        if due {
+            self.since_pause = 0;
+        }
+        due
+    }
+
+    /// The reader wanted to sleep and could not. True if others are to run first.
+    pub(crate) fn could_not_sleep(&mut self) -> bool {
+        self.restless += 1;
+        if self.restless < RESTLESS_ROUNDS {
+            return false;
+        }
+        self.restless = 0;
+        true
+    }
+
+    /// The reader goes to sleep.
+    pub(crate) fn sleeps(&mut self) {
+        self.restless = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waste_makes_for_pauses_and_without_a_call_for_the_end() {
+        let mut waste = Waste::default();
+        let pauses = (0..3200).filter(|_| {
+            waste.note(false);
+            waste.wants_pause()
+        });
+        assert_eq!(pauses.count(), 100);
+        (0..=MOST_IDLE).for_each(|_| waste.note(true));
+        assert!(waste.is_too_much());
+        waste.something_done();
+        assert!(!waste.is_too_much());
+    }
+
+    #[test]
+    fn a_reader_that_never_sleeps_lets_others_run() {
+        let mut waste = Waste::default();
+        assert_eq!((0..80).filter(|_| waste.could_not_sleep()).count(), 10);
+        (0..80).for_each(|_| {
+            waste.sleeps();
+            assert!(!waste.could_not_sleep());
+        });
+    }
+}
