@@ -41,6 +41,7 @@ mod snapshot_difference;
 mod snapshot_extensions;
 mod snapshot_mode;
 mod snapshot_servers;
+mod snapshot_sessions;
 mod snapshot_state;
 mod snapshot_template;
 mod static_files;
