@@ -39,6 +39,7 @@ mod snapshot_boot_again;
 mod snapshot_connections;
 mod snapshot_difference;
 mod snapshot_extensions;
+mod snapshot_files;
 mod snapshot_mode;
 mod snapshot_servers;
 mod snapshot_sessions;

@@ -165,7 +165,7 @@ typedef struct snapshot_kept {
     int status_flags, descriptor_flags;
     off_t position; /* -1: it has none */
     /* See snapshot_kept.c. */
-    bool nameless;
+    bool private;
     off_t size;
     struct timespec changed;
     int unread;

@@ -57,15 +57,28 @@ static bool listens(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening;
 }
 
+/* Without a name, or with one that only mkstemp() makes, as tmpfile() of PHP does: nobody else is meant to read it. */
+static bool is_private(const snapshot_kept *kept, const struct stat *about) {
+    char path[64], target[256];
+    if (!S_ISREG(kept->type) || (kept->status_flags & O_ACCMODE) == O_RDONLY) {
+        return false;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", kept->fd);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    const char *name = strrchr(target, '/');
+    return about->st_nlink == 0 || (name != NULL && strncmp(name, "/php", 4) == 0 && strlen(name) == sizeof "/phpXXXXXX" - 1);
+}
+
 bool snapshot_kept_store(snapshot_kept *kept) {
     struct stat about;
     if (fstat(kept->fd, &about) != 0) {
         return true;
     }
-    if (S_ISREG(kept->type) && about.st_nlink == 0 && (kept->status_flags & O_ACCMODE) != O_RDONLY) {
-        /* Nobody else sees its times, and a write in the same tick of the clock would not show. */
-        const struct timespec past[2] = {{0, UTIME_OMIT}, {1, 0}};
-        kept->nameless = true;
+    if (is_private(kept, &about)) {
+        /* A write in the same tick of the clock would not show. */
+        const struct timespec past[2] = {{0, UTIME_OMIT}, {about.st_mtim.tv_sec - 1, about.st_mtim.tv_nsec}};
+        kept->private = true;
         kept->size = about.st_size;
         kept->changed = futimens(kept->fd, past) == 0 ? past[1] : about.st_mtim;
     } else if (S_ISFIFO(kept->type)) {
@@ -81,10 +94,10 @@ bool snapshot_kept_store(snapshot_kept *kept) {
 
 static const char *change_of(const snapshot_kept *kept) {
     struct stat about;
-    if (kept->nameless && fstat(kept->twin, &about) == 0 &&
+    if (kept->private && fstat(kept->twin, &about) == 0 &&
         (about.st_size != kept->size || about.st_mtim.tv_sec != kept->changed.tv_sec ||
          about.st_mtim.tv_nsec != kept->changed.tv_nsec)) {
-        return "a file without a name";
+        return "a temporary file";
     }
     if (S_ISFIFO(kept->type) && unread(kept->twin) != kept->unread) {
         return "a pipe with unread bytes";
