@@ -120,7 +120,10 @@ fn a_second_connection_to_a_database_of_the_boot_keeps_the_worker() {
             }
             // Not for ever: each leaves a descriptor that cannot be closed.
             assert!(eventually(PATIENCE, || {
-                answer(site, "$second = new PDO('sqlite:' . DB); $second->exec(\"INSERT INTO t VALUES ('x')\"); echo getmypid();") != first
+                answer(
+                    site,
+                    "$second = new PDO('sqlite:' . DB); $second->exec(\"INSERT INTO t VALUES ('x')\"); echo getmypid();",
+                ) != first
             }));
             assert_eq!(answer(site, "echo $db->query('SELECT 1')->fetchColumn();"), "1");
         },
@@ -161,7 +164,10 @@ fn a_connection_to_sqlite_is_for_each_request_what_the_boot_left() {
 fn databases_that_a_snapshot_cannot_hold_are_refused() {
     for (boot, why) in [
         ("$db->exec('BEGIN'); $db->exec('CREATE TABLE t (v)');", "a transaction is open on a database of SQLite"),
-        ("$db->exec('PRAGMA locking_mode=EXCLUSIVE'); $db->exec('CREATE TABLE IF NOT EXISTS t (v)');", "locking_mode=EXCLUSIVE"),
+        (
+            "$db->exec('PRAGMA locking_mode=EXCLUSIVE'); $db->exec('CREATE TABLE IF NOT EXISTS t (v)');",
+            "locking_mode=EXCLUSIVE",
+        ),
     ] {
         run(
             Kind::Classic,
@@ -200,14 +206,19 @@ fn comes_back(boot: &str, cases: &[(&str, &str, bool)]) {
 
 #[test]
 fn a_directory_that_the_boot_has_opened_is_read_from_where_the_boot_was() {
-    comes_back(
-        "for ($i = 0; $i < 300; $i++) { @mkdir(__DIR__ . '/../many'); touch(__DIR__ . \"/../many/$i\"); } $dir = opendir(__DIR__ . '/../many'); readdir($dir);",
-        &[
-            ("while (readdir($dir) !== false) {}", "$n = 0; while (readdir($dir) !== false) { $n++; } echo $n;", false),
-            ("rewinddir($dir); readdir($dir);", "$n = 0; while (readdir($dir) !== false) { $n++; } echo $n;", false),
-            ("closedir($dir);", "$n = 0; while (readdir($dir) !== false) { $n++; } echo $n;", false),
-        ],
-    );
+    let boot = "@mkdir(__DIR__ . '/../many'); for ($i = 0; $i < 1500; $i++) { touch(__DIR__ . \"/../many/a name of some length $i\"); } $dir = opendir(__DIR__ . '/../many');";
+    let rest = "$n = 0; while (readdir($dir) !== false) { $n++; } echo $n;";
+    // Not read yet, and in the middle of what the kernel gives at a time.
+    for boot in [boot.to_owned(), format!("{boot} readdir($dir);")] {
+        comes_back(
+            &boot,
+            &[
+                ("while (readdir($dir) !== false) {}", rest, false),
+                ("rewinddir($dir); readdir($dir);", rest, false),
+                ("closedir($dir);", rest, false),
+            ],
+        );
+    }
 }
 
 #[test]
@@ -224,10 +235,7 @@ fn locks_of_a_request_on_files_of_the_boot_are_given_up() {
     );
     comes_back(
         "file_put_contents(__DIR__ . '/../locked', \"a\\nb\\n\"); $file = fopen(__DIR__ . '/../locked', 'r+'); fgets($file); flock($file, LOCK_SH);",
-        &[
-            ("flock($file, LOCK_UN);", probe, true),
-            ("flock($file, LOCK_EX);", probe, true),
-        ],
+        &[("flock($file, LOCK_UN);", probe, true), ("flock($file, LOCK_EX);", probe, true)],
     );
 }
 
@@ -238,13 +246,21 @@ fn what_waits_behind_a_descriptor_of_the_boot_is_no_later_requests() {
         "$pair = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);",
         &[
             ("fwrite($pair[0], 'secret');", read, true),
-            ("fwrite($pair[0], 'secret'); fread($pair[1], 100); fwrite($pair[1], 'b'); fread($pair[0], 1);", read, true),
+            (
+                "fwrite($pair[0], 'secret'); fread($pair[1], 100); fwrite($pair[1], 'b'); fread($pair[0], 1);",
+                read,
+                true,
+            ),
             ("stream_socket_shutdown($pair[0], STREAM_SHUT_WR);", "echo json_encode(feof($pair[1]));", true),
         ],
     );
     comes_back(
         "posix_mkfifo(__DIR__ . '/../fifo' . getmypid(), 0600); $fifo = fopen(__DIR__ . '/../fifo' . getmypid(), 'r+');",
-        &[("fwrite($fifo, 'secret');", "stream_set_blocking($fifo, false); echo json_encode(fread($fifo, 100));", true)],
+        &[(
+            "fwrite($fifo, 'secret');",
+            "stream_set_blocking($fifo, false); echo json_encode(fread($fifo, 100));",
+            true,
+        )],
     );
     comes_back(
         "$file = tmpfile(); unlink(stream_get_meta_data($file)['uri']); fwrite($file, 'boot'); fflush($file);",
@@ -271,14 +287,42 @@ fn what_a_request_does_to_its_process_is_no_later_requests() {
         "$key = ftok(__FILE__, 'h') ^ getmypid(); $sem = sem_get($key, 1); $other = random_int(1, PHP_INT_MAX >> 33);",
         &[
             ("file_put_contents('/proc/self/comm', 'visitor');", "echo file_get_contents('/proc/self/comm');", true),
-            ("file_put_contents('/proc/self/oom_score_adj', '500');", "echo file_get_contents('/proc/self/oom_score_adj');", true),
-            ("symlink('/proc/self/oom_score_adj', __DIR__ . '/link' . getmypid()); file_put_contents(__DIR__ . '/link' . getmypid(), '300');", "echo file_get_contents('/proc/self/oom_score_adj');", true),
-            ("FFI::cdef('int prctl(int, const char *);')->prctl(15, 'visitor');", "echo file_get_contents('/proc/self/comm');", false),
-            ("sem_acquire($sem); sem_release($sem);", "echo json_encode(sem_acquire($sem, true)); sem_release($sem);", false),
+            (
+                "file_put_contents('/proc/self/oom_score_adj', '500');",
+                "echo file_get_contents('/proc/self/oom_score_adj');",
+                true,
+            ),
+            (
+                "symlink('/proc/self/oom_score_adj', __DIR__ . '/link' . getmypid()); file_put_contents(__DIR__ . '/link' . getmypid(), '300');",
+                "echo file_get_contents('/proc/self/oom_score_adj');",
+                true,
+            ),
+            (
+                "FFI::cdef('int prctl(int, const char *);')->prctl(15, 'visitor');",
+                "echo file_get_contents('/proc/self/comm');",
+                false,
+            ),
+            (
+                "sem_acquire($sem); sem_release($sem);",
+                "echo json_encode(sem_acquire($sem, true)); sem_release($sem);",
+                false,
+            ),
             ("sem_acquire($sem);", "echo 'free'; sem_acquire($sem); sem_release($sem);", true),
-            ("$own = sem_get(4711, 1, 0600, false); sem_acquire($own);", "$own = sem_get(4711, 1, 0600, false); echo json_encode(sem_acquire($own, true)); sem_release($own);", true),
-            ("$own = sem_get(4712, 1, 0600); sem_acquire($own);", "$own = sem_get(4712, 1, 0600); echo json_encode(sem_acquire($own, true));", false),
-            ("@mkdir('/tmp/howdah-root'); @chroot('/tmp/howdah-root');", "echo is_dir('/proc/self') ? 'same root' : 'another';", true),
+            (
+                "$own = sem_get(4711, 1, 0600, false); sem_acquire($own);",
+                "$own = sem_get(4711, 1, 0600, false); echo json_encode(sem_acquire($own, true)); sem_release($own);",
+                true,
+            ),
+            (
+                "$own = sem_get(4712, 1, 0600); sem_acquire($own);",
+                "$own = sem_get(4712, 1, 0600); echo json_encode(sem_acquire($own, true));",
+                false,
+            ),
+            (
+                "@mkdir('/tmp/howdah-root'); @chroot('/tmp/howdah-root');",
+                "echo is_dir('/proc/self') ? 'same root' : 'another';",
+                true,
+            ),
         ],
     );
 }

@@ -137,18 +137,28 @@ fn mysql_drivers(server: &Server) -> Vec<(&'static str, Driver)> {
     vec![
         driver(
             "mysqli",
-            format!("mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT); $db = new mysqli('127.0.0.1', 'tester', '', 'shop', {port}); $db->set_charset('utf8mb4');"),
+            format!(
+                "mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT); $db = new mysqli('127.0.0.1', 'tester', '', 'shop', {port}); $db->set_charset('utf8mb4');"
+            ),
             mysqli,
         ),
         driver(
             "persistent mysqli",
-            format!("mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT); $db = new mysqli('p:127.0.0.1', 'tester', '', 'shop', {port});"),
+            format!(
+                "mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT); $db = new mysqli('p:127.0.0.1', 'tester', '', 'shop', {port});"
+            ),
             mysqli,
         ),
-        driver("PDO", format!("$db = new PDO('mysql:host=127.0.0.1;port={port};dbname=shop;charset=utf8mb4', 'tester', '');"), pdo),
+        driver(
+            "PDO",
+            format!("$db = new PDO('mysql:host=127.0.0.1;port={port};dbname=shop;charset=utf8mb4', 'tester', '');"),
+            pdo,
+        ),
         driver(
             "persistent PDO without emulation",
-            format!("$db = new PDO('mysql:host=127.0.0.1;port={port};dbname=shop', 'tester', '', [PDO::ATTR_PERSISTENT => true, PDO::ATTR_EMULATE_PREPARES => false]);"),
+            format!(
+                "$db = new PDO('mysql:host=127.0.0.1;port={port};dbname=shop', 'tester', '', [PDO::ATTR_PERSISTENT => true, PDO::ATTR_EMULATE_PREPARES => false]);"
+            ),
             pdo,
         ),
     ]
@@ -178,9 +188,15 @@ fn what_functions_of_mysqli_and_pdo_change_is_undone() {
             ("$db->set_charset('latin1')", Cost::Reset),
             ("$s = $db->prepare('SELECT ?'); $s->execute([1]); $s->get_result()", Cost::Nothing),
             ("$s = $db->prepare('SET @v = ?'); $s->execute([1])", Cost::Reset),
-            ("$db->multi_query('SELECT 1; SET @v = 1'); do { $db->store_result(); } while ($db->more_results() && $db->next_result())", Cost::Reset),
-            ("$db->multi_query('SELECT 1; SELECT 2'); do { $db->store_result(); } while ($db->more_results() && $db->next_result())", Cost::Nothing),
-            ("$db->change_user('tester', '', 'other')", Cost::Worker),
+            (
+                "$db->multi_query('SELECT 1; SET @v = 1'); do { $db->store_result(); } while ($db->more_results() && $db->next_result())",
+                Cost::Reset,
+            ),
+            (
+                "$db->multi_query('SELECT 1; SELECT 2'); do { $db->store_result(); } while ($db->more_results() && $db->next_result())",
+                Cost::Nothing,
+            ),
+            ("$db->change_user('tester', '', 'other'); sql(\"SET @v = 1\")", Cost::Reset),
             ("$db->ping(); $db->stat()", Cost::Nothing),
             ("$db->close()", Cost::Worker),
             ("$db->real_query('SELECT 1'); $r = $db->use_result()", Cost::Nothing),
@@ -249,10 +265,16 @@ fn a_boot_that_leaves_a_transaction_open_is_refused() {
     run(
         Kind::Classic,
         |s| {
-            booted(s, &format!("{}\n{}\n$db->beginTransaction(); sql(\"INSERT INTO t (v) VALUES ('x')\");", driver.run, driver.open))
-                .expect_boot_failure()
-                .expect_log("a transaction is open on it; end it first")
-                .expect_log("ended before it was ready")
+            booted(
+                s,
+                &format!(
+                    "{}\n{}\n$db->beginTransaction(); sql(\"INSERT INTO t (v) VALUES ('x')\");",
+                    driver.run, driver.open
+                ),
+            )
+            .expect_boot_failure()
+            .expect_log("a transaction is open on it; end it first")
+            .expect_log("ended before it was ready")
         },
         |site| {
             let _ = site.wait_for_log(&["snapshot: a connection to MySQL is open", "ended before it was ready"]);
@@ -283,7 +305,10 @@ const PGSQL_CHANGES: &[(&str, Cost)] = &[
     ("sql('SELECT \"set_config\"($$statement_timeout$$, $x$99$x$, false)')", Cost::Reset),
     ("sql(\"DO 'BEGIN PERFORM set_config(''TimeZone'', ''Asia/Tokyo'', false); END'\")", Cost::Reset),
     ("sql('SELECT stored()')", Cost::Reset),
-    ("sql(\"SELECT 'a; SET TimeZone', E'\\\\' ; SET x', \\$\\$; SET y\\$\\$ /* ; SET /* z */ */ -- ; SET a\")", Cost::Nothing),
+    (
+        "sql(\"SELECT 'a; SET TimeZone', E'\\\\' ; SET x', \\$\\$; SET y\\$\\$ /* ; SET /* z */ */ -- ; SET a\")",
+        Cost::Nothing,
+    ),
     ("sql('CREATE TEMP TABLE temporary (a int)')", Cost::Reset),
     ("sql('SELECT 1 AS a INTO TEMPORARY temporary')", Cost::Reset),
     ("sql('CREATE TABLE pg_temp.temporary (a int)')", Cost::Reset),
@@ -303,7 +328,9 @@ fn pgsql_drivers(port: u16) -> Vec<(&'static str, Driver)> {
     let named = format!("host=127.0.0.1 port={port} user=tester dbname=postgres sslmode=disable");
     // The schema is made on another connection: what makes it need not be repeatable.
     let with_schema = |connect: &str, again: &str| {
-        format!("$db = {connect}; {boot} $db = null; $db = {again}; sql(\"SET TimeZone = 'Europe/Vienna'\"); sql('SET statement_timeout = 60000');")
+        format!(
+            "$db = {connect}; {boot} $db = null; $db = {again}; sql(\"SET TimeZone = 'Europe/Vienna'\"); sql('SET statement_timeout = 60000');"
+        )
     };
     vec![
         (
@@ -371,7 +398,10 @@ fn what_functions_of_pgsql_and_pdo_change_is_undone() {
         &[
             ("$db->beginTransaction(); sql('INSERT INTO t VALUES (1)')", Cost::Reset),
             ("$s = $db->prepare('SELECT ?::int'); $s->execute([1])", Cost::Nothing),
-            ("$s = $db->prepare('SELECT set_config(?, ?, false)'); $s->execute(['statement_timeout', '7'])", Cost::Reset),
+            (
+                "$s = $db->prepare('SELECT set_config(?, ?, false)'); $s->execute(['statement_timeout', '7'])",
+                Cost::Reset,
+            ),
             ("$db->pgsqlCopyFromArray('t', ['1']); sql('DELETE FROM t')", Cost::Nothing),
         ],
     );
@@ -384,7 +414,9 @@ fn a_connection_to_redis_is_for_each_request_what_the_boot_left() {
     let server = Server::redis(false);
     let port = server.port;
     let open = |connect: &str| {
-        format!("$db = new Redis; $db->{connect}('127.0.0.1', {port}); $db->select(2); $db->set('k', 'boot'); $db->rawCommand('CLIENT', 'SETNAME', 'boot');")
+        format!(
+            "$db = new Redis; $db->{connect}('127.0.0.1', {port}); $db->select(2); $db->set('k', 'boot'); $db->rawCommand('CLIENT', 'SETNAME', 'boot');"
+        )
     };
     let probe = "$db->set('k', 'boot'); preg_match('/name=(\\S*).* db=(\\d+).* sub=(\\d+).* psub=(\\d+).* multi=(\\S+)/', implode('', array_filter(explode(\"\\n\", $db->rawCommand('CLIENT', 'LIST')), fn ($l) => str_contains($l, 'id=' . $db->rawCommand('CLIENT', 'ID') . ' '))), $m);
         echo 'ok ', implode(' ', array_slice($m, 1)), $db->get('k'), var_export($db->multi()->set('k', 'x')->exec(), true), $db->getDbNum();";
@@ -474,7 +506,9 @@ fn an_answer_on_its_way_never_reaches_the_next_request() {
         |s| {
             booted(
                 s.allow_log("said once"),
-                &format!("$line = stream_socket_client('tcp://127.0.0.1:{port}'); fwrite($line, \"boot\\n\"); fgets($line);"),
+                &format!(
+                    "$line = stream_socket_client('tcp://127.0.0.1:{port}'); fwrite($line, \"boot\\n\"); fgets($line);"
+                ),
             )
         },
         |site| {

@@ -383,7 +383,8 @@ static void leave_word(session_sql *s, unsigned char c) {
 
 /* Inside of a comment in C's manner; PostgreSQL has them in each other. */
 static void take_block_comment(session_sql *s, unsigned char c) {
-    if (s->dialect == SESSION_MYSQL && ((s->matched == 0 && c == '!') || (s->matched == 1 && c == '!' && s->last == 'M'))) {
+    if (s->dialect == SESSION_MYSQL &&
+        ((s->matched == 0 && c == '!') || (s->matched == 1 && c == '!' && s->last == 'M'))) {
         /* The server runs what stands there. */
         found(s, SESSION_UNKNOWN);
     }

@@ -1,5 +1,5 @@
-/* What a text of SQL may leave behind in its session. The one place of that knowledge: async mode's connection pools ask
- * it before a connection is lent again, snapshot mode before the next request gets a connection of the boot. */
+/* What a text of SQL may leave behind in its session. The one place of that knowledge: async mode's connection pools
+ * ask it before a connection is lent again, snapshot mode before the next request gets a connection of the boot. */
 #ifndef HOWDAH_SESSION_SQL_H
 #define HOWDAH_SESSION_SQL_H
 
@@ -33,8 +33,8 @@ typedef struct session_sql {
     /* What was found so far. */
     session_change change; /* the first */
     uint16_t changes;      /* all of them, as bits */
-    bool reads;   /* nothing but queries and borders of transactions */
-    bool calls;   /* there was an opening bracket */
+    bool reads;            /* nothing but queries and borders of transactions */
+    bool calls;            /* there was an opening bracket */
     unsigned statements;
 
     /* Where the reader is. */

@@ -1,6 +1,6 @@
-/* What the kernel keeps behind the descriptors that the application has opened at boot and that no call puts back: bytes
- * that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and their
- * like. A request that has changed one of these ends the worker. */
+/* What the kernel keeps behind the descriptors that the application has opened at boot and that no call puts back:
+ * bytes that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and
+ * their like. A request that has changed one of these ends the worker. */
 #include "snapshot.h"
 
 #include <errno.h>
@@ -67,7 +67,8 @@ static bool is_private(const snapshot_kept *kept, const struct stat *about) {
     ssize_t length = readlink(path, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
     const char *name = strrchr(target, '/');
-    return about->st_nlink == 0 || (name != NULL && strncmp(name, "/php", 4) == 0 && strlen(name) == sizeof "/phpXXXXXX" - 1);
+    return about->st_nlink == 0 ||
+           (name != NULL && strncmp(name, "/php", 4) == 0 && strlen(name) == sizeof "/phpXXXXXX" - 1);
 }
 
 bool snapshot_kept_store(snapshot_kept *kept) {
@@ -112,8 +113,8 @@ bool snapshot_kept_check(const snapshot_process *p) {
     for (size_t i = 0; i < p->n_kept; i++) {
         const char *what = change_of(&p->kept[i]);
         if (what != NULL) {
-            snapshot_set_reason("a request has changed what is behind descriptor %d, opened at boot: %s",
-                                p->kept[i].fd, what);
+            snapshot_set_reason("a request has changed what is behind descriptor %d, opened at boot: %s", p->kept[i].fd,
+                                what);
             return false;
         }
     }

@@ -12,7 +12,16 @@
 #include <strings.h>
 
 enum phase { GREETING, LOGIN, WELCOME, COMMANDS };
-enum expects { NO_ANSWER, FIRST_PACKET, COLUMN_PACKETS, ROW_PACKETS, PREPARED_PACKET, PARAMETER_PACKETS, ANY_PACKET, FILE_ASKED };
+enum expects {
+    NO_ANSWER,
+    FIRST_PACKET,
+    COLUMN_PACKETS,
+    ROW_PACKETS,
+    PREPARED_PACKET,
+    PARAMETER_PACKETS,
+    ANY_PACKET,
+    FILE_ASKED
+};
 
 enum {
     COM_QUIT = 0x01,
@@ -297,8 +306,11 @@ static void end_command(tap *t, const mysql_stream *out) {
         }
         break;
     case COM_CHANGE_USER:
+        /* A login like the first one; mysqli does it with persistent connections. */
+        m->phase = WELCOME;
+        tap_session_changed(t, SESSION_UNKNOWN);
+        break;
     case COM_RESET_CONNECTION:
-        t->opaque = t->opaque || m->command == COM_CHANGE_USER;
         tap_session_changed(t, SESSION_UNKNOWN);
         break;
     default:
@@ -426,10 +438,11 @@ static bool query(tap *t, const char *sql) {
     return command(t, COM_QUERY, sql, strlen(sql));
 }
 
-/* A sum over all settings of the session. Left out is what goes on by itself. */
+/* A sum over who is logged in and all settings of the session. Left out is what goes on by itself. */
 static bool sum_settings(tap *t) {
     t->session.sum = 0;
-    return query(t, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('timestamp','rand_seed1','rand_seed2',"
+    return query(t, "SELECT CURRENT_USER(), CURRENT_ROLE()") &&
+           query(t, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('timestamp','rand_seed1','rand_seed2',"
                     "'last_insert_id','identity','insert_id','error_count','warning_count','pseudo_thread_id',"
                     "'last_gtid','gtid_binlog_pos','gtid_binlog_state','gtid_current_pos','gtid_slave_pos',"
                     "'gtid_executed','gtid_purged','gtid_next','wsrep_last_written_gtid','wsrep_last_seen_gtid')");
@@ -453,8 +466,7 @@ static bool put_option_back(tap *t) {
 }
 
 static bool roll_back(tap *t) {
-    return (t->mysql.status & IN_TRANSACTION) == 0 ||
-           (query(t, "ROLLBACK") && (t->mysql.status & IN_TRANSACTION) == 0);
+    return (t->mysql.status & IN_TRANSACTION) == 0 || (query(t, "ROLLBACK") && (t->mysql.status & IN_TRANSACTION) == 0);
 }
 
 static bool close_forgotten(tap *t) {

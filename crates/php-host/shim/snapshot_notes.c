@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <syslog.h>
 
-/* Shared by the zygote and all that come of it. A worker that writes nonsense here makes the pool silent, or its warm-up
- * short; nothing else depends on it, so no order is needed between the two. */
+/* Shared by the zygote and all that come of it. A worker that writes nonsense here makes the pool silent, or its
+ * warm-up short; nothing else depends on it, so no order is needed between the two. */
 typedef struct notes {
     atomic_uint said; /* by number of tap_advice */
     atomic_bool warmup_refused;
@@ -25,10 +25,12 @@ void shim_snapshot_notes_startup(void) {
 
 void shim_snapshot_advise(tap_advice advice, const char *what) {
     static const char *const texts[] = {
-        [TAP_ADVICE_TRANSACTION] = "a request has left a transaction open on a connection opened at boot; it was rolled "
-                                   "back. End transactions in the request that begins them",
-        [TAP_ADVICE_SESSION] = "a request has left %s on a connection opened at boot; its session was reset, which takes "
-                               "some exchanges with its server. Undo it in the request, or open a connection there",
+        [TAP_ADVICE_TRANSACTION] =
+            "a request has left a transaction open on a connection opened at boot; it was rolled "
+            "back. End transactions in the request that begins them",
+        [TAP_ADVICE_SESSION] =
+            "a request has left %s on a connection opened at boot; its session was reset, which takes "
+            "some exchanges with its server. Undo it in the request, or open a connection there",
         [TAP_ADVICE_REPLACED] = "a request has left %s on a connection opened at boot, and nobody can undo that: its "
                                 "worker is replaced and boots again. Open such a connection in the request",
         [TAP_ADVICE_ANSWER] = "a request has ended before all answers were read on a connection opened at boot: its "
@@ -36,9 +38,11 @@ void shim_snapshot_advise(tap_advice advice, const char *what) {
         [TAP_ADVICE_FILES] = "a request has cost the process a lock on a file that was opened at boot: its worker is "
                              "replaced. Close databases of SQLite before the snapshot, or open and close their file "
                              "in requests by SQLite alone",
-        [TAP_ADVICE_WARMUP] = "a warm-up request cannot be undone (%s): the pool runs no warm-up on the finished snapshot",
+        [TAP_ADVICE_WARMUP] =
+            "a warm-up request cannot be undone (%s): the pool runs no warm-up on the finished snapshot",
     };
-    if (shared != NULL && (atomic_fetch_or_explicit(&shared->said, 1u << advice, memory_order_relaxed) & 1u << advice) != 0) {
+    if (shared != NULL &&
+        (atomic_fetch_or_explicit(&shared->said, 1u << advice, memory_order_relaxed) & 1u << advice) != 0) {
         return;
     }
     char line[400];

@@ -32,10 +32,10 @@ static void take_command(tap *t) {
     tap_redis *r = &t->redis;
     static const char *const asking[] = {"ID",      "INFO",    "LIST",         "GETNAME",  "KILL", "PAUSE",
                                          "UNPAUSE", "UNBLOCK", "TRACKINGINFO", "GETREDIR", "HELP", NULL};
-    static const char *const changing[] = {"AUTH",       "HELLO",      "SUBSCRIBE",    "PSUBSCRIBE",   "SSUBSCRIBE",
-                                           "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR",     "RESET",
-                                           "READONLY",   "READWRITE",  "ASKING",       "SYNC",         "PSYNC",
-                                           "REPLCONF",   "QUIT",       "FAILOVER",     NULL};
+    static const char *const changing[] = {"AUTH",        "HELLO",        "SUBSCRIBE",    "PSUBSCRIBE", "SSUBSCRIBE",
+                                           "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR",    "RESET",
+                                           "READONLY",    "READWRITE",    "ASKING",       "SYNC",       "PSYNC",
+                                           "REPLCONF",    "QUIT",         "FAILOVER",     NULL};
     const char *name = r->name;
     t->failed = false;
     r->waiting++;

@@ -31,7 +31,8 @@ static struct {
     sqlite3_stmt *(*next_stmt)(sqlite3 *db, sqlite3_stmt *statement);
     int (*stmt_busy)(sqlite3_stmt *statement);
     int (*reset)(sqlite3_stmt *statement);
-    int (*set_authorizer)(sqlite3 *db, int (*function)(void *, int, const char *, const char *, const char *, const char *),
+    int (*set_authorizer)(sqlite3 *db,
+                          int (*function)(void *, int, const char *, const char *, const char *, const char *),
                           void *argument);
 } api;
 
@@ -112,9 +113,8 @@ static int watched_prepare_v2(sqlite3 *db, const char *sql, int length, sqlite3_
 }
 
 static const import_hook hooks[] = {
-    {"sqlite3_open_v2", watched_open_v2}, {"sqlite3_open", watched_open},
-    {"sqlite3_close", watched_close},     {"sqlite3_close_v2", watched_close_v2},
-    {"sqlite3_step", watched_step},       {"sqlite3_exec", watched_exec},
+    {"sqlite3_open_v2", watched_open_v2},       {"sqlite3_open", watched_open}, {"sqlite3_close", watched_close},
+    {"sqlite3_close_v2", watched_close_v2},     {"sqlite3_step", watched_step}, {"sqlite3_exec", watched_exec},
     {"sqlite3_prepare_v2", watched_prepare_v2},
 };
 
@@ -127,12 +127,18 @@ void shim_snapshot_sqlite_watch(void) {
         void *place;
         const char *name;
     } functions[] = {
-        {&api.open_v2, "sqlite3_open_v2"},       {&api.open, "sqlite3_open"},
-        {&api.close, "sqlite3_close"},           {&api.close_v2, "sqlite3_close_v2"},
-        {&api.step, "sqlite3_step"},             {&api.exec, "sqlite3_exec"},
-        {&api.prepare_v2, "sqlite3_prepare_v2"}, {&api.get_autocommit, "sqlite3_get_autocommit"},
-        {&api.next_stmt, "sqlite3_next_stmt"},   {&api.stmt_busy, "sqlite3_stmt_busy"},
-        {&api.reset, "sqlite3_reset"},           {&api.set_authorizer, "sqlite3_set_authorizer"},
+        {&api.open_v2, "sqlite3_open_v2"},
+        {&api.open, "sqlite3_open"},
+        {&api.close, "sqlite3_close"},
+        {&api.close_v2, "sqlite3_close_v2"},
+        {&api.step, "sqlite3_step"},
+        {&api.exec, "sqlite3_exec"},
+        {&api.prepare_v2, "sqlite3_prepare_v2"},
+        {&api.get_autocommit, "sqlite3_get_autocommit"},
+        {&api.next_stmt, "sqlite3_next_stmt"},
+        {&api.stmt_busy, "sqlite3_stmt_busy"},
+        {&api.reset, "sqlite3_reset"},
+        {&api.set_authorizer, "sqlite3_set_authorizer"},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(library, functions[i].name);
@@ -169,7 +175,8 @@ const char *shim_snapshot_sqlite_boot(void) {
         end_statements(databases[i]);
         api.exec(databases[i], "PRAGMA locking_mode", note_exclusive, &exclusive, NULL);
         if (exclusive) {
-            return "a database of SQLite is open that no other process can use (PRAGMA locking_mode=EXCLUSIVE); open it in "
+            return "a database of SQLite is open that no other process can use (PRAGMA locking_mode=EXCLUSIVE); open "
+                   "it in "
                    "each request instead";
         }
     }

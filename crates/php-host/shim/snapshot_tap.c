@@ -165,7 +165,15 @@ static ssize_t tap_write(int fd, const void *data, size_t size) {
     return noted(fd, true, data, write(fd, data, size));
 }
 
-/* A new conversation begins, at boot; in a request a descriptor of the boot was closed and its number is another's. */
+static void mark(int fd, const char *what) {
+    tap *t = tap_of(fd);
+    if (t != NULL && !t->gone && snapshot_taken()) {
+        t->used = true;
+        t->spoiled = t->spoiled != NULL ? t->spoiled : what;
+    }
+}
+
+/* A new conversation begins, at boot. In a request a descriptor of the boot may be closed, and its number another's. */
 static int tap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     tap *t = tap_of(fd);
     if (!shim.script_child && fd >= 0 && fd < MAX_FD) {
@@ -173,8 +181,8 @@ static int tap_connect(int fd, const struct sockaddr *address, socklen_t length)
             free(t);
             taps[fd] = NULL;
             tap_made(fd);
-        } else if (t != NULL) {
-            t->gone = true;
+        } else if (t != NULL && !t->gone) {
+            mark(fd, "the script has connected its socket to something else");
         }
     }
     return connect(fd, address, length);
@@ -191,14 +199,6 @@ static int tap_close(int fd) {
     return close(fd);
 }
 
-static void mark(int fd, const char *what) {
-    tap *t = tap_of(fd);
-    if (t != NULL && !t->gone && snapshot_taken()) {
-        t->used = true;
-        t->spoiled = t->spoiled != NULL ? t->spoiled : what;
-    }
-}
-
 static int tap_shutdown(int fd, int how) {
     mark(fd, "the script has closed it");
     return shutdown(fd, how);
@@ -210,12 +210,14 @@ static int tap_setsockopt(int fd, int level, int name, const void *value, sockle
 }
 
 static const import_hook hooks[] = {
-    {"recv", tap_recv},         {"__recv_chk", tap_recv_checked}, {"recvfrom", tap_recvfrom},
-    {"recvmsg", tap_recvmsg},   {"read", tap_read},               {"__read_chk", tap_read_checked},
-    {"readv", tap_readv},       {"send", tap_send_to},            {"sendto", tap_sendto},
-    {"sendmsg", tap_sendmsg},   {"write", tap_write},             {"writev", tap_sendv},
-    {"connect", tap_connect},   {"close", tap_close},             {"shutdown", tap_shutdown},
-    {"setsockopt", tap_setsockopt},
+    {"recv", tap_recv},         {"__recv_chk", tap_recv_checked},
+    {"recvfrom", tap_recvfrom}, {"recvmsg", tap_recvmsg},
+    {"read", tap_read},         {"__read_chk", tap_read_checked},
+    {"readv", tap_readv},       {"send", tap_send_to},
+    {"sendto", tap_sendto},     {"sendmsg", tap_sendmsg},
+    {"write", tap_write},       {"writev", tap_sendv},
+    {"connect", tap_connect},   {"close", tap_close},
+    {"shutdown", tap_shutdown}, {"setsockopt", tap_setsockopt},
 };
 
 void shim_snapshot_tap_install(void) {
@@ -412,7 +414,8 @@ static const char *trouble_of(tap *t, bool cut_off) {
         (snprintf)(why, sizeof why, "of a connection opened at boot (%s): %s", name_of(t), trouble);
         return why;
     }
-    bool outstanding = is_followed(t) ? !protocols[t->protocol].idle(t) : awaits_answer(t) || (cut_off && !t->datagrams);
+    bool outstanding =
+        is_followed(t) ? !protocols[t->protocol].idle(t) : awaits_answer(t) || (cut_off && !t->datagrams);
     if (outstanding) {
         (snprintf)(why, sizeof why, "an answer is still on its way on a connection opened at boot (%s)", name_of(t));
         shim_snapshot_advise(TAP_ADVICE_ANSWER, NULL);

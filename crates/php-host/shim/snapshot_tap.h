@@ -90,8 +90,8 @@ typedef struct tap_pgsql {
     pgsql_stream in, out;
     bool greeted, asks_encryption;
     uint8_t status;
-    unsigned waiting;  /* for this many times "ready" */
-    bool unsynced;     /* something was sent that only a Sync ends */
+    unsigned waiting; /* for this many times "ready" */
+    bool unsynced;    /* something was sent that only a Sync ends */
     unsigned n_settings;
     pgsql_setting settings[32], boot_settings[32]; /* that the server tells of by itself */
     unsigned n_boot_settings;
@@ -125,10 +125,10 @@ typedef struct tap {
     bool asked_last; /* what passed last went out; of protocols that are not known */
     bool answers;    /* something has come in, ever */
     bool datagrams, pipe;
-    bool opaque; /* cannot be read along: compressed, encrypted, or said what is not known */
-    bool failed; /* the last answer was an error */
-    bool own;    /* what passes now is ours */
-    uint64_t at; /* when something passed last */
+    bool opaque;         /* cannot be read along: compressed, encrypted, or said what is not known */
+    bool failed;         /* the last answer was an error */
+    bool own;            /* what passes now is ours */
+    uint64_t at;         /* when something passed last */
     const char *spoiled; /* what cannot be made good for, a literal; of a request */
     tap_session session;
     union {

@@ -83,9 +83,9 @@ static int watched_fcntl(int fd, int command, ...) {
 }
 
 static const import_hook hooks[] = {
-    {"open", watched_open},     {"open64", watched_open},     {"__open_2", watched_open_2}, {"__open64_2", watched_open_2},
-    {"openat", watched_openat}, {"openat64", watched_openat}, {"flock", watched_flock},     {"fcntl", watched_fcntl},
-    {"fcntl64", watched_fcntl},
+    {"open", watched_open},         {"open64", watched_open},   {"__open_2", watched_open_2},
+    {"__open64_2", watched_open_2}, {"openat", watched_openat}, {"openat64", watched_openat},
+    {"flock", watched_flock},       {"fcntl", watched_fcntl},   {"fcntl64", watched_fcntl},
 };
 
 /* --- PHP's functions --- */

@@ -4,7 +4,9 @@
 
 use crate::open_call::OpenCall;
 use crate::template;
-use howdah_transport::wire::{DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone};
+use howdah_transport::wire::{
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone,
+};
 use howdah_transport::worker_end::body_kind;
 use howdah_transport::{CallMap, Event, WorkerEnd};
 use std::cell::UnsafeCell;

@@ -11,7 +11,9 @@ use crate::pool::Pool;
 use crate::reply_sink::Sink;
 use crate::supervisor::Event;
 use bytes::Bytes;
-use howdah_transport::wire::{DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind};
+use howdah_transport::wire::{
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind,
+};
 use howdah_transport::{CallMap, Frame, FrameReceiver};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
