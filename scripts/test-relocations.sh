@@ -17,7 +17,7 @@ self_test() {
     for binding in now lazy; do
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libphptest.so" $source/library.c
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libother.so" $source/other.c
-        "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" -I$shim -Wno-attributes -o "$work/test" $source/main.c $shim/async_hooks.c \
+        "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" -I$shim -Wno-attributes -o "$work/test" $source/main.c $shim/async_hooks.c $shim/import_hooks.c \
             -L"$work" -lphptest -lother -Wl,-rpath,"$work"
         "${run[@]}" "$work/test"
         echo "relocations: $("$compiler" -dumpmachine), $binding binding: good"

@@ -57,6 +57,11 @@ pub(crate) fn render(status: &Value) -> String {
         if let (Some(running), Some(limit)) = (pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()) {
             let _ = writeln!(out, "  slow requests: {running} of {limit} run");
         }
+        let number = |name: &str| pool[name].as_u64().unwrap_or(0);
+        let (resets, replaced) = (number("snapshot_sessions_reset"), number("snapshot_workers_replaced"));
+        if resets + replaced > 0 {
+            let _ = writeln!(out, "  snapshot: sessions reset {resets}, workers replaced {replaced}");
+        }
         for (label, count) in pool["faults"].as_object().into_iter().flatten() {
             let _ = writeln!(out, "  failed: {label} {count}");
         }

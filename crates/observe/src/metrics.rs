@@ -86,6 +86,10 @@ metrics! {
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
     Resubmitted "howdah_pool_resubmitted_total" Counter ["pool", "reason"]
         "Requests given to another worker, by reason: their own died (worker_died: in their code, bystander: in that of another request, not_begun: before it began them), or gave them back.";
+    SessionsReset "howdah_pool_snapshot_sessions_reset_total" Counter ["pool"]
+        "Snapshot mode: sessions of connections opened at boot that were reset after a request.";
+    WorkersUnfit "howdah_pool_snapshot_workers_replaced_total" Counter ["pool"]
+        "Snapshot mode: workers replaced because a request has done what cannot be undone.";
     PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
@@ -171,6 +175,10 @@ pub struct PoolMetrics {
     pub replays: Counter,
     /// Requests given to another worker, by reason.
     pub resubmitted: Labelled,
+    /// Snapshot mode: sessions of connections opened at boot that were reset after a request.
+    pub sessions_reset: Counter,
+    /// Snapshot mode: workers that could not be put back after a request.
+    pub workers_unfit: Counter,
     /// Time that requests ran in PHP, in microseconds.
     pub php_time_us: Counter,
     /// The connection pools of its workers, by name.
@@ -287,6 +295,8 @@ impl Metrics {
             Id::Faults => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.faults)),
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
+            Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
+            Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
             Id::PhpTime => {
                 for pool in pools {
                     page.sample(&[&pool.name], Seconds(pool.php_time_us.get()));

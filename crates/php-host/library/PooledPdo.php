@@ -122,7 +122,7 @@ if (class_exists(\PDO::class, false)) {
         private function look(string $sql): void
         {
             $this->state->check();
-            if (!$this->state->changed && SessionSql::mayChange($this->driver, $sql)) {
+            if (!$this->state->changed && PoolPath::mayChange($this->driver, $sql)) {
                 $this->state->changed = true;
             }
         }

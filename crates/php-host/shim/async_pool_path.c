@@ -2,6 +2,7 @@
  * with nothing to undo while nobody waits in line, and statements that were seen before. Each says so when it is not
  * that simple, before anything was changed; then the library does it in PHP, where all of it is written. */
 #include "async.h"
+#include "session_sql.h"
 
 static zend_class_entry *pool_class, *entry_class, *state_class;
 
@@ -248,20 +249,19 @@ PHP_METHOD(Howdah_Internal_PoolPath, giveBack) {
     RETVAL_TRUE;
 }
 
-/* SessionSql::$harmless; NULL: nothing was remembered. */
-static const zval *harmless(void) {
-    static zend_class_entry *sql_class;
-    static uint32_t place;
-    if (sql_class == NULL) {
-        sql_class = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("howdah\\internal\\sessionsql"));
-        if (sql_class == NULL) {
-            return NULL;
+/* Whether a statement may leave something behind in its session. Drivers are named as PDO names them; of others nothing
+ * is known, and nothing is assumed. */
+static bool may_change(const zend_string *driver, const zend_string *sql) {
+    static const struct {
+        const char *name;
+        session_dialect dialect;
+    } dialects[] = {{"mysql", SESSION_MYSQL}, {"pgsql", SESSION_PGSQL}, {"sqlite", SESSION_SQLITE}};
+    for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
+        if (zend_string_equals_cstr(driver, dialects[i].name, strlen(dialects[i].name))) {
+            return session_sql_change(dialects[i].dialect, ZSTR_VAL(sql), ZSTR_LEN(sql)) != SESSION_SAME;
         }
-        const zend_property_info *property = zend_hash_str_find_ptr(&sql_class->properties_info, ZEND_STRL("harmless"));
-        place = property->offset;
     }
-    const zval *statics = CE_STATIC_MEMBERS(sql_class);
-    return statics != NULL ? &statics[place] : NULL;
+    return false;
 }
 
 /* Whether the connection is the current request's, and no other's. */
@@ -283,13 +283,17 @@ PHP_METHOD(Howdah_Internal_PoolPath, knows) {
     Z_PARAM_STR(driver)
     Z_PARAM_STR(sql)
     ZEND_PARSE_PARAMETERS_END();
-    RETVAL_FALSE;
-    if (state->ce != state_class || !is_own(state)) {
-        return;
-    }
-    const zval *all = harmless();
-    const zval *known = all != NULL && Z_TYPE_P(all) == IS_ARRAY ? zend_hash_find(Z_ARRVAL_P(all), driver) : NULL;
-    RETVAL_BOOL(known != NULL && Z_TYPE_P(known) == IS_ARRAY && zend_hash_exists(Z_ARRVAL_P(known), sql));
+    RETURN_BOOL(state->ce == state_class && is_own(state) && !may_change(driver, sql));
+}
+
+/* bool mayChange(string $driver, string $sql) */
+PHP_METHOD(Howdah_Internal_PoolPath, mayChange) {
+    zend_string *driver, *sql;
+    ZEND_PARSE_PARAMETERS_START(2, 2)
+    Z_PARAM_STR(driver)
+    Z_PARAM_STR(sql)
+    ZEND_PARSE_PARAMETERS_END();
+    RETURN_BOOL(may_change(driver, sql));
 }
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_take, 0, 0, 1)
@@ -307,11 +311,17 @@ ZEND_ARG_TYPE_INFO(0, driver, IS_STRING, 0)
 ZEND_ARG_TYPE_INFO(0, sql, IS_STRING, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_INFO_EX(arginfo_may_change, 0, 0, 2)
+ZEND_ARG_TYPE_INFO(0, driver, IS_STRING, 0)
+ZEND_ARG_TYPE_INFO(0, sql, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
 /* clang-format off */
 static const zend_function_entry methods[] = {
     PHP_ME(Howdah_Internal_PoolPath, take, arginfo_take, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
     PHP_ME(Howdah_Internal_PoolPath, giveBack, arginfo_give_back, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
     PHP_ME(Howdah_Internal_PoolPath, knows, arginfo_knows, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+    PHP_ME(Howdah_Internal_PoolPath, mayChange, arginfo_may_change, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
     PHP_FE_END
 };
 /* clang-format on */

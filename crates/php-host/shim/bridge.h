@@ -59,6 +59,8 @@ typedef struct snapshot_report {
     uint32_t searches;       /* how often that was needed, since the snapshot */
     uint32_t restored_pages; /* by the last restore */
     uint32_t restore_ns;     /* and the time it took */
+    uint32_t resets;         /* sessions of boot-time connections that this call's end has reset */
+    bool unfit;              /* the worker ends, as it cannot be put back after this call */
 } snapshot_report;
 void howdah_rs_snapshot_numbers(snapshot_report numbers);
 

@@ -171,6 +171,10 @@ static void take_snapshot(void) {
         (snprintf)(why, sizeof why, "%s is open; open it in each request instead", encrypted);
         refuse(why);
     }
+    const char *trouble = shim_snapshot_settle_boot();
+    if (trouble != NULL) {
+        refuse(trouble);
+    }
     settle();
     if (snapshot_take(offer_boot) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
@@ -192,7 +196,7 @@ static void check_connections(void) {
 /* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
 static bool take_call(void) {
     size_t warm_total = shim.boot->n_warmup * WARM_ROUNDS;
-    if (last->warm_calls < warm_total) {
+    if (last->warm_calls < warm_total && !shim_snapshot_warmup_refused()) {
         warming = true;
         make_current(shim.boot->warmup[last->warm_calls++ % shim.boot->n_warmup]);
         return true;
@@ -254,32 +258,34 @@ static bool wait_for_call(void) {
     return true;
 }
 
-static void report_numbers(void) {
+static void report_numbers(bool fit) {
     const snapshot_numbers *numbers = snapshot_stats();
     howdah_rs_snapshot_numbers((snapshot_report){
         .way = numbers->way,
         .searches = (uint32_t)numbers->scans,
         .restored_pages = (uint32_t)(numbers->written / SNAPSHOT_PAGE),
         .restore_ns = numbers->last_ns < UINT32_MAX ? (uint32_t)numbers->last_ns : UINT32_MAX,
+        .resets = shim_snapshot_resets(),
+        .unfit = !fit,
     });
 }
 
 /* Ends the request and goes back to the snapshot. */
 static void finish_request(bool after_bailout) {
     shim_snapshot_end_request(after_bailout);
-    bool retire = false;
+    const bool fit = shim_snapshot_settle(after_bailout);
+    bool retire = !fit;
     if (warming) {
         if (shim.script_child) {
             _exit(EG(exit_status));
         }
+        if (!fit) {
+            shim_snapshot_refuse_warmup(snapshot_reason());
+        }
     } else {
-        retire = shim_used_up();
-        report_numbers();
+        retire = shim_used_up() || !fit;
+        report_numbers(fit);
         shim_call_finish(retire);
-    }
-    if (after_bailout && snapshot_boot_sockets() > 0) {
-        /* Nobody knows at which point of a conversation the script was cut off. */
-        snapshot_spoil("a script was ended in the middle, perhaps while it used a connection opened at boot");
     }
     if (!retire) {
         snapshot_restore();
@@ -506,6 +512,7 @@ static shim_outcome run(void) {
     }
     shim_snapshot_random_watch();
     shim_snapshot_tls_watch();
+    shim_snapshot_settle_watch();
     watch_functions();
     if (by_boot_file) {
         warm_process();

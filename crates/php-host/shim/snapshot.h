@@ -9,6 +9,8 @@
  * snapshot_lines.c     the same without reading the snapshot, for processors that can
  * snapshot_trim.c      dropping pages that need no copying back any more
  * snapshot_process.c   what the kernel keeps beside memory: descriptors, directory, timers, signals, children
+ * snapshot_kept.c      what the kernel keeps behind the application's descriptors
+ * snapshot_locks.c     locks on the application's files
  * snapshot_share.c     forks of the process that go on with the same snapshot */
 #ifndef HOWDAH_SNAPSHOT_H
 #define HOWDAH_SNAPSHOT_H
@@ -34,6 +36,10 @@
 #define SNAPSHOT_MAX_KEPT 256
 #define SNAPSHOT_MAX_SHARED 256
 #define SNAPSHOT_MAX_LOCKS 16
+#define SNAPSHOT_MAX_FILE_LOCKS 64
+#define SNAPSHOT_LOCK_TEXT 80
+/* Descriptors of requests that cannot be closed, see snapshot_locks.c. */
+#define SNAPSHOT_MAX_PARKED 64
 #define SNAPSHOT_MAX_OWN 1024
 #define SNAPSHOT_REASON 256
 
@@ -118,6 +124,18 @@ void snapshot_signals_touched(void);
 void snapshot_spoil(const char *why);
 /* Descriptors that the application opened while it booted, except those open at snapshot_prepare(). */
 size_t snapshot_boot_sockets(void);
+/* Whether the application has opened it while it booted. Before and after the snapshot. */
+bool snapshot_is_boot_descriptor(int fd);
+/* A descriptor for what the application had opened under this number, whatever the request has done to it. */
+int snapshot_boot_descriptor(int fd);
+/* Whether the process can be put back after this request, as far as its descriptors are concerned; else
+ * snapshot_reason(). snapshot_restore() asks too; whoever asks before can still end in good order. */
+bool snapshot_restorable(void);
+/* The request may have locked one of the application's files. */
+void snapshot_locks_touched(void);
+/* Whether locks are held on files that were opened at boot, and whether snapshot_restorable() has missed one. */
+bool snapshot_has_locked_files(void);
+bool snapshot_lock_was_lost(void);
 /* A boot-time socket on which bytes or the end wait although no request runs: its descriptor, or -1. */
 int snapshot_restless_socket(void);
 
@@ -150,8 +168,20 @@ typedef struct snapshot_kept {
     ino_t inode;
     mode_t type;
     int status_flags, descriptor_flags;
-    off_t position; /* of a regular file */
+    off_t position; /* -1: it has none */
+    /* See snapshot_kept.c. */
+    bool private;
+    off_t size;
+    struct timespec changed;
+    int unread;
+    uint64_t state;
 } snapshot_kept;
+
+/* A lock of the process on one of the application's files, as /proc/self/fdinfo tells it, without its number. */
+typedef struct snapshot_file_lock {
+    int fd;
+    char text[SNAPSHOT_LOCK_TEXT];
+} snapshot_file_lock;
 
 /* A lock on a file that the process holds for reading. */
 typedef struct snapshot_lock {
@@ -173,9 +203,14 @@ typedef struct snapshot_process {
     struct sigaction actions[NSIG];
     stack_t signal_stack;
     int priority;
-    struct rlimit open_files;
     size_t n_kept, n_sockets;
     snapshot_kept kept[SNAPSHOT_MAX_KEPT];
+    size_t n_file_locks, n_parked, n_parking;
+    int parking[SNAPSHOT_MAX_PARKED]; /* descriptors of the request that stay open, in order */
+    bool lock_lost;
+    bool locks_touched; /* by the request, perhaps */
+    bool unfit;         /* a descriptor cannot be in a snapshot */
+    snapshot_file_lock file_locks[SNAPSHOT_MAX_FILE_LOCKS];
     unsigned char open_before[1024]; /* bitmap of descriptors that are none of the application's */
 } snapshot_process;
 
@@ -309,8 +344,23 @@ bool snapshot_process_check(snapshot_state *s);
 /* Puts the application's descriptors back. False when one cannot be (reason set). */
 bool snapshot_process_rewind(const snapshot_process *p);
 bool snapshot_process_restore(snapshot_state *s);
+/* Takes every descriptor below the highest one that is open. */
+bool snapshot_process_fill(snapshot_process *p);
 /* After a fork: every descriptor below the highest one is taken again, and there are no children. */
 bool snapshot_process_adopt(snapshot_state *s);
+
+/* --- snapshot_kept.c --- */
+/* False: such a descriptor cannot be put back (reason set). */
+bool snapshot_kept_store(snapshot_kept *kept);
+/* False: the request has changed what lies behind a descriptor (reason set). */
+bool snapshot_kept_check(const snapshot_process *p);
+
+/* --- snapshot_locks.c --- */
+bool snapshot_locks_store(snapshot_process *p);
+/* False: a lock was lost (reason set). Those that the request has added are given up. */
+bool snapshot_locks_check(snapshot_state *s);
+/* Closes what requests have opened, but for descriptors with which locks would go. */
+void snapshot_locks_close(snapshot_process *p);
 
 /* --- snapshot_share.c --- */
 void snapshot_share_begin(snapshot_state *s);

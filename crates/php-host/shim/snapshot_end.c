@@ -124,6 +124,10 @@ static bool is_boot_object(const zend_object *object) {
     return object->handle < boot_top && boot_objects[object->handle] == object;
 }
 
+bool shim_snapshot_is_boot_object(const zend_object *object) {
+    return is_boot_object(object);
+}
+
 static void run_destructor(zend_object *object) {
     if (!(OBJ_FLAGS(object) & IS_OBJ_DESTRUCTOR_CALLED)) {
         GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);

@@ -19,10 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-
 void snapshot_signals_touched(void) {
     if (snapshot_state_ != NULL) {
         snapshot_state_->process.signals_touched = true;
@@ -84,8 +80,9 @@ static void keep(snapshot_process *p, int fd) {
         .fd = fd, .twin = -1, .device = about.st_dev, .inode = about.st_ino, .type = about.st_mode & S_IFMT};
     kept->status_flags = fcntl(fd, F_GETFL);
     kept->descriptor_flags = fcntl(fd, F_GETFD);
-    kept->position = S_ISREG(about.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
+    kept->position = lseek(fd, 0, SEEK_CUR);
     p->n_sockets += S_ISSOCK(about.st_mode);
+    p->unfit = p->unfit || !snapshot_kept_store(kept);
 }
 
 /* Threads do not survive: their stacks and registers are not in the snapshot. */
@@ -125,7 +122,7 @@ static bool has_child(void) {
     return waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static bool fill_holes(snapshot_process *p) {
+bool snapshot_process_fill(snapshot_process *p) {
     int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (filler < 0) {
         snapshot_set_reason("cannot open /dev/null: %s", strerror(errno));
@@ -165,7 +162,7 @@ bool snapshot_process_store(snapshot_state *s) {
             mark_open(p, own[i]);
         }
     }
-    if (!each_descriptor(keep, p)) {
+    if (!each_descriptor(keep, p) || p->unfit) {
         return false;
     }
     if (p->spoiled != NULL) {
@@ -180,12 +177,11 @@ bool snapshot_process_store(snapshot_state *s) {
     umask(p->umask);
     p->had_children = has_child();
     p->priority = getpriority(PRIO_PROCESS, 0);
-    getrlimit(RLIMIT_NOFILE, &p->open_files);
     for (int number = 1; number < NSIG; number++) {
         sigaction(number, NULL, &p->actions[number]);
     }
     sigaltstack(NULL, &p->signal_stack);
-    return fill_holes(p);
+    return snapshot_locks_store(p) && snapshot_process_fill(p);
 }
 
 /* Bytes that wait on an idle connection belong to a request that is over; its protocol has lost its place. */
@@ -220,7 +216,11 @@ int snapshot_restless_socket(void) {
 
 static bool restore_kept(const snapshot_kept *kept) {
     struct stat about;
-    if (fstat(kept->fd, &about) != 0 || about.st_ino != kept->inode || about.st_dev != kept->device) {
+    int flags = fcntl(kept->fd, F_GETFL);
+    /* Another one with the same file may be open for something else. */
+    bool other = flags < 0 || ((flags ^ kept->status_flags) & O_ACCMODE) != 0 || fstat(kept->fd, &about) != 0 ||
+                 about.st_ino != kept->inode || about.st_dev != kept->device;
+    if (other) {
         if (dup3(kept->twin, kept->fd, (kept->descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) < 0) {
             return false;
         }
@@ -228,8 +228,7 @@ static bool restore_kept(const snapshot_kept *kept) {
     if (kept->position >= 0) {
         lseek(kept->fd, kept->position, SEEK_SET);
     }
-    int flags = fcntl(kept->fd, F_GETFL);
-    if (flags != kept->status_flags) {
+    if (other || flags != kept->status_flags) {
         fcntl(kept->fd, F_SETFL, kept->status_flags);
     }
     return true;
@@ -241,9 +240,34 @@ static bool one_thread_left(const snapshot_state *s) {
     return s->size_now == s->size_pages || stat("/proc/self/task", &about) != 0 || about.st_nlink <= 3;
 }
 
+bool snapshot_is_boot_descriptor(int fd) {
+    const snapshot_state *s = snapshot_state_;
+    if (s == NULL || fd < 0 || was_open(&s->process, fd) || fd == s->memfd || fd == s->pagemap || fd == s->statm) {
+        return false;
+    }
+    return !s->taken || snapshot_boot_descriptor(fd) != fd;
+}
+
+int snapshot_boot_descriptor(int fd) {
+    const snapshot_process *p = &snapshot_state_->process;
+    for (size_t i = 0; i < p->n_kept; i++) {
+        if (p->kept[i].fd == fd && p->kept[i].twin >= 0) {
+            return p->kept[i].twin;
+        }
+    }
+    return fd;
+}
+
+bool snapshot_restorable(void) {
+    return snapshot_state_ != NULL && snapshot_process_check(snapshot_state_);
+}
+
 bool snapshot_process_check(snapshot_state *s) {
     if (s->process.spoiled != NULL) {
         snapshot_set_reason("%s", s->process.spoiled);
+        return false;
+    }
+    if (!snapshot_kept_check(&s->process) || !snapshot_locks_check(s)) {
         return false;
     }
     int fd = snapshot_restless_socket();
@@ -297,12 +321,7 @@ bool snapshot_process_restore(snapshot_state *s) {
     static const struct itimerval off;
     setitimer(ITIMER_REAL, &off, NULL);
     restore_signals(p);
-    if (syscall(SYS_close_range, (unsigned)p->first_free, ~0u, 0u) != 0) {
-        /* Before Linux 5.9. */
-        for (int fd = p->first_free; fd < (int)p->open_files.rlim_cur && fd < 65536; fd++) {
-            close(fd);
-        }
-    }
+    snapshot_locks_close(p);
     if (!snapshot_process_rewind(p)) {
         return false;
     }
@@ -319,5 +338,5 @@ bool snapshot_process_restore(snapshot_state *s) {
 
 bool snapshot_process_adopt(snapshot_state *s) {
     s->process.had_children = false;
-    return fill_holes(&s->process);
+    return snapshot_process_fill(&s->process);
 }

@@ -3,6 +3,7 @@
  * snapshot_heap.c     Zend's memory: chunks that requests use over and over and that need no restoring
  * snapshot_random.c   random numbers: no two requests see the same
  * snapshot_end.c      the end of a request: shutdown functions, destructors, resources
+ * snapshot_settle.c   connections, files and the process itself, as far as others know of them
  * mode_snapshot.c     boot, warm-up, the moment of the snapshot, the flow of calls */
 #ifndef HOWDAH_SNAPSHOT_REQUEST_H
 #define HOWDAH_SNAPSHOT_REQUEST_H
@@ -38,6 +39,7 @@ void shim_snapshot_end_remember(void);
 void shim_snapshot_end_request(bool after_bailout);
 /* The last part of that: lets go of what the request holds outside of its memory. */
 void shim_snapshot_end_outside(void);
+bool shim_snapshot_is_boot_object(const zend_object *object);
 /* A stream that cannot be restored, as text, or NULL. */
 const char *shim_snapshot_refused_stream(void);
 
@@ -47,6 +49,39 @@ const char *shim_snapshot_refused_stream(void);
 void shim_snapshot_tls_watch(void);
 /* An extension's encrypted connection that cannot be restored, as text, or NULL. */
 const char *shim_snapshot_refused_connection(void);
+
+/* --- snapshot_settle.c --- */
+
+/* Before the boot. */
+void shim_snapshot_settle_watch(void);
+/* At the snapshot: why it cannot be taken, or NULL. */
+const char *shim_snapshot_settle_boot(void);
+/* After all of PHP's part of a request: makes good for what it did outside of its memory. False when the worker must be
+ * replaced, which is in the log then. `cut_off`: the script was ended in the middle. */
+bool shim_snapshot_settle(bool cut_off);
+
+/* --- what it calls: snapshot_tap.c, snapshot_sqlite.c, snapshot_watch.c. Each returns NULL, or what stands in the way
+ * --- */
+void shim_snapshot_tap_install(void);
+const char *shim_snapshot_tap_boot(void);
+const char *shim_snapshot_tap_settle(bool cut_off);
+bool shim_snapshot_has_connections(void);
+void shim_snapshot_sqlite_watch(void);
+const char *shim_snapshot_sqlite_boot(void);
+const char *shim_snapshot_sqlite_settle(void);
+void shim_snapshot_watch(void);
+void shim_snapshot_watch_boot(void);
+const char *shim_snapshot_watch_settle(void);
+
+/* --- snapshot_notes.c --- */
+
+/* Before the zygote forks: memory that all workers of the pool share. */
+void shim_snapshot_notes_startup(void);
+/* Sessions that were reset after this request. */
+unsigned shim_snapshot_resets(void);
+/* Warm-up calls on the finished snapshot are left out from now on, in this pool. */
+void shim_snapshot_refuse_warmup(const char *why);
+bool shim_snapshot_warmup_refused(void);
 
 /* --- mode_snapshot.c --- */
 

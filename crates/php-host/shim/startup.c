@@ -2,6 +2,7 @@
  * module bears FPM's name: OPcache starts only for names on its list, and applications ask PHP_SAPI for it. */
 #include "async.h"
 #include "shim.h"
+#include "snapshot_request.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -170,6 +171,9 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
         return 1;
     }
     signal(SIGPIPE, SIG_IGN);
+    if (shim.mode == &shim_mode_snapshot) {
+        shim_snapshot_notes_startup();
+    }
     SHIM_SIGNALS_STARTUP();
     sapi_startup(&shim_sapi_module);
     if (boot->ini_path != NULL && *boot->ini_path != '\0') {

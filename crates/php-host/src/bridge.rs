@@ -4,7 +4,9 @@
 
 use crate::open_call::OpenCall;
 use crate::{stack_signal, template};
-use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone};
+use howdah_transport::wire::{
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone,
+};
 use howdah_transport::worker_end::{LaneCopy, body_kind};
 use howdah_transport::{CallMap, Event, Hole, WorkerEnd};
 use std::cell::UnsafeCell;
@@ -28,6 +30,15 @@ struct SnapshotNumbers {
     searches: u32,
     restored_pages: u32,
     restore_ns: u32,
+    resets: u32,
+    unfit: bool,
+}
+
+impl SnapshotNumbers {
+    fn flags(&self) -> u32 {
+        let unfit = if self.unfit { DONE_UNFIT } else { 0 };
+        self.way << DONE_WAY_SHIFT | self.resets.min(0xff) << DONE_RESETS_SHIFT | unfit
+    }
 }
 
 /// The worker's side of its calls.
@@ -311,7 +322,7 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     host.lane.done(WireDone {
         php_ns: current.elapsed().as_nanos() as u64,
         peak_memory,
-        flags: host.snapshot.way << DONE_WAY_SHIFT | if retire { DONE_RETIRE } else { 0 },
+        flags: host.snapshot.flags() | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.searches,
         restored_pages: host.snapshot.restored_pages,
         restore_ns: host.snapshot.restore_ns,

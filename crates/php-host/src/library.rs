@@ -41,7 +41,6 @@ static SOURCES: &[Source] = sources![
     "Context.php",
     "Timer.php",
     "ConnectionState.php",
-    "SessionSql.php",
     "PoolDriver.php",
     "CallableDriver.php",
     "PooledPdo.php",

@@ -22,7 +22,9 @@ use crate::rescue::{self, Death};
 use crate::supervisor::Event;
 use crate::waste::{self, Waste};
 use bytes::Bytes;
-use howdah_transport::wire::{DONE_RETIRE, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind};
+use howdah_transport::wire::{
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind,
+};
 use howdah_transport::{CallMap, Frame, FrameReceiver};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -468,6 +470,8 @@ impl LaneReader {
             current.sink.wake();
         }
         let way = flags >> DONE_WAY_SHIFT & 0xff;
+        self.pool.metrics().sessions_reset.add(u64::from(flags >> DONE_RESETS_SHIFT & 0xff));
+        self.pool.metrics().workers_unfit.add(u64::from(flags & DONE_UNFIT != 0));
         let snapshot = (way != 0).then_some(SnapshotWork { way, ..snapshot });
         self.pool.call_done(self.index, current.number, self.now, php_us, flags & DONE_RETIRE != 0, snapshot);
         Ok(())

@@ -62,6 +62,10 @@ pub struct PoolStatus {
     pub restarts: u64,
     /// Reloads that succeeded.
     pub reloads: u64,
+    /// In snapshot mode, sessions of connections opened at boot that were reset after a request.
+    pub snapshot_sessions_reset: u64,
+    /// In snapshot mode, workers replaced because a request has done what cannot be undone.
+    pub snapshot_workers_replaced: u64,
     /// Failed calls by label.
     pub faults: BTreeMap<&'static str, u64>,
     /// Methods and paths whose requests kill their workers, and the seconds for which they are still refused.
@@ -194,6 +198,8 @@ impl Pool {
             replays: self.metrics().replays.get(),
             restarts: counters.restarts.load(Ordering::Relaxed),
             reloads: counters.reloads.load(Ordering::Relaxed),
+            snapshot_sessions_reset: self.metrics().sessions_reset.get(),
+            snapshot_workers_replaced: self.metrics().workers_unfit.get(),
             faults: self.metrics().faults.all().into_iter().collect(),
             refused: scheduler
                 .quarantine

@@ -167,6 +167,10 @@ pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"]
 
 /// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).
 pub const DONE_RETIRE: u32 = 1;
+/// On `Done`, with `DONE_RETIRE`: in snapshot mode the worker cannot be put back after this call.
+pub const DONE_UNFIT: u32 = 2;
+/// On `Done`, bits 16 to 23 of the flags: how many sessions of connections opened at boot were reset after this call.
+pub const DONE_RESETS_SHIFT: u32 = 16;
 
 /// Connection pools that a worker can tell about. Beyond that, none is told about.
 pub const POOL_SLOTS: usize = 21;

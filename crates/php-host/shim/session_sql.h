@@ -1,0 +1,57 @@
+/* What a text of SQL may leave behind in its session. The one place of that knowledge: async mode's connection pools
+ * ask it before a connection is lent again, snapshot mode before the next request gets a connection of the boot. */
+#ifndef HOWDAH_SESSION_SQL_H
+#define HOWDAH_SESSION_SQL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum session_dialect {
+    SESSION_MYSQL = 1,
+    SESSION_PGSQL = 2,
+    SESSION_SQLITE = 4,
+} session_dialect;
+
+/* What is left behind. Open transactions are not among it: whoever asks learns of them otherwise. */
+typedef enum session_change {
+    SESSION_SAME,
+    SESSION_SETTING,   /* SET, USE, PRAGMA and the like */
+    SESSION_VARIABLE,  /* a user variable of MySQL */
+    SESSION_TEMPORARY, /* a temporary table, or a cursor that outlives its transaction */
+    SESSION_LOCK,      /* of a table or by name */
+    SESSION_PREPARED,  /* a statement prepared by a statement */
+    SESSION_LISTENS,   /* LISTEN */
+    SESSION_UNKNOWN,   /* a statement nobody here knows, or a text that cannot be read for sure */
+} session_change;
+
+/* A text that is being read, in pieces as they come. */
+typedef struct session_sql {
+    session_dialect dialect;
+    bool backslashes; /* escape characters in strings */
+
+    /* What was found so far. */
+    session_change change; /* the first */
+    uint16_t changes;      /* all of them, as bits */
+    bool reads;            /* nothing but queries and borders of transactions */
+    bool calls;            /* there was an opening bracket */
+    unsigned statements;
+
+    /* Where the reader is. */
+    uint8_t state, first, words, word_length, tag_length, matched, depth;
+    bool quoted, skip, escapes, after_into, had_into;
+    char quote, last;
+    char word[44];
+    char tag[32];
+} session_sql;
+
+void session_sql_begin(session_sql *sql, session_dialect dialect, bool backslashes);
+void session_sql_feed(session_sql *sql, const char *text, size_t length);
+session_change session_sql_end(session_sql *sql);
+
+/* A whole text. */
+session_change session_sql_change(session_dialect dialect, const char *text, size_t length);
+/* For log lines: "a temporary table". */
+const char *session_change_name(session_change change);
+
+#endif
