@@ -8,6 +8,7 @@
 pub mod body;
 pub mod compress;
 pub mod conn;
+mod contain;
 pub mod exchange;
 pub mod forwarded;
 pub mod front;
