@@ -9,6 +9,7 @@ pub mod body;
 pub mod compress;
 pub mod conn;
 mod contain;
+mod entity_tags;
 pub mod exchange;
 pub mod forwarded;
 pub mod front;
