@@ -98,7 +98,7 @@ fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
 
 fn log_refused(id: RequestId, request: &Parts, why: &str) {
     let target = String::from_utf8_lossy(target(request));
-    tracing::error!(target: "howdah::php", %id, %target, "the script's answer was not sent, 500 instead: it has {why}");
+    tracing::warn!(target: "howdah::php", %id, %target, "the script's answer was not sent, 500 instead: it has {why}");
 }
 
 /// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
