@@ -2,7 +2,7 @@
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Kind, Request, Site, Target, scenario, script_scenario};
+use howdah_tests::{Conn, Kind, Request, Site, Target, h2, scenario, script_scenario};
 use std::os::unix::fs::symlink;
 use std::process::{Command, Output, Stdio};
 
@@ -87,18 +87,31 @@ script_scenario!(
 script_scenario!(
     over_http_2_an_answer_with_a_false_length_is_an_error,
     howdah_only = "the reference speaks no HTTP/2 here",
-    |s| s.workers(1).php("l.php", "header('Content-Length: ' . $_GET['n']); echo '01234'; flush(); echo '56789';"),
+    |s| {
+        s.workers(1).php(
+            "l.php",
+            "header('Content-Length: ' . $_GET['n']); echo '01234'; if (ob_get_level()) { ob_flush(); } flush(); require 'gate.php'; gate('g'); echo '56789';",
+        )
+    },
     |site| {
+        let gate = site.gate("g");
         let ask = |n: u32| {
-            let output = curl(site, &[], &format!("/l.php?n={n}"));
-            (output.status.success(), output.stdout)
+            let mut held = true;
+            // With the first part, the head is out: the length in it is the script's word.
+            let (body, reset) = h2::get_or_reset(site.target(), &format!("/l.php?n={n}"), |_| {
+                if std::mem::take(&mut held) {
+                    gate.release();
+                }
+            });
+            (String::from_utf8(body).unwrap(), reset)
         };
-        assert_eq!(ask(10), (true, b"0123456789".to_vec()));
-        for n in [5, 7, 20, 0] {
-            let (complete, body) = ask(n);
-            // What is known to be complete before the head goes out is sent with its true length.
-            assert!(!complete && body.len() <= n as usize || body == b"0123456789", "{n}: {body:?}");
-        }
+        assert_eq!(ask(10), ("0123456789".to_owned(), None));
+        const INTERNAL_ERROR: Option<u32> = Some(2);
+        assert_eq!(ask(5), ("01234".to_owned(), INTERNAL_ERROR));
+        assert_eq!(ask(7), ("01234".to_owned(), INTERNAL_ERROR));
+        // The reset overtakes what was not written yet.
+        let (body, reset) = ask(20);
+        assert!("0123456789".starts_with(&body) && reset == INTERNAL_ERROR, "{body:?} {reset:?}");
     },
 );
 

@@ -13,6 +13,8 @@ mod entity_tags;
 pub mod exchange;
 pub mod forwarded;
 pub mod front;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod listener;
 pub mod phase;
 pub mod received;

@@ -300,6 +300,17 @@ fn field(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     (!of_the_answer && !crate::phase::php::is_hop_by_hop(&name)).then_some((name, value))
 }
 
+/// What a worker's interim answer becomes holds no line that is not one of its headers.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz(status: u16, headers: &[(Bytes, Bytes)]) {
+    let Some(bytes) = written_out(status, headers) else { return };
+    let lines = bytes.split(|&b| b == b'\n').count() - 3;
+    assert!(bytes.starts_with(b"HTTP/1.1 1") && bytes.ends_with(b"\r\n\r\n"));
+    assert!(lines <= headers.len() && bytes.iter().filter(|&&b| b == b'\r').count() == lines + 2);
+    let (map, _) = fields(headers).unwrap_or_default();
+    assert_eq!(map.len(), lines);
+}
+
 #[cfg(test)]
 #[path = "interim_tests.rs"]
 mod tests;

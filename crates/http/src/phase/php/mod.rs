@@ -2,6 +2,8 @@
 //! HTTP response of the answer (`answer`), or of a file that the script hands over (`handed_over`).
 
 mod answer;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 pub(crate) mod handed_over;
 mod spool;
 mod variables;

@@ -24,6 +24,8 @@ mod media_type;
 mod range;
 mod root;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
