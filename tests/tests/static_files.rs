@@ -1,6 +1,5 @@
 //! Files beside PHP: types, validators, ranges, precompressed twins, and what must never be sent.
 
-use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Request, Site, scenario};
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};

@@ -243,7 +243,8 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>
         let data = match part {
             None => {
                 if length.is_some_and(|left| left > 0) {
-                    return Ok(cut(&mut stream, "the body is shorter than its Content-Length"));
+                    cut(&mut stream, "the body is shorter than its Content-Length");
+                    return Ok(());
                 }
                 return stream.send_data(Bytes::new(), true);
             }
@@ -260,7 +261,10 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>
         if let Some(left) = &mut length {
             match left.checked_sub(data.len() as u64) {
                 Some(rest) => *left = rest,
-                None => return Ok(cut(&mut stream, "the body is longer than its Content-Length")),
+                None => {
+                    cut(&mut stream, "the body is longer than its Content-Length");
+                    return Ok(());
+                }
             }
         }
         let last = body.is_end_stream() && length.is_none_or(|left| left == 0);

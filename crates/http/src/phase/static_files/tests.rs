@@ -520,8 +520,7 @@ fn what_is_withheld_is_not_opened_under_any_name_nor_as_a_twin() {
     std::fs::hard_link(at("app.conf"), at("page.css.gz")).unwrap();
     age(&at("app.conf"), 10);
     age(&at("page.css"), 20);
-    let mut settings = howdah_config::Settings::default();
-    settings.config_file = Some(at("app.conf"));
+    let settings = howdah_config::Settings { config_file: Some(at("app.conf")), ..Default::default() };
     let withheld = Arc::new(Withheld::new(&settings));
     let files = StaticFiles::new(directory.path(), &settings.static_files, withheld).unwrap();
     for name in ["app.conf", "hard.txt", "link.txt", "x.php.bak", "app.conf.gz"] {
