@@ -82,7 +82,7 @@ fn client_number(address: IpAddr) -> u64 {
 }
 
 /// Has the call run. Its interim answers are sent by the connection in HTTP/1.1, by the request's stream in HTTP/2; HTTP/1.0
-/// knows none. When this returns, no further one of this call can be sent.
+/// knows none. None of this call can be sent any more when its answer begins: here in HTTP/1.1, in `http2` there.
 async fn call_with_interim<U: Upstream>(
     shard: &Shard<U>,
     exchange: &Exchange,
