@@ -69,7 +69,8 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-php library
 	$(CARGO) run -q -p howdah-observe --example reference
 
-fuzz: setup-build ## The hostile-worker test of the transport for longer (ROUNDS=n)
+fuzz: setup-build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n)
+	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-http --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
 # A suite that misses a goal does not keep the others from being measured.

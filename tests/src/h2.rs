@@ -103,3 +103,35 @@ pub fn get_all_with_hints(
     }
     answers.into_values().collect()
 }
+
+/// Gets one path on a connection of its own. `moved` is called with each part of the body that comes. Returns the body, and
+/// the code of the reset if the answer was broken off.
+pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -> (Vec<u8>, Option<u32>) {
+    let mut conn = Conn::open(target);
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(SETTINGS, 0, 0, &[]));
+    bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, 1, &header_block(path)));
+    conn.send(bytes);
+    let mut body = Vec::new();
+    loop {
+        let head = read_exactly(&mut conn, 9);
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let payload = read_exactly(&mut conn, length);
+        match head[3] {
+            SETTINGS if head[4] & ACK == 0 => conn.send(frame(SETTINGS, ACK, 0, &[])),
+            DATA => {
+                body.extend(&payload);
+                moved(&payload);
+            }
+            RST_STREAM => {
+                let code = payload.try_into().map(u32::from_be_bytes);
+                return (body, Some(code.unwrap_or_else(|_| panic!("a malformed reset"))));
+            }
+            GOAWAY => panic!("the server gave up: {payload:?}"),
+            _ => {}
+        }
+        if matches!(head[3], DATA | HEADERS) && head[4] & END_STREAM != 0 {
+            return (body, None);
+        }
+    }
+}

@@ -48,12 +48,21 @@ scenario!(strangers_are_not_believed, |s| s.php("w.php", WHO), |site| {
 scenario!(
     trusted_proxies_are_believed,
     howdah_only = "nginx needs its real-ip module for it",
-    |s| s.setting("http.trusted_proxies", "[\"127.0.0.0/8\", \"10.0.0.0/8\"]").php("w.php", WHO),
+    |s| {
+        s.setting("http.trusted_proxies", "[\"127.0.0.0/8\", \"10.0.0.0/8\"]")
+            .setting(
+                "http.trusted_headers",
+                "[\"X-Forwarded-For\", \"X-Forwarded-Proto\", \"X-Forwarded-Host\", \"Forwarded\"]",
+            )
+            .php("w.php", WHO)
+    },
     |site| {
         let ask = |headers: &[(&str, &str)]| {
             let request = headers.iter().fold(Request::get("/w.php"), |r, (n, v)| r.header(n, v));
             site.send(&request).expect(200).json()
         };
+        let seen = ask(&[("X-Forwarded-For", "9.9.9.9"), ("X-Forwarded-Host", "evil.example, shop.example")]);
+        assert_eq!(seen[3], "shop.example", "what the proxy appended counts");
         let seen = ask(&[
             ("X-Forwarded-For", "9.9.9.9"),
             ("X-Forwarded-Proto", "https"),
@@ -70,5 +79,22 @@ scenario!(
         assert_eq!(seen[0], "9.9.9.9");
         let seen = ask(&[("X-Forwarded-For", "garbage")]);
         assert_eq!(seen[0], "127.0.0.1");
+    },
+);
+
+scenario!(
+    a_trusted_proxy_is_not_believed_what_it_only_passes_on,
+    howdah_only = "nginx needs its real-ip module for it",
+    |s| s.setting("http.trusted_proxies", "[\"127.0.0.0/8\"]").php("w.php", WHO),
+    |site| {
+        let invented = Request::get("/w.php")
+            .header("X-Forwarded-Host", "evil.example")
+            .header("X-Forwarded-Port", "1")
+            .header("Forwarded", "for=8.8.8.8;proto=https;host=evil.example");
+        let seen = site.send(&invented).expect(200).json();
+        assert_eq!((&seen[0], &seen[1], &seen[3]), (&"127.0.0.1".into(), &"".into(), &"localhost".into()));
+        let written = invented.header("X-Forwarded-For", "6.6.6.6, 9.9.9.9").header("X-Forwarded-Proto", "https");
+        let seen = site.send(&written).expect(200).json();
+        assert_eq!((&seen[0], &seen[1], &seen[3]), (&"9.9.9.9".into(), &"on".into(), &"localhost".into()));
     },
 );

@@ -19,6 +19,7 @@ mod difference;
 mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;
+mod hostile_front;
 mod input;
 mod lifecycle;
 mod listeners;

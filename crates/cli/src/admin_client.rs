@@ -1,6 +1,7 @@
 //! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin::Outcome;
+use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::ListenAddr;
 use std::io::{ErrorKind, Read, Write};
@@ -52,7 +53,7 @@ pub(crate) fn status(addr: &ListenAddr, json: bool) -> Result<ExitCode> {
         bail!("the server answered {code}: {body}");
     }
     if json {
-        println!("{body}");
+        println!("{}", crate::status_text::plain_json(&body));
     } else {
         let status = serde_json::from_str(&body).context("the server's answer is no JSON")?;
         print!("{}", crate::status_text::render(&status));
@@ -81,9 +82,9 @@ pub(crate) fn order(addr: &ListenAddr, path: &str) -> Result<ExitCode> {
     let (_, body) = ask(addr, "POST", path)?;
     let outcome: Outcome = serde_json::from_str(&body).context("the server's answer is no JSON")?;
     if outcome.ok {
-        println!("{}", outcome.message);
+        println!("{}", plain_lines(&outcome.message));
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{}", outcome.message);
+    eprintln!("{}", plain_lines(&outcome.message));
     Ok(ExitCode::FAILURE)
 }

@@ -30,12 +30,13 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => serve::run(loaded.settings).map(|()| ExitCode::SUCCESS),
+            Ok(loaded) => serve::run(&loaded).map(|()| ExitCode::SUCCESS),
             Err(code) => return code,
         },
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 print!("{}", loaded.show());
+                loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,

@@ -7,7 +7,7 @@ use crate::admin::{self, Order};
 use crate::pools::Pools;
 use crate::watch;
 use anyhow::{Context, Result, anyhow};
-use howdah_config::{ListenAddr, Settings};
+use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_http::front::{Drained, Front, runtimes};
 use howdah_http::listener::Listener;
 use howdah_http::site::Site;
@@ -21,9 +21,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Serves until told to stop.
-pub(crate) fn run(settings: Settings) -> Result<()> {
-    let settings = Arc::new(settings);
+pub(crate) fn run(loaded: &Loaded) -> Result<()> {
+    let settings = Arc::new(loaded.settings.clone());
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
+    loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     raise_descriptor_limit();
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     main.block_on(serve(settings, log))

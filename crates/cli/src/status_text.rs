@@ -1,5 +1,7 @@
-//! Shows `GET /status` to people.
+//! Shows `GET /status` to people. What it says comes from clients (targets) and scripts as well: their control characters
+//! must not reach a terminal.
 
+use howdah_observe::escape;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -7,7 +9,7 @@ use std::fmt::Write;
 pub(crate) fn render(status: &Value) -> String {
     let mut out = String::new();
     let text = |value: &Value| match value {
-        Value::String(s) => s.clone(),
+        Value::String(s) => plain(s),
         Value::Null => "-".to_owned(),
         other => other.to_string(),
     };
@@ -31,12 +33,12 @@ pub(crate) fn render(status: &Value) -> String {
             text(&pool["generation"]),
         );
         if let Some(why) = pool["down"].as_str().or_else(|| pool["last_error"].as_str()) {
-            let _ = writeln!(out, "  PHP DOES NOT START: {why}");
+            let _ = writeln!(out, "  PHP DOES NOT START: {}", plain_lines(why));
         }
         if let Some(pid) = pool["snapshot_template"].as_u64() {
             let _ = writeln!(out, "  workers share one boot, that of process {pid}");
         } else if let Some(why) = pool["snapshot_unshared"].as_str() {
-            let _ = writeln!(out, "  each worker boots on its own: {why}");
+            let _ = writeln!(out, "  each worker boots on its own: {}", plain_lines(why));
         }
         let _ = writeln!(
             out,
@@ -63,7 +65,7 @@ pub(crate) fn render(status: &Value) -> String {
             let _ = writeln!(out, "  snapshot: sessions reset {resets}, workers replaced {replaced}");
         }
         for (label, count) in pool["faults"].as_object().into_iter().flatten() {
-            let _ = writeln!(out, "  failed: {label} {count}");
+            let _ = writeln!(out, "  failed: {} {count}", plain(label));
         }
         for connections in pool["connection_pools"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  {}", connection_pool(connections));
@@ -85,14 +87,15 @@ pub(crate) fn render(status: &Value) -> String {
             if let Some(way) = worker["snapshot_pages"].as_str() {
                 let _ = write!(
                     out,
-                    "  restores by {way}, {} searches, last {} pages in {:.1} us",
+                    "  restores by {}, {} searches, last {} pages in {:.1} us",
+                    plain(way),
                     text(&worker["snapshot_searches"]),
                     text(&worker["snapshot_restored_pages"]),
                     worker["snapshot_restore_us"].as_f64().unwrap_or(0.0),
                 );
             }
             if let Some(label) = worker["label"].as_str() {
-                let _ = write!(out, "  {} ms  {label}", text(&worker["running_ms"]));
+                let _ = write!(out, "  {} ms  {}", text(&worker["running_ms"]), plain(label));
             }
             out.push('\n');
         }
@@ -100,12 +103,37 @@ pub(crate) fn render(status: &Value) -> String {
     out
 }
 
+/// Text as the logs have it.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    escape::text(&mut plain, text);
+    plain
+}
+
+/// The same for a message that may have several lines.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n    ")
+}
+
+/// JSON whose strings hold no raw control character beyond ASCII; its serialiser escapes the others.
+pub(crate) fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for character in json.chars() {
+        if ('\u{7f}'..='\u{9f}').contains(&character) {
+            let _ = write!(plain, "\\u{:04x}", u32::from(character));
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
 /// One line about the connections of all workers; what has never happened is left out.
 fn connection_pool(numbers: &Value) -> String {
     let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
     let mut line = format!(
         "connections {}: {} of {} open, {} in use, {} idle, {} waiting; taken {}",
-        numbers["name"].as_str().unwrap_or("-"),
+        plain(numbers["name"].as_str().unwrap_or("-")),
         number("open"),
         number("limit"),
         number("in_use"),
@@ -184,6 +212,22 @@ mod tests {
         ]}]});
         let expected = "  connections shop: 3 of 40 open, 1 in use, 2 idle, 0 waiting; taken 10, waited 4 (mean 0.50 ms, longest 1.50 ms), opened 5, closed 2, open transactions 1\n";
         assert!(render(&status).contains(expected), "{}", render(&status));
+    }
+
+    #[test]
+    fn control_characters_of_clients_and_scripts_do_not_reach_the_terminal() {
+        let evil = "a\u{9b}31m\u{1b}[2J\r\u{7f}\u{85}\u{2028}";
+        let status = json!({"version": evil, "pools": [{"name": evil, "mode": evil, "php_version": evil, "down": evil,
+            "snapshot_unshared": evil, "faults": {evil: 1}, "connection_pools": [{"name": evil}],
+            "workers": [{"phase": evil, "label": evil, "snapshot_pages": evil}]}]});
+        let shown = render(&status);
+        assert!(shown.contains("\\u{9b}31m\\u{1b}[2J"), "{shown:?}");
+        let raw = shown.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(raw, None, "{shown:?}");
+        assert_eq!(plain_lines("one\ntwo\u{9b}"), "one\n    two\\u{9b}");
+        let json = plain_json(&status.to_string());
+        assert_eq!(json.chars().find(|c| c.is_control()), None);
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), status);
     }
 
     #[test]

@@ -68,6 +68,24 @@ choice! {
 }
 
 choice! {
+    /// A field of a request that is believed where a trusted proxy sends it.
+    TrustedHeader, default For {
+        /// The client's address, as a list.
+        For = "X-Forwarded-For",
+        /// Whether the client used HTTPS.
+        Proto = "X-Forwarded-Proto",
+        /// The host that the client asked for.
+        Host = "X-Forwarded-Host",
+        /// The port that the client asked for.
+        Port = "X-Forwarded-Port",
+        /// All of these in one (RFC 7239).
+        Forwarded = "Forwarded",
+        /// The id of the request in logs.
+        RequestId = "X-Request-Id",
+    }
+}
+
+choice! {
     /// A coding that replies are compressed with.
     Algorithm, default Gzip {
         /// Zstandard.

@@ -251,7 +251,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Number => "N",
         Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
-        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::Network => "NAME",
+        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
         Kind::Address => "ADDR",
         Kind::Workers => "N|MIN-MAX",

@@ -21,14 +21,17 @@ mod source;
 mod strict;
 mod table;
 mod value;
+mod warnings;
 
 pub use address::{ListenAddr, TrustedProxy};
-pub use choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
+pub use choice::{
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks, TrustedHeader,
+};
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
 pub use load::{Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
-pub use pattern::PathPattern;
+pub use pattern::{NamePattern, PathPattern};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use source::Surroundings;

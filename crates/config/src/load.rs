@@ -48,6 +48,7 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     let mut settings = read_all(&mut source);
     resolve(&mut settings, &mut source);
     check::check(&settings, &mut source);
+    settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let (origins, errors) = (source.origins, source.errors);
     if errors.is_empty() {
         Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()) })

@@ -223,6 +223,7 @@ fn kind(kind: Kind) -> Json {
         Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network => json!({ "type": "string" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
+        Kind::NamePattern => json!({ "type": "string", "pattern": "^!?[^/]+$" }),
         Kind::Pattern => json!({ "type": "string", "pattern": "^/" }),
         Kind::List(of) => {
             let item = self::kind(*of);

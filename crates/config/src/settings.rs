@@ -35,6 +35,8 @@ settings! {
         front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
     }
     plus {
+        /// The `howdah.toml` that was read, with its full path.
+        config_file: Option<PathBuf> = None;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// Which paths go to which pool; the first match wins.

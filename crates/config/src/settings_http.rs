@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::TrustedProxy;
-use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Symlinks};
+use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Symlinks, TrustedHeader};
+use crate::pattern::NamePattern;
 use crate::table::settings;
 use crate::value::ByteSize;
 
@@ -32,9 +33,17 @@ settings! {
         reply_memory: ByteSize = r#""1M""# example(r#""4M""#);
         /// The directory for temporary files; `""` for the system's.
         temp_dir: Option<PathBuf> = r#""""# example(r#""/var/tmp/howdah""#);
-        /// Peers whose `Forwarded` and `X-Forwarded-*` fields are believed: addresses, networks, `"unix"`.
+        /// Peers whose `trusted_headers` are believed: addresses, networks, `"unix"`.
         trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);
-        /// Speak HTTP/2 without TLS too (clients that know it, or upgrade to it).
+        /// Which fields of trusted proxies are believed: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`,
+        /// `X-Forwarded-Port`, `Forwarded`, `X-Request-Id`.
+        ///
+        /// List only what your proxy sets itself on every request, or appends its own to; most proxies pass on whatever else the
+        /// client sent. Of several values the last counts, which the nearest proxy wrote; `X-Forwarded-For` and `Forwarded` are
+        /// followed from there through trusted proxies to the first address that is none.
+        trusted_headers: Vec<TrustedHeader> = r#"["X-Forwarded-For", "X-Forwarded-Proto"]"#
+            example(r#"["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"]"#);
+        /// Speak HTTP/2 without TLS too, to clients that begin with it; there is no upgrade from HTTP/1.1.
         h2: bool = "true" example("false");
         /// The largest number of open connections; 0 for no limit.
         max_connections: usize = "0" example("10000");
@@ -57,6 +66,17 @@ settings! {
         dotfiles: bool = "false" example("true");
         /// The value of `Cache-Control` on static files; `""` for none.
         cache_control: Option<String> = r#""""# example(r#""public, max-age=3600""#);
+        /// Names of files that are never sent, in whatever case; `*` stands for any text, and a `!` before a name exempts it.
+        ///
+        /// PHP's own endings (`.php`, `.phtml`, `.phar` and the like), `howdah.toml`, `php.ini` of `php.config`, the scripts of
+        /// pools and the logs are never sent in any case. Endings `.gz`, `.br` and `.zst` are taken off before. A list here replaces the default one.
+        never_send: Vec<NamePattern> = r##"["*.php.*", "*.php~*", "*.php_*", "*.php-*", "*.php#*", "*.php *", "*.phtml.*", "*.phar.*", "*.inc", "*.inc.*", "*.module", "*.install", "*.theme", "*.engine", "*.profile", "*howdah*.toml*", "php.ini*", ".user.ini*", ".env*", ".htaccess*", ".htpasswd*", "!*.html", "!*.htm", "!*.css", "!*.js", "!*.mjs", "!*.jpg", "!*.jpeg", "!*.png", "!*.gif", "!*.webp", "!*.avif", "!*.svg", "!*.ico", "!*.pdf", "!*.mp4", "!*.webm", "!*.mp3", "!*.woff", "!*.woff2"]"##
+            example(r#"["*.php.*", "*.inc", "*.sql", "!*.html"]"#);
+        /// How long a file that was found is sent without a look whether it is still there and unchanged; 0 looks each time.
+        ///
+        /// A look is one system call for each request. On network file systems a longer time may save much; a file of up to 16 KB
+        /// that was deleted or changed is then sent for so long as it was. Longer ones are not kept in memory and looked at each time.
+        revalidate_after: Duration = r#""0s""# example(r#""1s""#);
         /// How many files are kept open for reuse.
         open_files: usize = "1024" in(0, 1000000) example("256");
         /// Which symbolic links are followed: those that stay `inside` the root, `always` or `never`. The root itself may be one.

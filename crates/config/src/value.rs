@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{ListenAddr, TrustedProxy};
-use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
+use crate::choice::{
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks, TrustedHeader,
+};
 use crate::document::{Node, Tree};
-use crate::pattern::PathPattern;
+use crate::pattern::{NamePattern, PathPattern};
 
 /// How a value is written; decides the words in errors, the reference and the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum Kind {
     Workers,
     /// A pattern of request paths.
     Pattern,
+    /// A pattern of file names.
+    NamePattern,
     /// A list of values of one kind.
     List(&'static Kind),
     /// A table of names and values.
@@ -61,6 +65,7 @@ impl Kind {
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Workers => "a number of workers (4) or a range (\"2-8\")".to_owned(),
             Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
+            Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
             Self::List(of) => format!("a list, each item {}", of.expected()),
             Self::Map => "a table of names and values".to_owned(),
         }
@@ -364,7 +369,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat);
+words!(Mode, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);
@@ -444,6 +449,18 @@ impl Value for TrustedProxy {
 
 impl Value for PathPattern {
     const KIND: Kind = Kind::Pattern;
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::new(text)
+    }
+
+    fn show(&self) -> String {
+        quoted(self.as_str())
+    }
+}
+
+impl Value for NamePattern {
+    const KIND: Kind = Kind::NamePattern;
 
     fn from_text(text: &str) -> Option<Self> {
         Self::new(text)

@@ -76,7 +76,12 @@ fn the_example_file_says_the_defaults() {
     assert_eq!((api.workers.max, api.php.ini["memory_limit"].as_str()), (2, "64M"));
     assert_eq!(loaded.settings.routes[0].pool, "api");
     assert_eq!(
-        Settings { pools: loaded.settings.pools[..1].to_vec(), routes: Vec::new(), ..loaded.settings },
+        Settings {
+            pools: loaded.settings.pools[..1].to_vec(),
+            routes: Vec::new(),
+            config_file: None,
+            ..loaded.settings
+        },
         defaults
     );
     assert!(switched_on > all_rows().count() - 10, "{switched_on}");

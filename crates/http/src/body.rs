@@ -5,6 +5,7 @@
 //! A file is a kind of its own: over plain HTTP/1 its parts are tokens that only the connection's writer understands
 //! (see `sendfile`); whoever takes the body as a stream gets its bytes.
 
+use crate::contain;
 use crate::exchange::Exchange;
 use crate::phase::static_files::FileBody;
 use bytes::Bytes;
@@ -232,7 +233,14 @@ impl HttpBody for Body {
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let part = self.poll_part(cx);
+        let part = contain::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
+            if let Some(exchange) = &self.exchange {
+                panic.note(&exchange.conn.site.metrics);
+            }
+            // What made it is not to be asked again.
+            self.kind = Kind::Empty;
+            Poll::Ready(Some(Err(io::Error::other("a fault in the server"))))
+        });
         self.note(part.is_pending());
         part
     }

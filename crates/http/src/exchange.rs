@@ -3,6 +3,7 @@
 
 use crate::conn::Conn;
 use crate::{forwarded, request_id};
+use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{CallStats, RequestId};
 use http::request::Parts;
@@ -70,8 +71,12 @@ impl Exchange {
         conn.state.begin();
         let (mut remote, mut id) = (conn.peer.addr, None);
         if conn.peer.trusted {
-            remote = forwarded::client(&conn.peer, &parts.headers, &conn.site.settings.http.trusted_proxies).ip;
-            id = parts.headers.get("x-request-id").and_then(|id| request_id::parse(id.as_bytes()));
+            let settings = &conn.site.settings.http;
+            remote = forwarded::client(&conn.peer, &parts.headers, settings).ip;
+            if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
+                let last = parts.headers.get_all("x-request-id").iter().next_back();
+                id = last.and_then(|id| request_id::parse(id.as_bytes()));
+            }
         }
         Box::new(Self {
             conn,

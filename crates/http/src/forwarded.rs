@@ -1,8 +1,13 @@
-//! Who the client is and how it came: from the connection, or, behind a trusted proxy, from what the proxy says
-//! (`Forwarded`, RFC 7239, else `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's headers change nothing.
+//! Who the client is and how it came: from the connection, or, behind a trusted proxy, from what the proxy says in those
+//! fields that the settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's
+//! headers change nothing, and neither do fields that are not listed: a proxy passes on what its client made up.
+//!
+//! In each field the nearest proxy has the last word, literally: it wrote the last element, or the whole field, and what
+//! stands before may be the client's own. Only addresses are followed further, as far as they are trusted proxies'.
+//! Fields are taken as bytes: one that is no text must not hide what the proxy has put behind it.
 
 use crate::conn::peer::Peer;
-use howdah_config::TrustedProxy;
+use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
 use http::HeaderMap;
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -46,25 +51,45 @@ const PORT: &str = "x-forwarded-port";
 
 /// Finds out who the client is.
 #[must_use]
-pub fn client<'a>(peer: &'a Peer, headers: &'a HeaderMap, trusted: &[TrustedProxy]) -> Client<'a> {
+pub fn client<'a>(peer: &'a Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client<'a> {
     let mut client = Client::direct(peer);
     if !peer.trusted {
         return client;
     }
-    // A proxy that writes X-Forwarded-For usually passes on the `Forwarded` that its client made up, so the field that
-    // nearly every proxy writes wins.
-    if headers.contains_key(FORWARDED) && !headers.contains_key(FOR) {
+    let trusted = &settings.trusted_proxies;
+    let is_listed = |header| settings.trusted_headers.contains(&header);
+    // Where both are listed, the field that nearly every proxy writes wins.
+    let has_for = is_listed(TrustedHeader::For) && headers.contains_key(FOR);
+    if is_listed(TrustedHeader::Forwarded) && headers.contains_key(FORWARDED) && !has_for {
         apply_forwarded(&mut client, headers, trusted);
     } else {
-        apply_x_forwarded(&mut client, headers, trusted);
+        apply_x_forwarded(&mut client, headers, trusted, is_listed);
     }
     client
 }
 
-/// The elements of a list that may be spread over several lines, last one first: the nearest proxy wrote it.
+/// The last element of a field that may be spread over several lines; `None` if there is none, or it is no text.
+fn last_element<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+    let element = line.rsplit(|&b| b == b',').next()?;
+    std::str::from_utf8(element).ok().map(str::trim).filter(|element| !element.is_empty())
+}
+
+/// The elements of a list without quotes that may be spread over several lines, last one first. What is no text is empty.
 fn elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    let lines: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
-    lines.into_iter().rev().flat_map(|line| split_outside_quotes(line, b',').into_iter().rev()).map(str::trim)
+    let lines = headers.get_all(name).iter().rev();
+    let elements = lines.flat_map(|line| line.as_bytes().rsplit(|&b| b == b','));
+    elements.map(|element| std::str::from_utf8(element).unwrap_or_default().trim())
+}
+
+/// The same with quotes: a comma within them separates nothing, so each line has to be read from its start.
+fn quoted_elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).iter().rev();
+    let elements = lines.flat_map(|line| {
+        let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
+        split_outside_quotes(text, b',').into_iter().rev()
+    });
+    elements.map(str::trim)
 }
 
 /// Splits at a byte that is not inside a quoted string.
@@ -96,21 +121,25 @@ fn apply_chain<'h, T>(
 ) where
     T: 'h,
 {
+    let mut farthest = None;
     for (node, rest) in hops {
         describe(client, rest);
-        let Some((addr, port)) = node else { return };
+        let Some((addr, port)) = node else { break };
         let addr = addr.to_canonical();
+        farthest = Some((addr, port));
+        if !trusted.iter().any(|proxy| proxy.contains(addr)) {
+            break;
+        }
+    }
+    if let Some((addr, port)) = farthest {
         client.ip = Some(addr);
         client.addr = Cow::Owned(addr.to_string());
         client.port = port.map_or(Cow::Borrowed(""), |port| Cow::Owned(port.to_string()));
-        if !trusted.iter().any(|proxy| proxy.contains(addr)) {
-            return;
-        }
     }
 }
 
 fn apply_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[TrustedProxy]) {
-    let hops = elements_from_last(headers, FORWARDED).map(|element| {
+    let hops = quoted_elements_from_last(headers, FORWARDED).map(|element| {
         let (mut node, mut proto, mut host) = (None, None, None);
         for pair in split_outside_quotes(element, b';') {
             let Some((name, value)) = pair.split_once('=') else { continue };
@@ -136,24 +165,34 @@ fn apply_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[Trus
     complete_port(client);
 }
 
-fn apply_x_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[TrustedProxy]) {
-    let hops = elements_from_last(headers, FOR).map(|element| (parse_node(element), ()));
-    apply_chain(client, hops, trusted, |_, ()| {});
-    // These have no chain that could be walked: proxies set them anew, and the first element is the client's side.
-    let first = |name: &'static str| {
-        let value = headers.get(name)?.to_str().ok()?;
-        value.split(',').next().map(str::trim).filter(|value| !value.is_empty())
-    };
-    if let Some(proto) = first(PROTO) {
+fn apply_x_forwarded(
+    client: &mut Client<'_>,
+    headers: &HeaderMap,
+    trusted: &[TrustedProxy],
+    is_listed: impl Fn(TrustedHeader) -> bool,
+) {
+    if is_listed(TrustedHeader::For) {
+        let hops = elements_from_last(headers, FOR).map(|element| (parse_node(element), ()));
+        apply_chain(client, hops, trusted, |_, ()| {});
+    }
+    // Of what lies beyond the nearest proxy these tell nothing that could be followed: which proxy wrote which element is
+    // not said, and the first one may be the client's.
+    let last = |header, name| if is_listed(header) { last_element(headers, name) } else { None };
+    if let Some(proto) = last(TrustedHeader::Proto, PROTO) {
         set_proto(client, proto);
     }
-    if let Some(host) = first(HOST) {
+    if let Some(host) = last(TrustedHeader::Host, HOST) {
         set_host(client, host);
     }
-    if let Some(port) = first(PORT).and_then(|port| port.parse::<u16>().ok()) {
+    if let Some(port) = last(TrustedHeader::Port, PORT).and_then(port_number) {
         client.server_port = Some(Cow::Owned(port.to_string()));
     }
     complete_port(client);
+}
+
+/// A port as digits; `parse` alone would take a sign.
+fn port_number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn set_proto(client: &mut Client<'_>, proto: &str) {

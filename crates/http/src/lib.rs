@@ -8,9 +8,13 @@
 pub mod body;
 pub mod compress;
 pub mod conn;
+mod contain;
+mod entity_tags;
 pub mod exchange;
 pub mod forwarded;
 pub mod front;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod listener;
 pub mod phase;
 pub mod received;

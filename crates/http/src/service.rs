@@ -2,6 +2,7 @@
 
 use crate::body::Body;
 use crate::conn::Conn;
+use crate::contain;
 use crate::exchange::Exchange;
 use crate::phase::route::Route;
 use crate::phase::{compress, limits, php, static_files};
@@ -28,21 +29,34 @@ pub(crate) async fn handle<U: Upstream>(
     let body: Received = body.into();
     let has_body = !body.is_end_stream();
     let mut exchange = Exchange::begin(conn, parts);
-    let (mut response, refused) = match answer(&shard, &mut exchange, body).await {
+    let made = contain::future(&shard.site.metrics, make(&shard, &mut exchange, body, has_body)).await;
+    let mut response = made.unwrap_or_else(|| {
+        exchange.front = Front::Error;
+        exchange.coding = None;
+        let mut response = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR).into_response(&exchange.parts.headers);
+        complete_head(&mut response, &exchange, has_body);
+        response
+    });
+    exchange.status = response.status().as_u16();
+    exchange.conn.state.on_answer();
+    response.body_mut().carry(exchange);
+    Ok(response)
+}
+
+/// The answer as it goes out.
+async fn make<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: Received, has_body: bool) -> Response {
+    let (response, refused) = match answer(shard, exchange, body).await {
         Ok(response) => (response, false),
         Err(refusal) => {
             exchange.front = Front::Error;
             (refusal.into_response(&exchange.parts.headers), true)
         }
     };
-    let site = &shard.site;
-    (response, exchange.coding) =
-        compress::apply(&site.compress, &exchange.parts.method, &exchange.parts.headers, response);
-    complete_head(&mut response, &exchange, refused && has_body);
-    exchange.status = response.status().as_u16();
-    exchange.conn.state.on_answer();
-    response.body_mut().carry(exchange);
-    Ok(response)
+    let context = &shard.site.compress;
+    let (mut response, coding) = compress::apply(context, &exchange.parts.method, &exchange.parts.headers, response);
+    exchange.coding = coding;
+    complete_head(&mut response, exchange, refused && has_body);
+    response
 }
 
 /// The phases that find the answer.
@@ -53,18 +67,23 @@ async fn answer<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: Re
     if path == "*" && method == Method::OPTIONS {
         return Ok(server_options());
     }
-    let route = {
-        let mut routes = shard.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.resolve(site, path, exchange.started)
-    };
+    let routes = || shard.routes.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut route = routes().resolve(site, path, exchange.started);
+    if let Route::File(file) = &*route {
+        if let Some(response) = static_files::run(&site.static_files, file, &exchange.parts)? {
+            exchange.front = Front::Static;
+            return Ok(response);
+        }
+        // It was there a moment ago. What answers now that it is gone?
+        let mut routes = routes();
+        routes.forget(path);
+        route = routes.resolve(site, path, exchange.started);
+    }
     match &*route {
         Route::Script(script) => php::run(shard, exchange, script, body).await,
-        Route::File(file) => {
-            exchange.front = Front::Static;
-            static_files::run(&site.static_files, file, &exchange.parts)
-        }
         Route::AddSlash(path) => Ok(redirect(method, path, exchange.parts.uri.query())),
-        Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
+        // A file that comes and goes within one request.
+        Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
         Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
     }

@@ -4,6 +4,7 @@ use crate::phase::compress::CompressContext;
 use crate::phase::limits::Limits;
 use crate::phase::php::handed_over::HandedOver;
 use crate::phase::static_files::StaticFiles;
+use crate::phase::withheld::Withheld;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics};
 use http::{HeaderName, HeaderValue};
@@ -19,6 +20,8 @@ pub struct Site {
     pub root: PathBuf,
     /// Limits on requests.
     pub limits: Limits,
+    /// What is never sent.
+    pub withheld: Arc<Withheld>,
     /// What the static phase needs.
     pub static_files: StaticFiles,
     /// The files that scripts may hand over.
@@ -61,13 +64,15 @@ impl Site {
         let request_id_header = request_id_header
             .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
             .transpose()?;
+        let withheld = Arc::new(Withheld::new(&settings));
         Ok(Self {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             limits: Limits::new(&settings.http),
-            static_files: StaticFiles::new(root.clone(), &settings.static_files)
+            static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
-            handed_over: HandedOver::new(&settings.static_files)?,
+            handed_over: HandedOver::new(&settings.static_files, &withheld)?,
+            withheld,
             compress: CompressContext::new(&settings, metrics.clone()),
             metrics,
             access_log,

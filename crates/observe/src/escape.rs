@@ -40,8 +40,9 @@ pub(crate) fn json(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends text to a line of the error log; control characters become `\n`, `\t` or `\u{…}`.
-pub(crate) fn text(out: &mut String, value: &str) {
+/// Appends text to a line that people read, in the error log or on a terminal; control characters become `\n`, `\t` or
+/// `\u{…}`.
+pub fn text(out: &mut String, value: &str) {
     for character in value.chars() {
         match character {
             '\n' => out.push_str("\\n"),

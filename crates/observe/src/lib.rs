@@ -7,7 +7,7 @@ pub mod access_log;
 pub mod cell;
 mod clock;
 mod connection_pool;
-mod escape;
+pub mod escape;
 pub mod log;
 pub mod metrics;
 mod sink;

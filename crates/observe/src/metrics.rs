@@ -76,6 +76,8 @@ metrics! {
         "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
+    Panics "howdah_request_panics_total" Counter []
+        "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
@@ -219,6 +221,8 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    /// Requests that a panic ended.
+    pub request_panics: Counter,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
 }
 
@@ -286,6 +290,7 @@ impl Metrics {
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
+            Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
             Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),

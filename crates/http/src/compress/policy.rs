@@ -9,6 +9,7 @@
 //! 4. What is left gets `Vary: Accept-Encoding` whether it is encoded in the end or not (a later answer for the same
 //!    URL may be), and so does a 304 that stands for it.
 
+use crate::entity_tags::Tags;
 use howdah_config::Algorithm;
 use http::StatusCode;
 use http::header::{
@@ -188,7 +189,7 @@ pub fn finish_not_modified(headers: &mut HeaderMap, if_none_match: Option<&Heade
     add_vary(headers);
     let Some(asked) = if_none_match else { return };
     let Some(weak) = headers.get(ETAG).and_then(weak_form) else { return };
-    let held = asked.as_bytes().windows(weak.len()).any(|part| part == weak.as_bytes());
+    let held = Tags(asked.as_bytes()).any(|tag| tag == weak.as_bytes());
     if held {
         headers.insert(ETAG, weak);
     }

@@ -84,9 +84,8 @@ async fn wait_and_ask(conn: &Conn, written: &AtomicBool) {
     let (mut asked, mut pauses) = (false, 0);
     tokio::time::sleep(ASK_AFTER).await;
     while pauses < PAUSES {
-        if !asked && conn.state.takes_interim() {
+        if !asked && conn.interim.ask(102) {
             asked = true;
-            conn.interim.add(102, &[]);
             conn.state.wake();
         }
         tokio::time::sleep(LOOK).await;

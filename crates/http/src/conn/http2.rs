@@ -2,6 +2,7 @@
 //! answers (103 Early Hints) to a server. One task for the connection and one for each request, as in hyper.
 
 use super::Conn;
+use super::interim::Allowance;
 use super::io::ConnIo;
 use crate::body::Body;
 use crate::received::Received;
@@ -10,7 +11,8 @@ use crate::upstream::Upstream;
 use bytes::Bytes;
 use h2::server::{Builder, Connection, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use howdah_pool::RequestId;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -86,31 +88,66 @@ impl<U: Upstream> Driven<U> {
 }
 
 /// The way back to the client of one request.
-type Respond = Mutex<SendResponse<Bytes>>;
-
-fn lock(respond: &Respond) -> MutexGuard<'_, SendResponse<Bytes>> {
-    respond.lock().unwrap_or_else(PoisonError::into_inner)
+struct Respond {
+    conn: Arc<Conn>,
+    back: Mutex<Back>,
 }
 
-/// Sends interim answers of one request; does nothing once that is answered. Found in the request's extensions.
-#[derive(Clone)]
-pub struct InterimAnswers(Weak<Respond>);
+struct Back {
+    send: SendResponse<Bytes>,
+    /// The answer has not begun: only before it there may be interim ones.
+    open: bool,
+    allowance: Allowance,
+}
 
-impl std::fmt::Debug for InterimAnswers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("InterimAnswers")
+impl Respond {
+    fn lock(&self) -> MutexGuard<'_, Back> {
+        self.back.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl howdah_pool::TakesInterim for InterimAnswers {
+impl Drop for Respond {
+    fn drop(&mut self) {
+        let back = self.back.get_mut().unwrap_or_else(PoisonError::into_inner);
+        back.allowance.give_back(self.conn.interim.bytes());
+    }
+}
+
+/// Where a request's interim answers go; nowhere once it is answered. Found in the request's extensions.
+#[derive(Clone)]
+pub(crate) struct InterimAnswers(Weak<Respond>);
+
+impl InterimAnswers {
+    /// The side that is given to whoever runs the script.
+    pub(crate) fn of(&self, id: RequestId) -> OfStream {
+        OfStream { respond: self.0.clone(), id }
+    }
+}
+
+/// Takes the interim answers of one request, from whatever thread.
+pub(crate) struct OfStream {
+    respond: Weak<Respond>,
+    id: RequestId,
+}
+
+impl std::fmt::Debug for OfStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OfStream({})", self.id)
+    }
+}
+
+impl howdah_pool::TakesInterim for OfStream {
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
-        let (Some(respond), Some(status)) = (self.0.upgrade(), super::interim::sendable(status)) else { return };
+        let (Some(respond), Some(status)) = (self.respond.upgrade(), super::interim::sendable(status)) else { return };
+        let Some((headers, bytes)) = super::interim::fields(headers) else { return };
         let mut answer = Response::new(());
         *answer.status_mut() = status;
-        for (name, value) in super::interim::fields(headers) {
-            answer.headers_mut().append(name, value);
+        *answer.headers_mut() = headers;
+        let mut back = respond.lock();
+        if !back.open || !back.allowance.take(respond.conn.interim.bytes(), bytes, self.id) {
+            return;
         }
-        if let Err(error) = lock(&respond).send_informational(answer) {
+        if let Err(error) = back.send.send_informational(answer) {
             tracing::debug!(target: "howdah::conn", %error, "an interim answer was not sent");
         }
     }
@@ -123,34 +160,46 @@ async fn answer<U: Upstream>(
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
 ) {
-    let respond = Arc::new(Mutex::new(respond));
+    let back = Mutex::new(Back { send: respond, open: true, allowance: Allowance::default() });
+    let respond = Arc::new(Respond { conn: conn.clone(), back });
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(InterimAnswers(Arc::downgrade(&respond)));
+    let method = parts.method.clone();
     let body = Received::Http2(body, announced(&parts.headers));
     let answered = {
         let mut service = pin!(crate::service::handle(shard, conn, Request::from_parts(parts, body)));
         std::future::poll_fn(|cx| match service.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Some(response)),
-            Poll::Pending => lock(&respond).poll_reset(cx).map(|_| None),
+            Poll::Pending => respond.lock().send.poll_reset(cx).map(|_| None),
         })
         .await
     };
+    // Whoever still runs the script finds it closed, in any case.
+    respond.lock().open = false;
     let Some(Ok(response)) = answered else { return };
     let (mut head, body) = response.into_parts();
     complete(&mut head.headers, head.status, &body);
-    let ended = body.is_end_stream();
-    let sent = lock(&respond).send_response(Response::from_parts(head, ()), ended);
+    let length = length_to_keep(&method, head.status, &head.headers);
+    let ended = body.is_end_stream() && length.is_none_or(|length| length == 0);
+    let sent = respond.lock().send.send_response(Response::from_parts(head, ()), ended);
     let result = match sent {
         Ok(_) if ended => Ok(()),
-        Ok(stream) => send(stream, body).await,
+        Ok(stream) => send(stream, body, length).await,
         Err(error) => {
-            lock(&respond).send_reset(Reason::INTERNAL_ERROR);
+            respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
             Err(error)
         }
     };
     if let Err(error) = result {
         tracing::debug!(target: "howdah::conn", %error, "an answer was cut off");
     }
+}
+
+/// How long the body has to be by the answer's own word: whoever hands it on over HTTP/1 finds its end by that. The answer
+/// to HEAD, and 304, tell the length of a body that is not sent.
+fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+    let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
+    if bodiless { None } else { announced(headers) }
 }
 
 fn announced(headers: &HeaderMap) -> Option<u64> {
@@ -179,17 +228,26 @@ fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
 }
 
 /// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
-/// nothing does not hold a share of the connection's window.
-async fn send(mut stream: SendStream<Bytes>, body: Body) -> Result<(), h2::Error> {
+/// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
+/// an error, as it must not look complete, and none of what is too much is sent.
+async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>) -> Result<(), h2::Error> {
     let mut body = pin!(body);
     loop {
+        let ended = body.is_end_stream();
         let part = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
             Poll::Ready(reason) => Poll::Ready(Err(h2::Error::from(reason))),
+            Poll::Pending if ended => Poll::Ready(Ok(None)),
             Poll::Pending => body.as_mut().poll_frame(cx).map(Ok),
         })
         .await?;
         let data = match part {
-            None => return stream.send_data(Bytes::new(), true),
+            None => {
+                if length.is_some_and(|left| left > 0) {
+                    cut(&mut stream, "the body is shorter than its Content-Length");
+                    return Ok(());
+                }
+                return stream.send_data(Bytes::new(), true);
+            }
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => data,
                 Err(_) => continue,
@@ -200,7 +258,16 @@ async fn send(mut stream: SendStream<Bytes>, body: Body) -> Result<(), h2::Error
                 return Ok(());
             }
         };
-        let last = body.is_end_stream();
+        if let Some(left) = &mut length {
+            match left.checked_sub(data.len() as u64) {
+                Some(rest) => *left = rest,
+                None => {
+                    cut(&mut stream, "the body is longer than its Content-Length");
+                    return Ok(());
+                }
+            }
+        }
+        let last = body.is_end_stream() && length.is_none_or(|left| left == 0);
         if !data.is_empty() {
             stream.reserve_capacity(1);
             while stream.capacity() == 0 {
@@ -218,4 +285,9 @@ async fn send(mut stream: SendStream<Bytes>, body: Body) -> Result<(), h2::Error
             return Ok(());
         }
     }
+}
+
+fn cut(stream: &mut SendStream<Bytes>, why: &str) {
+    stream.send_reset(Reason::INTERNAL_ERROR);
+    tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
 }

@@ -225,8 +225,9 @@ fn send(socket: &impl Watched, held: &HeldPayload, before: &[IoSlice<'_>]) -> io
 
 impl Drop for ConnIo {
     fn drop(&mut self) {
-        // A request may outlive its connection, and hold what they share.
+        // A request may outlive its connection, and hold what they share; its script may even go on.
         drop(self.conn.straight.take());
+        self.conn.interim.end();
     }
 }
 
@@ -293,7 +294,14 @@ impl AsyncWrite for ConnIo {
         let this = self.get_mut();
         ready!(this.poll_backlog(cx))?;
         let Self { socket, conn, .. } = this;
-        conn.interim.poll_write(|bytes| write_noted(socket, &conn.state, cx, bytes))
+        conn.interim.poll_write(|bytes| {
+            // Cannot be (see `interim`). If it were, a script could write into an answer: better none at all.
+            if conn.state.is_answering() {
+                debug_assert!(false, "an interim answer within an answer");
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
+            write_noted(socket, &conn.state, cx, bytes)
+        })
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

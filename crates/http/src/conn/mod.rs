@@ -30,14 +30,3 @@ pub struct Conn {
     /// The body that goes to the socket from where a worker wrote it.
     pub straight: straight::Straight,
 }
-
-impl howdah_pool::TakesInterim for Conn {
-    fn interim(&self, status: u16, headers: &[(bytes::Bytes, bytes::Bytes)]) {
-        self.interim.add(status, headers);
-        self.state.wake();
-    }
-
-    fn may_have_left(&self) -> bool {
-        self.state.is_half_closed()
-    }
-}

@@ -77,8 +77,6 @@ pub struct ConnState {
     asked: AtomicBool,
     /// HTTP/1: the request's body has not come in completely.
     reading_body: AtomicBool,
-    /// HTTP/1: a request waits for its answer's head, and interim answers may be sent before it.
-    takes_interim: AtomicBool,
     /// HTTP/1: the answer has begun.
     answering: AtomicBool,
     /// The client has closed its side: whoever reads has to know when the last answer has been handed over.
@@ -112,7 +110,6 @@ impl ConnState {
             unread_body: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             reading_body: AtomicBool::new(false),
-            takes_interim: AtomicBool::new(false),
             answering: AtomicBool::new(false),
             half_closed: AtomicBool::new(false),
             since: AtomicU64::new(now),
@@ -199,17 +196,6 @@ impl ConnState {
     #[must_use]
     pub fn reads_body(&self) -> bool {
         self.reading_body.load(Relaxed)
-    }
-
-    /// A request begins to wait for PHP's answer, or does no longer; `true` where interim answers may come before it.
-    pub fn set_takes_interim(&self, takes: bool) {
-        self.takes_interim.store(takes, Relaxed);
-    }
-
-    /// Whether an interim answer may be sent now.
-    #[must_use]
-    pub fn takes_interim(&self) -> bool {
-        self.takes_interim.load(Relaxed)
     }
 
     /// A request's answer begins.

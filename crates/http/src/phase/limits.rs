@@ -8,10 +8,13 @@ use crate::conn::request_line::{self, target};
 use crate::refusal::Refusal;
 use howdah_config::HttpSettings;
 use http::request::Parts;
+use http::uri::Scheme;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
 /// No method that anyone uses is longer.
 const MAX_METHOD: usize = 32;
+/// Header lines of a request that HTTP/2 has room for. Cookies come one by one there. hyper takes 100 over HTTP/1.
+const MOST_LINES: usize = 512;
 /// Room for a head in hyper's buffer even where the settings allow less, so that the refusal can be the right one.
 const MIN_HEAD_BUFFER: usize = 256 * 1024;
 
@@ -40,6 +43,13 @@ impl Limits {
     pub fn head_buffer(&self) -> usize {
         self.max_header.saturating_add(self.max_uri).saturating_add(4096).max(MIN_HEAD_BUFFER)
     }
+
+    /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
+    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself answers 431.
+    #[must_use]
+    pub fn header_list(&self) -> usize {
+        self.max_header.saturating_add(self.max_uri).saturating_add(MOST_LINES * 32)
+    }
 }
 
 /// Checks a request's head.
@@ -60,6 +70,7 @@ pub(crate) fn check(limits: &Limits, parts: &Parts) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     }
     check_host(parts)?;
+    check_coding(parts)?;
     if content_length(&parts.headers).is_some_and(|length| length > limits.max_body) {
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE));
     }
@@ -71,8 +82,16 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// RFC 9112 3.2: exactly one valid `Host` in HTTP/1.1. Older requests may have none, newer ones have `:authority`.
+/// Every place where a request can name its host: `Host`, an absolute target, and HTTP/2's `:authority`.
+///
+/// RFC 9112 3.2: exactly one `Host` in HTTP/1.1; older requests may have none, newer ones have `:authority`. What counts for
+/// scripts is the authority if there is one, so it must be valid like a `Host`, without a user's name (RFC 9110 4.2.4).
+/// HTTP/1.1 has servers ignore a `Host` beside it; in HTTP/2 the two must agree (RFC 9113 8.3.1).
 fn check_host(parts: &Parts) -> Result<(), Refusal> {
+    let authority = parts.uri.authority();
+    if authority.is_some_and(|authority| !is_host(authority.as_str().as_bytes())) {
+        return Err(Refusal::bad_request("an invalid host in its target"));
+    }
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let Some(first) = hosts.next() else {
         return if parts.version == Version::HTTP_11 { Err(Refusal::bad_request("no Host header")) } else { Ok(()) };
@@ -80,10 +99,34 @@ fn check_host(parts: &Parts) -> Result<(), Refusal> {
     if hosts.next().is_some() {
         return Err(Refusal::bad_request("more than one Host header"));
     }
-    if first.is_empty() || is_host(first.as_bytes()) {
-        return Ok(());
+    if !first.is_empty() && !is_host(first.as_bytes()) {
+        return Err(Refusal::bad_request("an invalid Host header"));
     }
-    Err(Refusal::bad_request("an invalid Host header"))
+    if parts.version >= Version::HTTP_2
+        && let Some(authority) = authority
+    {
+        let port: &[u8] = if parts.uri.scheme() == Some(&Scheme::HTTPS) { b":443" } else { b":80" };
+        let plain = |host| without_port(without_port(host, port), b":");
+        if !plain(authority.as_str().as_bytes()).eq_ignore_ascii_case(plain(first.as_bytes())) {
+            return Err(Refusal::bad_request("a Host header that contradicts its authority"));
+        }
+    }
+    Ok(())
+}
+
+/// A host without this port, which is the one that would be meant without it.
+fn without_port<'a>(host: &'a [u8], port: &[u8]) -> &'a [u8] {
+    host.strip_suffix(port).unwrap_or(host)
+}
+
+/// RFC 9112 6.1: bodies may be chunked. A coding besides would reach scripts undone, as hyper looks at the last one only.
+fn check_coding(parts: &Parts) -> Result<(), Refusal> {
+    let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Refusal::new(StatusCode::NOT_IMPLEMENTED)),
+    }
 }
 
 /// The bytes of a host's name.
@@ -114,8 +157,18 @@ pub(crate) fn is_host(text: &[u8]) -> bool {
         },
         _ => text.split_at(text.iter().position(|&b| b == b':').unwrap_or(text.len())),
     };
-    let port_ok = rest.is_empty() || (rest[0] == b':' && rest[1..].iter().all(u8::is_ascii_digit));
+    let port_ok = match rest.split_first() {
+        None => true,
+        Some((b':', [])) => true,
+        Some((b':', port)) => port.iter().all(u8::is_ascii_digit) && decimal(port).is_some_and(|port| port <= 65535),
+        Some(_) => false,
+    };
     !name.is_empty() && (name[0] == b'[' || name.iter().all(|&b| IN_NAME[usize::from(b)])) && port_ok
+}
+
+/// A number of digits, unless it is a very long one.
+fn decimal(digits: &[u8]) -> Option<u32> {
+    (digits.len() <= 9).then(|| digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
 }
 
 #[cfg(test)]
@@ -155,6 +208,65 @@ mod tests {
         }
         for bad in ["a/b", "a b", "a@b", "a:80x", "[::1", "[]", "[a]b", ":80", "a:80:90", "a\"", "a#b", "a?b", "a\\b"] {
             assert_eq!(status(|b| b.uri("/").header("host", bad)), 400, "{bad}");
+        }
+        for bad in ["a:65536", "a:99999999999999999999", "[::1]:80x", "[::1]80"] {
+            assert_eq!(status(|b| b.uri("/").header("host", bad)), 400, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_checked_wherever_it_is_named() {
+        for version in [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2] {
+            let target = |authority: &str, host: &str| {
+                status(|b| b.uri(format!("http://{authority}/")).version(version).header("host", host))
+            };
+            for good in ["a", "a:80", "[::1]:80", "a.b"] {
+                assert_eq!(target(good, good), 200, "{version:?} {good}");
+            }
+            for bad in ["evil:80x", "u@a", "u:p@a", "a:65536", "a:80:90"] {
+                let built = http::Uri::try_from(format!("http://{bad}/"));
+                assert!(built.is_err() || target(bad, "a") == 400, "{version:?} {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn in_http_2_host_and_authority_agree() {
+        let with = |version, authority: &str, host: &str| {
+            status(|b| b.uri(format!("http://{authority}/")).version(version).header("host", host))
+        };
+        for (authority, host, expected) in [
+            ("a", "a", 200),
+            ("a", "A", 200),
+            ("a:80", "a", 200),
+            ("a", "a:80", 200),
+            ("a", "a:", 200),
+            ("a", "b", 400),
+            ("a:81", "a", 400),
+            ("a", "a:443", 400),
+            ("a", "", 400),
+            ("a", "a, b", 400),
+            ("a", "a.b", 400),
+        ] {
+            assert_eq!(with(Version::HTTP_2, authority, host), expected, "{authority} {host}");
+        }
+        // HTTP/1.1 has the target win.
+        assert_eq!(with(Version::HTTP_11, "a", "b"), 200);
+        let https = |host: &str| status(|b| b.uri("https://a/").version(Version::HTTP_2).header("host", host));
+        assert_eq!((https("a:443"), https("a:80")), (200, 400));
+    }
+
+    #[test]
+    fn bodies_may_be_chunked_and_nothing_else() {
+        let coded = |lines: &[&str]| {
+            status(|b| {
+                lines.iter().fold(b.uri("/").header("host", "h"), |b, line| b.header("transfer-encoding", *line))
+            })
+        };
+        assert_eq!((coded(&["chunked"]), coded(&["Chunked "])), (200, 200));
+        for other in [&["gzip, chunked"][..], &["gzip", "chunked"], &["chunked, chunked"], &["identity"], &["x"], &[""]]
+        {
+            assert_eq!(coded(other), 501, "{other:?}");
         }
     }
 

@@ -10,17 +10,23 @@
 //! 5. nothing: 404.
 //!
 //! **A script is never sent as source.** A file is sent only if neither the name that was asked for nor the name it
-//! resolves to (through all symbolic links) looks like PHP source; and what is sent is opened by the resolved path.
+//! resolves to (through all symbolic links) is one that is withheld (`withheld`), nor the file itself.
 //!
 //! Outcomes are kept for `FRESH` per path and thread, so the usual request costs no system call here. An outcome that
-//! rests on a file's absence is checked again each time: a file that PHP has just written is found at once.
+//! rests on a file's absence is checked again each time: a file that PHP has just written is found at once. That a file
+//! is gone is noticed when it is to be opened, and the outcome is then found anew (`RouteCache::forget`).
+//!
+//! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
+//! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
+use crate::phase::request_path::{decode, encode, normalise};
+use crate::phase::static_files::real_path_of;
 use crate::site::Site;
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs::Metadata;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +38,9 @@ const FRESH: Duration = Duration::from_secs(1);
 const MOST_KEPT: usize = 4096;
 /// Paths longer than this are not kept.
 const LONGEST_KEPT: usize = 512;
+/// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
+/// called like scripts.
+const MOST_SCRIPTS: usize = 16;
 
 /// What answers a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,6 +117,11 @@ impl RouteCache {
         }
         route
     }
+
+    /// The file that answers to `path` is not there any more.
+    pub fn forget(&mut self, path: &str) {
+        self.kept.remove(path);
+    }
 }
 
 /// Whether workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
@@ -129,21 +143,24 @@ fn resolve(site: &Site, raw: &str) -> (Route, Option<PathBuf>) {
     }
     let mut absent = None;
     if !finder.is_hidden(&path) {
-        match finder.kind(&path) {
-            Some(Kind::File) => {
+        let found = finder.look(&path);
+        match &found {
+            Ok(Kind::File) => {
                 if let Some(route) = finder.file(&path) {
                     return (route, None);
                 }
             }
-            Some(Kind::Directory) => {
+            Ok(Kind::Directory) => {
                 if let Some(route) = finder.directory(&path) {
                     return (route, None);
                 }
             }
-            Some(Kind::Other) => return (Route::NotFound, None),
-            None => absent = Some(finder.full(&path)),
+            Ok(Kind::Other) => return (Route::NotFound, None),
+            Err(_) => absent = Some(finder.full(&path)),
         }
-        if let Some(script) = finder.script_with_path_info(&path) {
+        // The kernel says so if it met nothing but directories before the first name that is not there.
+        let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(&path) {
             return (Route::Script(script), absent);
         }
     }
@@ -198,20 +215,27 @@ impl<'a> Finder<'a> {
         first_hidden || segments.any(|segment| segment.starts_with(b"."))
     }
 
+    /// Looks at the file system, links followed.
+    fn look(&self, path: &[u8]) -> io::Result<Kind> {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        std::fs::metadata(self.full(path)).as_ref().map(Kind::from).map_err(|error| error.kind().into())
+    }
+
     fn kind(&self, path: &[u8]) -> Option<Kind> {
-        std::fs::metadata(self.full(path)).ok().as_ref().map(Kind::from)
+        self.look(path).ok()
     }
 
     /// The path with all links resolved, if the policy on links allows that it be reached.
     fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
-        let resolved = std::fs::canonicalize(self.full(path)).ok()?;
+        let resolved = real_path_of(&self.full(path))?;
         let allowed = match self.site.settings.static_files.follow_symlinks {
             Symlinks::Always => true,
             // The root is resolved each time: a deployment may have moved it.
-            Symlinks::Inside => resolved.starts_with(std::fs::canonicalize(&self.site.root).ok()?),
+            Symlinks::Inside => resolved.starts_with(real_path_of(&self.site.root)?),
             Symlinks::Never => {
                 let relative = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
-                resolved == std::fs::canonicalize(&self.site.root).ok()?.join(relative)
+                resolved == real_path_of(&self.site.root)?.join(relative)
             }
         };
         allowed.then_some(resolved)
@@ -223,7 +247,8 @@ impl<'a> Finder<'a> {
             return self.script(path, b"").map(Route::Script);
         }
         let resolved = self.resolved(path)?;
-        if is_source_name(path) || is_source_name(resolved.as_os_str().as_bytes()) {
+        let withheld = &self.site.withheld;
+        if withheld.by_name(path) || withheld.by_name(resolved.as_os_str().as_bytes()) || withheld.is_at(&resolved) {
             return Some(Route::Forbidden);
         }
         self.site
@@ -266,14 +291,15 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// The first part of the path that ends in `.php` before a slash and is a script.
+    /// The first part of the path that ends in `.php` before a slash and is a script. Nothing can lie below what is not
+    /// there, nor below what is no directory.
     fn script_with_path_info(&self, path: &[u8]) -> Option<Script> {
-        for end in 5..path.len() {
-            if path[end] == b'/'
-                && is_script_name(&path[..end])
-                && let Some(Kind::File) = self.kind(&path[..end])
-            {
-                return self.script(&path[..end], &path[end..]);
+        let ends = (5..path.len()).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
+        for end in ends.take(MOST_SCRIPTS) {
+            match self.kind(&path[..end]) {
+                Some(Kind::File) => return self.script(&path[..end], &path[end..]),
+                Some(Kind::Directory) => {}
+                Some(Kind::Other) | None => return None,
             }
         }
         None
@@ -321,84 +347,6 @@ impl<'a> Finder<'a> {
 /// Whether a file of this name is run: it ends in `.php`, in whatever case.
 fn is_script_name(name: &[u8]) -> bool {
     name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".php") && name[name.len() - 5] != b'/'
-}
-
-/// Whether a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in whatever
-/// case, also behind the dots, spaces and tildes that other systems and editors put there.
-pub(crate) fn is_source_name(path: &[u8]) -> bool {
-    const ENDINGS: [&[u8]; 11] =
-        [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];
-    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
-    let end =
-        name.iter().rposition(|b| !matches!(b, b'.' | b' ' | b'~' | b'\t' | b'\r' | b'\n')).map_or(0, |at| at + 1);
-    let ending = name[..end].rsplit(|&b| b == b'.').next().unwrap_or_default();
-    ending.len() < end && ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
-}
-
-/// Undoes percent-encoding, once.
-pub(crate) fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
-    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut plain = Vec::with_capacity(raw.len());
-    let mut at = 0;
-    while at < raw.len() {
-        let byte = match raw[at] {
-            b'%' => match (hex(raw.get(at + 1)), hex(raw.get(at + 2))) {
-                (Some(high), Some(low)) => {
-                    at += 2;
-                    high << 4 | low
-                }
-                _ => return Err("an invalid percent-encoding in its path"),
-            },
-            byte => byte,
-        };
-        if byte == 0 {
-            return Err("a NUL byte in its path");
-        }
-        plain.push(byte);
-        at += 1;
-    }
-    Ok(plain)
-}
-
-/// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
-pub(crate) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
-    if path.first() != Some(&b'/') {
-        return Err("a path that does not start with a slash");
-    }
-    let mut plain = Vec::with_capacity(path.len());
-    let mut segments = path[1..].split(|&b| b == b'/').peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            b"" | b"." => {}
-            b".." => match plain.iter().rposition(|&b| b == b'/') {
-                Some(parent) => plain.truncate(parent),
-                None => return Err("a path that leads above the root"),
-            },
-            name => {
-                plain.push(b'/');
-                plain.extend_from_slice(name);
-                if last {
-                    return Ok(plain);
-                }
-            }
-        }
-    }
-    plain.push(b'/');
-    Ok(plain)
-}
-
-/// Percent-encodes a normalised path for a `Location`.
-fn encode(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len() + 8);
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 /// The document root as bytes, for `DOCUMENT_ROOT`.

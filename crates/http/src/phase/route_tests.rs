@@ -5,6 +5,11 @@ use howdah_config::Settings;
 use howdah_observe::Metrics;
 use std::os::unix::fs::symlink;
 
+thread_local! {
+    /// How often this thread has looked at the file system.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 struct Tree {
     dir: tempfile::TempDir,
     site: Site,
@@ -75,7 +80,7 @@ impl Tree {
                 format!("script {}+{}", text(&script.name), text(&script.path_info))
             }
             Route::File(file) => {
-                assert!(!is_source_name(file.path.as_os_str().as_bytes()), "{path}");
+                assert!(!self.site.withheld.by_name(file.path.as_os_str().as_bytes()), "{path}");
                 assert_eq!(std::fs::canonicalize(&file.path).unwrap(), file.path);
                 format!("file {}", String::from_utf8_lossy(&file.name))
             }
@@ -99,7 +104,7 @@ fn files_scripts_and_directories() {
         ("/a.txt", "file /a.txt"),
         ("/plain", "file /plain"),
         ("/php", "file /php"),
-        ("/lib.inc", "file /lib.inc"),
+        ("/lib.inc", "403"),
         ("/c%20d%2541.txt", "file /c d%41.txt"),
         ("/s.php", "script /s.php+"),
         ("/UP.PHP", "script /UP.PHP+"),
@@ -176,18 +181,6 @@ fn source_is_never_a_file_to_send() {
 }
 
 #[test]
-fn names_that_may_hold_source() {
-    for name in [
-        "a.php", ".php", "a.PHP", "a.pHtMl", "a.php.", "a.php...", "a.php ", "a.php~", "a.php~ .", "x/a.phar", "a.phps",
-    ] {
-        assert!(is_source_name(name.as_bytes()), "{name}");
-    }
-    for name in ["php", "a.phpx", "aphp", "a.php.txt", "a.php/x", "a.inc", "", "...", "phar", "x.php/readme"] {
-        assert!(!is_source_name(name.as_bytes()), "{name}");
-    }
-}
-
-#[test]
 fn paths_cannot_leave_the_root() {
     tree().check(&[
         ("/../outside/secret.txt", "400"),
@@ -261,7 +254,11 @@ fn dotfiles_are_not_there_unless_allowed() {
         ("/sub/.well-known/x", "404"),
     ]);
     let open = tree_with(|settings| settings.static_files.dotfiles = true);
-    open.check(&[("/.env", "file /.env"), ("/.git/hook.php", "script /.git/hook.php+")]);
+    open.check(&[
+        ("/.env", "403"),
+        ("/.git/config", "file /.git/config"),
+        ("/.git/hook.php", "script /.git/hook.php+"),
+    ]);
 }
 
 #[test]
@@ -374,4 +371,74 @@ fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
         assert_eq!(decode(encode(&path).as_bytes()).unwrap(), path, "{raw}");
     }
     assert!(accepted > 1000);
+}
+
+/// The looks at the file system that a path costs.
+fn looks(tree: &Tree, path: &str) -> usize {
+    LOOKS.set(0);
+    let _ = resolve(&tree.site, path);
+    LOOKS.get()
+}
+
+#[test]
+fn a_long_path_costs_no_more_looks_at_the_file_system_than_a_short_one() {
+    let tree = tree_with(|settings| settings.front_controller = Some("s.php".to_owned()));
+    let short = looks(&tree, "/no.php/x");
+    for size in [16_000, 64_000] {
+        for unit in [
+            "/x.php",
+            "/.php",
+            "/a.txt/x.php",
+            "/app.php",
+            "/s.php",
+            "/sub",
+            "/%2e%2e/x.php",
+            "/x.PhP",
+            "//x.php",
+            "/./x.php",
+            "/x.php%2f",
+            "/subl",
+            "/../x.php",
+            "/empty/../app.php",
+        ] {
+            for start in ["", "/sub", "/app.php", "/a.txt", "/s.php", "/x.php", "/subl", "/out"] {
+                for end in ["", "/", "/x", ".php"] {
+                    let path = format!("{start}{}{end}", unit.repeat(size / unit.len()));
+                    let cost = looks(&tree, &path);
+                    assert!(cost <= short + 3, "{cost} looks: {start}{unit}…{end}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn directories_that_are_called_like_scripts_are_looked_at_up_to_a_limit() {
+    let tree = tree();
+    let chain = |n: usize| "/d.php".repeat(n);
+    std::fs::create_dir_all(tree.site.root.join(&chain(400)[1..])).unwrap();
+    for n in [MOST_SCRIPTS - 1, 100, 400] {
+        std::fs::write(tree.site.root.join(&format!("{}/s.php", chain(n))[1..]), "").unwrap();
+        let expected = if n < MOST_SCRIPTS { format!("script {}/s.php+/info", chain(n)) } else { "404".to_owned() };
+        assert_eq!(tree.route(&format!("{}/s.php/info", chain(n))), expected, "{n}");
+        assert!(looks(&tree, &format!("{}/s.php/info", chain(n))) <= MOST_SCRIPTS + 2, "{n}");
+        assert_eq!(tree.route(&format!("{}/s.php", chain(n))), format!("script {}/s.php+", chain(n)), "{n}");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
+    let tree = tree();
+    let mut cache = RouteCache::default();
+    let now = Instant::now();
+    assert!(matches!(*cache.resolve(&tree.site, "/a.txt", now), Route::File(_)));
+    std::fs::remove_file(tree.site.root.join("a.txt")).unwrap();
+    cache.forget("/a.txt");
+    assert_eq!(*cache.resolve(&tree.site, "/a.txt", now), Route::NotFound);
+}
+
+#[test]
+fn a_path_that_no_file_can_have_may_still_be_a_script_with_path_info() {
+    let info = "/x".repeat(4000);
+    tree().check(&[(&format!("/s.php{info}"), &format!("script /s.php+{info}")), (&format!("/none.php{info}"), "404")]);
 }

@@ -6,18 +6,18 @@ use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use std::time::Duration;
 
-fn run<F: Future>(future: F) -> F::Output {
+pub(crate) fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(SOON, future).await.expect("in time") })
 }
 
-async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
+pub(crate) async fn connect(server: &Server) -> (SendRequest<Bytes>, tokio::task::JoinHandle<Result<(), h2::Error>>) {
     let stream = tokio::net::TcpStream::connect(server.tcp()).await.unwrap();
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
     (sender.ready().await.unwrap(), tokio::spawn(connection))
 }
 
-async fn body(mut stream: h2::RecvStream) -> Vec<u8> {
+pub(crate) async fn body(mut stream: h2::RecvStream) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(data) = stream.data().await {
         let data = data.unwrap();
@@ -27,7 +27,7 @@ async fn body(mut stream: h2::RecvStream) -> Vec<u8> {
     all
 }
 
-fn request(method: &str, path: &str) -> Request<()> {
+pub(crate) fn request(method: &str, path: &str) -> Request<()> {
     Request::builder().method(method).uri(format!("http://h2.example:8080{path}")).body(()).unwrap()
 }
 

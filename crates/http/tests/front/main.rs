@@ -2,6 +2,7 @@
 // A panic is how a test fails; settings are changed one by one so that each line says what a test needs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::field_reassign_with_default)]
 
+mod hostile;
 mod http1;
 mod http2;
 mod limits;

@@ -86,6 +86,16 @@ fn a_trusted_proxy_is_believed_and_nobody_else() {
     assert_ne!(response.var("REQUEST_ID"), Some("00000000deadbeef"));
     let mut trusting = settings();
     trusting.http.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let server = Server::with(trusting.clone());
+    let response = server.connect().ask(request);
+    for (name, value) in
+        [("REMOTE_ADDR", "198.51.100.7"), ("HTTPS", "on"), ("HTTP_HOST", "inner"), ("SERVER_NAME", "inner")]
+    {
+        assert_eq!(response.var(name), Some(value), "{name}");
+    }
+    assert_ne!(response.var("REQUEST_ID"), Some("00000000deadbeef"), "not listed by default");
+    use howdah_config::TrustedHeader::{For, Host, Proto, RequestId};
+    trusting.http.trusted_headers = vec![For, Proto, Host, RequestId];
     let server = Server::with(trusting);
     let response = server.connect().ask(request);
     let expected = [

@@ -7,7 +7,7 @@ use howdah_http::listener::Listener;
 use howdah_http::site::Site;
 use howdah_http::upstream::{Answer, AnswerBody, Upstream};
 use howdah_observe::{AccessLog, Metrics};
-use howdah_pool::{Call, CallStats, Chunk, Fault, FaultKind, RequestBody, WholeBody};
+use howdah_pool::{Call, CallStats, Chunk, Fault, FaultKind, RequestBody, TakesInterim, WholeBody};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -24,9 +24,12 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// Plays PHP. What it does is chosen by the script's file name:
 /// `vars` answers with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
-/// with a fault, `raw` with the head that the body spells out (status, then header lines).
+/// with a fault, `raw` with the head that the body spells out (status, then header lines), `lie` like `stream` with the
+/// length that the query says, `wait` like `stream` once there is something. `panic` panics, `torn` does so within the body. Whatever it does, the test can send
+/// interim answers of the last call for as long as it likes.
 #[derive(Default)]
 pub(crate) struct Stand {
+    pub(crate) interim: Mutex<Option<Arc<dyn TakesInterim>>>,
     pub(crate) calls: AtomicUsize,
     pub(crate) pipe: Arc<Pipe>,
     /// Calls that were given up before their answer.
@@ -56,6 +59,11 @@ impl Pipe {
         self.update(|state| state.ended = true);
     }
 
+    /// For another answer.
+    pub(crate) fn begin_again(&self) {
+        self.update(|state| state.ended = false);
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.state.lock().unwrap().dropped
     }
@@ -70,6 +78,7 @@ impl Pipe {
 }
 
 pub(crate) enum Body {
+    Torn,
     Whole(Bytes),
     Pipe(Arc<Pipe>),
 }
@@ -86,19 +95,23 @@ impl AnswerBody for Body {
     fn complete_len(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
-            Self::Pipe(_) => None,
+            Self::Pipe(_) | Self::Torn => None,
         }
     }
 
     fn take_complete(&mut self) -> Option<WholeBody> {
         match self {
             Self::Whole(bytes) => Some(std::mem::take(bytes).into()),
-            Self::Pipe(_) => None,
+            Self::Pipe(_) | Self::Torn => None,
         }
     }
 
     fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
-        let Self::Pipe(pipe) = self.get_mut() else { return Poll::Ready(None) };
+        let pipe = match self.get_mut() {
+            Self::Pipe(pipe) => pipe,
+            Self::Whole(_) => return Poll::Ready(None),
+            Self::Torn => panic!("a body that panics on purpose"),
+        };
         let mut state = pipe.state.lock().unwrap();
         match state.chunks.pop_front() {
             Some(chunk) => Poll::Ready(Some(Ok(chunk))),
@@ -144,6 +157,7 @@ impl Upstream for Stand {
 
     async fn call(&self, pool: usize, call: Call) -> Result<Answer<Body>, Fault> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        self.interim.lock().unwrap().clone_from(&call.interim);
         let mut running = Running(Some(self.given_up.clone()));
         let script = String::from_utf8_lossy(call.head.script()).into_owned();
         let script = Path::new(&script).file_stem().unwrap().to_str().unwrap().to_owned();
@@ -161,6 +175,22 @@ impl Upstream for Stand {
                 answer.body = Body::Whole(content(&call.body).into());
             }
             "stream" => answer.body = Body::Pipe(self.pipe.clone()),
+            "lie" => {
+                let query = String::from_utf8_lossy(call.head.uri()).into_owned();
+                answer.headers.push(line("Content-Length", query.split('?').nth(1).unwrap()));
+                answer.body = Body::Pipe(self.pipe.clone());
+            }
+            "wait" => {
+                std::future::poll_fn(|cx| {
+                    let mut state = self.pipe.state.lock().unwrap();
+                    state.waker = Some(cx.waker().clone());
+                    if state.chunks.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+                })
+                .await;
+                answer.body = Body::Pipe(self.pipe.clone());
+            }
+            "panic" => panic!("a call that panics on purpose"),
+            "torn" => answer.body = Body::Torn,
             "hang" => std::future::pending().await,
             "fail" => return Err(Fault::with(FaultKind::QueueFull, "hidden detail")),
             "raw" => {
@@ -221,7 +251,7 @@ impl Server {
     /// With an access log in this file, in JSON.
     pub(crate) fn logging(mut settings: Settings, access_log: Option<&Path>) -> Self {
         let root = tempfile::tempdir().unwrap();
-        for script in ["vars", "echo", "stream", "hang", "fail", "raw"] {
+        for script in ["vars", "echo", "stream", "hang", "fail", "raw", "lie", "wait", "panic", "torn"] {
             std::fs::write(root.path().join(format!("{script}.php")), "<?php // SOURCE").unwrap();
         }
         std::fs::write(root.path().join("a.txt"), "static content").unwrap();
@@ -250,6 +280,12 @@ impl Server {
     /// One request on a connection of its own.
     pub(crate) fn get(&self, target: &str) -> Response {
         self.connect().ask(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"))
+    }
+
+    /// What sends interim answers of the call with this number, counted from 1, which is running or has been run.
+    pub(crate) fn interim_of(&self, call: usize) -> Arc<dyn TakesInterim> {
+        eventually("the call", || self.stand.calls.load(Ordering::SeqCst) >= call);
+        self.stand.interim.lock().unwrap().clone().unwrap()
     }
 
     pub(crate) fn front(&self) -> &Front {

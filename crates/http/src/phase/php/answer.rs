@@ -2,12 +2,15 @@
 //! piece, any other as it comes.
 
 use crate::body::{Body, ChunkStream};
+use crate::conn::request_line::target;
 use crate::exchange::Ran;
+use crate::refusal::Refusal;
 use crate::service::Response;
 use crate::upstream::{Answer, AnswerBody};
 use bytes::Bytes;
 use howdah_pool::{CallStats, Chunk, RequestId};
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue, MaxSizeReached};
+use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::ext::ReasonPhrase;
 use std::io;
@@ -15,8 +18,18 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// The response for an answer, and where the call ran.
-pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id: RequestId) -> (Response, Ran) {
+/// Header lines that a script's answer may have, interim ones too. What receives it has lower limits (nginx 4 KB, browsers
+/// 256 KB), and a map of headers takes no more than some 24,000 names.
+pub(crate) const MOST_LINES: usize = 1000;
+/// Their bytes, as they would go over the wire.
+const MOST_BYTES: usize = 256 << 10;
+
+/// The response for an answer, and where the call ran; a refusal if its head is beyond all measure.
+pub(super) fn respond<B: AnswerBody>(
+    mut answer: Answer<B>,
+    request: &Parts,
+    id: RequestId,
+) -> Result<(Response, Ran), Refusal> {
     let status = match StatusCode::from_u16(answer.status) {
         Ok(status) if answer.status >= 200 => status,
         _ => {
@@ -27,35 +40,42 @@ pub(super) fn respond<B: AnswerBody>(mut answer: Answer<B>, method: &Method, id:
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let lines = std::mem::take(&mut answer.headers);
+    if let Err(why) = check_size(&lines) {
+        log_refused(id, request, why);
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR));
+    }
     if let Some(reason) = lines.first().and_then(|(name, value)| reason(name, value)) {
         response.extensions_mut().insert(reason);
     }
-    let announced = copy_headers(lines, response.headers_mut(), id);
+    let Ok(announced) = copy_headers(lines, response.headers_mut(), id) else {
+        log_refused(id, request, "too many header lines");
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR));
+    };
     if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
-        return (response, Ran::Known(answer.body.stats()));
+        return Ok((response, Ran::Known(answer.body.stats())));
     }
-    if method == Method::HEAD {
+    if request.method == Method::HEAD {
         // There is no body to compare with; the script's word about the length of GET's answer stands.
         if let Some(length) = announced {
             response.headers_mut().insert(header::CONTENT_LENGTH, length);
         }
-        return (response, Ran::Known(answer.body.stats()));
+        return Ok((response, Ran::Known(answer.body.stats())));
     }
     if let Some(whole) = answer.body.take_complete() {
         // hyper writes the length that the body has, whatever the script said.
         *response.body_mut() = Body::whole(whole);
-        return (response, Ran::Known(answer.body.stats()));
+        return Ok((response, Ran::Known(answer.body.stats())));
     }
     let stats = Arc::new(OnceLock::new());
     let remaining = answer.body.complete_len();
     if let Some(length) = announced {
-        // Clients show progress by it. hyper holds the script to its word: it cuts what is too much, and it breaks the
-        // connection off where something is missing.
+        // Clients show progress by it. The script is held to its word: hyper cuts what is too much and breaks the connection
+        // off where something is missing; in HTTP/2 the stream ends with an error in either case.
         response.headers_mut().insert(header::CONTENT_LENGTH, length);
     }
     let stream = PhpStream { body: answer.body, remaining, stats: stats.clone(), id };
     *response.body_mut() = Body::stream(Box::new(stream));
-    (response, Ran::Later(stats))
+    Ok((response, Ran::Later(stats)))
 }
 
 /// The words behind the number in a status line of the script's own, which the PHP host sends first: `Status: 418 I am …`.
@@ -67,11 +87,29 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<ReasonPhrase> {
     if words.is_empty() { None } else { ReasonPhrase::try_from(words).ok() }
 }
 
+/// Whether an answer's head is one that clients and proxies could take at all.
+fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
+    if lines.len() > MOST_LINES {
+        return Err("more than 1000 header lines");
+    }
+    let bytes: usize = lines.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+    if bytes > MOST_BYTES { Err("more than 256 KB of header lines") } else { Ok(()) }
+}
+
+fn log_refused(id: RequestId, request: &Parts, why: &str) {
+    let target = String::from_utf8_lossy(target(request));
+    tracing::warn!(target: "howdah::php", %id, %target, "the script's answer was not sent, 500 instead: it has {why}");
+}
+
 /// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
 /// last word.
-fn copy_headers(lines: Vec<(Bytes, Bytes)>, into: &mut HeaderMap, id: RequestId) -> Option<HeaderValue> {
+fn copy_headers(
+    lines: Vec<(Bytes, Bytes)>,
+    into: &mut HeaderMap,
+    id: RequestId,
+) -> Result<Option<HeaderValue>, MaxSizeReached> {
     let mut length = None;
-    into.reserve(lines.len() + 2);
+    into.try_reserve(lines.len() + 2)?;
     for (name, value) in lines {
         let Ok(header) = HeaderName::from_bytes(&name) else {
             log_dropped(id, &name, "its name is not a valid one");
@@ -84,10 +122,10 @@ fn copy_headers(lines: Vec<(Bytes, Bytes)>, into: &mut HeaderMap, id: RequestId)
         if header == header::CONTENT_LENGTH {
             length = value.to_str().is_ok_and(is_number).then_some(value);
         } else if !is_hop_by_hop(&header) {
-            into.append(header, value);
+            into.try_append(header, value)?;
         }
     }
-    length
+    Ok(length)
 }
 
 fn log_dropped(id: RequestId, name: &[u8], why: &str) {

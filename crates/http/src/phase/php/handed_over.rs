@@ -6,8 +6,9 @@
 //! answers, as it may do so itself.
 
 use crate::exchange::Exchange;
-use crate::phase::route::{decode, normalise};
+use crate::phase::request_path::{decode, normalise};
 use crate::phase::static_files::{self, StaticFiles};
+use crate::phase::withheld::Withheld;
 use crate::refusal::Refusal;
 use crate::service::Response;
 use howdah_config::{StaticSettings, Symlinks};
@@ -50,7 +51,7 @@ pub struct HandedOver {
 
 impl HandedOver {
     /// Opens the directories of the settings. An error names the setting and what is wrong.
-    pub fn new(settings: &StaticSettings) -> Result<Self, String> {
+    pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
         // The script decides who may have a file, and what caches may do with it.
         let mut own = settings.clone();
         own.follow_symlinks = Symlinks::Never;
@@ -58,7 +59,7 @@ impl HandedOver {
         own.precompressed = false;
         own.open_files = own.open_files.min(OPEN_FILES);
         let open = |name: &str, path: &Path| {
-            let files = StaticFiles::new(path, &own);
+            let files = StaticFiles::new(path, &own, withheld.clone());
             files.map(Arc::new).map_err(|error| format!("static.{name}: {}: {error}", path.display()))
         };
         let mut found = Self::default();
@@ -127,7 +128,8 @@ fn answer(
     let fields = response.headers_mut();
     for name in KEPT {
         for value in script.get_all(&name) {
-            fields.append(name.clone(), value.clone());
+            // The script's own head had room for them, and so has this one.
+            let _ = fields.try_append(name.clone(), value.clone());
         }
     }
     Ok(response)
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn the_innermost_directory_counts_and_names_are_compared_as_a_whole() {
         let top = tempfile::tempdir().unwrap();
-        let files = Arc::new(StaticFiles::new(top.path(), &StaticSettings::default()).unwrap());
+        let files = Arc::new(StaticFiles::new(top.path(), &StaticSettings::default(), Arc::default()).unwrap());
         let named = |text: &str| Directory { named: text.into(), files: files.clone() };
         let directories = [named("/a/"), named("/a/b/")];
         let rest = |text: &str| below(&directories, Path::new(text)).map(|(_, rest)| rest.to_str().unwrap().to_owned());

@@ -2,13 +2,16 @@
 //! HTTP response of the answer (`answer`), or of a file that the script hands over (`handed_over`).
 
 mod answer;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 pub(crate) mod handed_over;
 mod spool;
 mod variables;
 
-pub(crate) use answer::is_hop_by_hop;
+pub(crate) use answer::{MOST_LINES, is_hop_by_hop};
 
 use crate::conn::http2::InterimAnswers;
+use crate::conn::interim::OfRequest;
 use crate::conn::request_line::target;
 use crate::exchange::Exchange;
 use crate::phase::route::Script;
@@ -16,9 +19,9 @@ use crate::received::Received;
 use crate::refusal::Refusal;
 use crate::service::Response;
 use crate::shard::Shard;
-use crate::upstream::Upstream;
+use crate::upstream::{Answer, Upstream};
 use howdah_observe::Front;
-use howdah_pool::{Call, FaultKind, TakesInterim};
+use howdah_pool::{Call, Fault, FaultKind};
 use http::{Method, Version};
 use http_body::Body as _;
 use std::net::IpAddr;
@@ -54,16 +57,12 @@ pub(crate) async fn run<U: Upstream>(
         complete,
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
-        interim: interim_answers(exchange),
+        interim: None,
     };
     exchange.front = Front::Php;
-    exchange.conn.state.set_takes_interim(exchange.parts.version == Version::HTTP_11);
-    let reply = shard.upstream.call(script.pool, call).await;
-    exchange.conn.state.set_takes_interim(false);
-    match reply {
+    match call_with_interim(shard, exchange, script.pool, call).await {
         Ok(reply) => {
-            std::future::poll_fn(|cx| exchange.conn.interim.poll_written(cx)).await;
-            let (response, ran) = answer::respond(reply, &exchange.parts.method, exchange.id);
+            let (response, ran) = answer::respond(reply, &exchange.parts, exchange.id)?;
             exchange.ran = ran;
             site.handed_over.apply(response, exchange)
         }
@@ -82,16 +81,33 @@ fn client_number(address: IpAddr) -> u64 {
     }
 }
 
-/// Who sends the call's interim answers: the connection in HTTP/1.1, the request's stream in HTTP/2. HTTP/1.0 knows none.
-fn interim_answers(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
+/// Has the call run. Its interim answers are sent by the connection in HTTP/1.1, by the request's stream in HTTP/2; HTTP/1.0
+/// knows none. None of this call can be sent any more when its answer begins: here in HTTP/1.1, in `http2` there.
+async fn call_with_interim<U: Upstream>(
+    shard: &Shard<U>,
+    exchange: &Exchange,
+    pool: usize,
+    mut call: Call,
+) -> Result<Answer<U::Body>, Fault> {
+    let (conn, id) = (&exchange.conn, exchange.id);
     match exchange.parts.version {
-        Version::HTTP_11 => Some(exchange.conn.clone()),
-        Version::HTTP_2 => exchange.parts.extensions.get::<InterimAnswers>().map(|own| Arc::new(own.clone()) as _),
-        _ => None,
+        Version::HTTP_11 => {
+            let open = conn.interim.open();
+            call.interim = Some(Arc::new(OfRequest { conn: conn.clone(), number: open.number(), id }));
+            let reply = shard.upstream.call(pool, call).await;
+            open.close(reply.is_err()).await;
+            reply
+        }
+        Version::HTTP_2 => {
+            let stream = exchange.parts.extensions.get::<InterimAnswers>();
+            call.interim = stream.map(|stream| Arc::new(stream.of(id)) as _);
+            shard.upstream.call(pool, call).await
+        }
+        _ => shard.upstream.call(pool, call).await,
     }
 }
 
-fn log_fault(fault: &howdah_pool::Fault, exchange: &Exchange) {
+fn log_fault(fault: &Fault, exchange: &Exchange) {
     let (id, target) = (exchange.id, String::from_utf8_lossy(target(&exchange.parts)));
     let target = &*target;
     if fault.kind == FaultKind::ClientGone {

@@ -26,9 +26,8 @@ use std::time::UNIX_EPOCH;
 
 /// Writes the call for a request.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedCall {
-    let trusted = &site.settings.http.trusted_proxies;
     let peer = &exchange.conn.peer;
-    let client = forwarded::client(peer, &exchange.parts.headers, trusted);
+    let client = forwarded::client(peer, &exchange.parts.headers, &site.settings.http);
     let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
     let mut call = CallBuilder::new(exchange.id.0, protocol_number(exchange.parts.version), received);

@@ -18,15 +18,26 @@ pub(super) struct Opened {
     pub(super) plain: Arc<Content>,
     /// Twins that are not older than the file, smallest first.
     pub(super) twins: Vec<Arc<Content>>,
-    /// When the file system was last asked, in milliseconds of the owner's clock.
+    /// When the file system was last asked about the file, in milliseconds of the owner's clock.
     pub(super) checked: AtomicU64,
+    /// The same about its twins.
+    pub(super) twins_checked: AtomicU64,
+    /// A write that followed at once would not show: the next request loads it again.
+    pub(super) loaded_within_a_tick: bool,
     /// Asked for since the eviction last passed by.
     used: AtomicBool,
 }
 
 impl Opened {
-    pub(super) fn new(plain: Content, twins: Vec<Arc<Content>>, now: u64) -> Self {
-        Self { plain: Arc::new(plain), twins, checked: AtomicU64::new(now), used: AtomicBool::new(false) }
+    pub(super) fn new(plain: Content, twins: Vec<Arc<Content>>, now: u64, loaded_within_a_tick: bool) -> Self {
+        Self {
+            plain: Arc::new(plain),
+            twins,
+            checked: AtomicU64::new(now),
+            twins_checked: AtomicU64::new(now),
+            loaded_within_a_tick,
+            used: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn twin(&self, coding: Coding) -> Option<&Arc<Content>> {

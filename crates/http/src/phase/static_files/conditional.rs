@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::entity_tags::Tags;
+
 /// What the conditions of a GET or HEAD lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -28,7 +30,7 @@ pub(super) struct Validators<'a> {
 /// Weighs the conditions in `headers`. `now` decides whether a date is a strong validator.
 pub(super) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, now: SystemTime) -> Verdict {
     if headers.contains_key(IF_MATCH) {
-        if !tags_match(headers, IF_MATCH, |tag| tag == validators.etag) {
+        if !tags_match(headers, IF_MATCH, |tag| tag == validators.etag.as_bytes()) {
             return Verdict::Failed;
         }
     } else if let Some(date) = date(headers, IF_UNMODIFIED_SINCE)
@@ -37,7 +39,9 @@ pub(super) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, now: Sys
         return Verdict::Failed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
-        if tags_match(headers, IF_NONE_MATCH, |tag| tag.strip_prefix("W/").unwrap_or(tag) == validators.etag) {
+        if tags_match(headers, IF_NONE_MATCH, |tag| {
+            tag.strip_prefix(b"W/").unwrap_or(tag) == validators.etag.as_bytes()
+        }) {
             return Verdict::NotModified;
         }
     } else if let Some(date) = date(headers, IF_MODIFIED_SINCE)
@@ -61,30 +65,9 @@ fn if_range(field: &HeaderValue, validators: Validators<'_>, now: SystemTime) ->
 }
 
 /// Whether a tag of the lists in all fields `name` satisfies `equal`, or a field is `*`.
-fn tags_match(headers: &HeaderMap, name: HeaderName, equal: impl Fn(&str) -> bool) -> bool {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|field| field.to_str().ok())
-        .any(|field| field.trim() == "*" || Tags(field).any(&equal))
-}
-
-/// The entity tags of a list, each with its quotes and its `W/`. Ends at the first thing that is no tag.
-struct Tags<'a>(&'a str);
-
-impl<'a> Iterator for Tags<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        // A tag may contain commas, so the list cannot simply be split at them.
-        self.0 = self.0.trim_start_matches([' ', '\t', ',']);
-        let quote = if self.0.starts_with("W/") { 2 } else { 0 };
-        let opaque = self.0.get(quote..)?.strip_prefix('"')?;
-        let end = quote + 1 + opaque.find('"')? + 1;
-        let (tag, rest) = self.0.split_at(end);
-        self.0 = rest;
-        Some(tag)
-    }
+fn tags_match(headers: &HeaderMap, name: HeaderName, equal: impl Fn(&[u8]) -> bool) -> bool {
+    let fields = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    fields.into_iter().any(|field| field.trim_ascii() == b"*" || Tags(field).any(&equal))
 }
 
 /// The date in a field that stands there once and is valid; such a field is ignored otherwise.

@@ -42,6 +42,17 @@ impl Stamp {
             changed: nanoseconds(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
         }
     }
+
+    /// Device and inode.
+    pub(super) fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Whether the file was written to at most this long ago, or in the future.
+    pub(super) fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.changed > i128::try_from(now.saturating_sub(age).as_nanos()).unwrap_or(0)
+    }
 }
 
 /// An open file and everything about it that an answer needs.

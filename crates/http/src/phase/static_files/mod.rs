@@ -24,6 +24,8 @@ mod media_type;
 mod range;
 mod root;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -35,11 +37,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use howdah_config::StaticSettings;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::Errno;
 
 pub use body::FileBody;
@@ -48,14 +51,18 @@ use coding::Coding;
 use content::{Content, Stamp};
 use media_type::MediaTypes;
 use root::Root;
+pub(crate) use root::real_path_of;
 
 use crate::body::Body;
 use crate::phase::route::ResolvedFile;
+use crate::phase::withheld::Withheld;
 use crate::refusal::Refusal;
 
-/// How long a path is trusted to lead to the same file before the file system is asked again. A file that is too large
-/// to be held in memory is asked itself each time whether it was written to.
-const VALIDITY: Duration = Duration::from_secs(1);
+/// How long a file's twins are believed to be all there are: one that is new saves bytes a moment later.
+const TWINS: Duration = Duration::from_secs(1);
+/// A file that was written to less than this before it was loaded may be written to once more without a change of its
+/// times, which kernels before 6.13 count in ticks of up to 10 ms.
+const TICK: Duration = Duration::from_millis(20);
 
 /// What the answer travels on, which decides how its body may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +73,20 @@ pub enum Transport {
     Other,
 }
 
-/// The phase: the answer with `file`, which the route has found.
-pub(crate) fn run(files: &StaticFiles, file: &ResolvedFile, request: &Parts) -> Result<Response<Body>, Refusal> {
+/// The phase: the answer with `file`, which the route has found. `None`: it is not there any more.
+pub(crate) fn run(
+    files: &StaticFiles,
+    file: &ResolvedFile,
+    request: &Parts,
+) -> Result<Option<Response<Body>>, Refusal> {
     // A TLS socket will be the other reason for `Other`.
     let transport = if request.version < Version::HTTP_2 { Transport::PlainH1 } else { Transport::Other };
     let name = file.name.strip_prefix(b"/").unwrap_or(&file.name);
-    let file = files.open(Path::new(OsStr::from_bytes(name))).map_err(|miss| miss.refusal(&file.path))?;
-    Ok(files.serve(&file, &request.method, &request.headers, transport).map(Body::file))
+    match files.open(Path::new(OsStr::from_bytes(name))) {
+        Ok(file) => Ok(Some(files.serve(&file, &request.method, &request.headers, transport).map(Body::file))),
+        Err(Miss::NotFound | Miss::Directory) => Ok(None),
+        Err(miss) => Err(miss.refusal(&file.path)),
+    }
 }
 
 /// The answer with the file at `path` (relative to the directory), which a script has handed over with a media type.
@@ -166,12 +180,15 @@ impl OpenFile {
 pub struct StaticFiles {
     path: PathBuf,
     root: RwLock<Arc<Root>>,
-    root_checked: AtomicU64,
+    withheld: Arc<Withheld>,
     cache: Cache,
     types: MediaTypes,
     settings: StaticSettings,
     cache_control: Option<HeaderValue>,
+    /// `static.revalidate_after` in milliseconds.
     validity: u64,
+    /// `TWINS` in milliseconds.
+    twins_validity: u64,
     born: Instant,
 }
 
@@ -180,7 +197,7 @@ impl StaticFiles {
     ///
     /// # Errors
     /// The root is no directory that can be reached, or `cache_control` cannot stand in a header.
-    pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings) -> io::Result<Self> {
+    pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings, withheld: Arc<Withheld>) -> io::Result<Self> {
         let path = root.into();
         let cache_control = settings.cache_control.as_deref().filter(|value| !value.is_empty());
         let cache_control = cache_control
@@ -188,15 +205,17 @@ impl StaticFiles {
             .transpose()
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
         Ok(Self {
-            root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks)?)),
+            root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks, withheld.clone())?)),
             path,
-            root_checked: AtomicU64::new(0),
+            withheld,
             cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
             types: MediaTypes::new(&settings.mime),
             settings: settings.clone(),
             cache_control,
             #[allow(clippy::cast_possible_truncation)]
-            validity: VALIDITY.as_millis() as u64,
+            validity: settings.revalidate_after.as_millis() as u64,
+            #[allow(clippy::cast_possible_truncation)]
+            twins_validity: TWINS.as_millis() as u64,
             born: Instant::now(),
         })
     }
@@ -210,13 +229,13 @@ impl StaticFiles {
             return Err(Miss::Hidden);
         }
         let now = self.now();
-        let root = self.root(now);
         if let Some(opened) = self.cache.get(path) {
-            if self.is_current(&root, path, &opened, now) {
+            if self.is_current(path, &opened, now) {
                 return Ok(OpenFile(opened));
             }
             self.cache.remove(path);
         }
+        let root = self.root();
         let loaded = match self.load(&root, path, now) {
             // Requests come before files that might be asked for again.
             Err(Miss::Failed(Errno::MFILE | Errno::NFILE)) => {
@@ -254,19 +273,19 @@ impl StaticFiles {
     }
 
     /// Claims the check that is due at `checked`, for one caller only: the others go on with what is known.
-    fn is_due(&self, checked: &AtomicU64, now: u64) -> bool {
+    fn is_due(checked: &AtomicU64, now: u64, validity: u64) -> bool {
         let last = checked.load(Ordering::Relaxed);
-        now.saturating_sub(last) >= self.validity
+        now.saturating_sub(last) >= validity
             && checked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// The root's descriptor; another one, and an empty cache, if the root's path leads elsewhere now.
-    fn root(&self, now: u64) -> Arc<Root> {
+    fn root(&self) -> Arc<Root> {
         let root = Arc::clone(&self.root.read().unwrap_or_else(PoisonError::into_inner));
-        if !self.is_due(&self.root_checked, now) || root.is_at(&self.path) {
+        if root.is_at(&self.path) {
             return root;
         }
-        match Root::open(&self.path, self.settings.follow_symlinks) {
+        match Root::open(&self.path, self.settings.follow_symlinks, self.withheld.clone()) {
             Ok(new) => {
                 let new = Arc::new(new);
                 *self.root.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
@@ -278,25 +297,40 @@ impl StaticFiles {
         }
     }
 
-    fn is_current(&self, root: &Root, path: &Path, opened: &Opened, now: u64) -> bool {
-        if !self.is_due(&opened.checked, now) {
+    /// Whether the path still leads to this file, as it was loaded. The whole path is walked, so that a root which has
+    /// moved shows as well: one system call for each request if nothing may be taken on trust.
+    fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
+        let every_time = self.validity == 0;
+        if !every_time && !Self::is_due(&opened.checked, now, self.validity) {
             return opened.plain.is_intact() && opened.twins.iter().all(|twin| twin.is_intact());
         }
-        let stamp = |path: &Path| root.stat(path).map(|stat| Stamp::of(&stat));
-        if stamp(path) != Some(opened.plain.stamp) {
+        let full = self.path.join(path);
+        let stamp = |path: &Path| statat(CWD, path, AtFlags::empty()).ok().map(|stat| Stamp::of(&stat));
+        if opened.loaded_within_a_tick || stamp(&full) != Some(opened.plain.stamp) {
             return false;
         }
-        // A twin that came, went, or is too old now; one that was too old before and is still is no change.
-        !self.settings.precompressed
-            || Coding::ALL.into_iter().all(|coding| {
-                let found = stamp(&twin_path(path, coding)).filter(|twin| fresh(twin, &opened.plain.stamp));
-                found == opened.twin(coding).map(|twin| twin.stamp)
-            })
+        if !self.settings.precompressed {
+            return true;
+        }
+        let all = Self::is_due(&opened.twins_checked, now, self.twins_validity);
+        Coding::ALL.into_iter().all(|coding| {
+            let known = opened.twin(coding).map(|twin| twin.stamp);
+            // One that was too old before and is still is no change.
+            let found = || stamp(&twin_path(&full, coding)).filter(|twin| fresh(twin, &opened.plain.stamp));
+            (known.is_none() && !all) || found() == known
+        })
     }
 
     fn load(&self, root: &Root, path: &Path, now: u64) -> Result<Opened, Miss> {
         let media_type = self.types.of(path);
         let plain = Content::load(root.open_file(path)?, None, media_type.clone())?;
+        let is_withheld = |content: &Content| {
+            let (device, inode) = content.stamp.file();
+            self.withheld.is_file(device, inode)
+        };
+        if is_withheld(&plain) {
+            return Err(Miss::Hidden);
+        }
         let mut twins = Vec::new();
         if self.settings.precompressed {
             for coding in Coding::ALL {
@@ -304,13 +338,15 @@ impl StaticFiles {
                 let twin = twin.and_then(|file| Content::load(file, Some(coding), media_type.clone()));
                 if let Ok(twin) = twin
                     && fresh(&twin.stamp, &plain.stamp)
+                    && !is_withheld(&twin)
                 {
                     twins.push(Arc::new(twin));
                 }
             }
             twins.sort_by_key(|twin| twin.stamp.size);
         }
-        Ok(Opened::new(plain, twins, now))
+        let within_a_tick = plain.stamp.is_younger_than(TICK, SystemTime::now());
+        Ok(Opened::new(plain, twins, now, within_a_tick))
     }
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use howdah_config::Symlinks;
@@ -16,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2
 use rustix::io::Errno;
 
 use super::Miss;
-use crate::phase::route::is_source_name;
+use crate::phase::withheld::Withheld;
 
 /// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -32,15 +33,16 @@ pub(super) struct Root {
     real: PathBuf,
     identity: (u64, u64),
     symlinks: Symlinks,
+    withheld: Arc<Withheld>,
 }
 
 impl Root {
-    pub(super) fn open(path: &Path, symlinks: Symlinks) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, symlinks: Symlinks, withheld: Arc<Withheld>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&directory)?;
         let real = real_path(directory.as_fd()).map_or_else(|_| path.canonicalize(), Ok)?;
-        Ok(Self { directory, real, identity: identity(&stat), symlinks })
+        Ok(Self { directory, real, identity: identity(&stat), symlinks, withheld })
     }
 
     /// Whether `path` still leads to this directory (a deployment may have moved a link).
@@ -48,14 +50,9 @@ impl Root {
         statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == self.identity)
     }
 
-    /// What is at `path` now, links followed, without opening it. Only for noticing changes of files already opened.
-    pub(super) fn stat(&self, path: &Path) -> Option<Stat> {
-        statat(&self.directory, path, AtFlags::empty()).ok()
-    }
-
     /// Opens what is at `path` (relative, without `..`) for reading, if the policy allows to go there.
     pub(super) fn open_file(&self, path: &Path) -> Result<OwnedFd, Miss> {
-        if is_source(path) {
+        if self.is_withheld(path) {
             return Err(Miss::Hidden);
         }
         // Nearly no path contains a link. This one call serves all policies, and what it opens has the name asked for.
@@ -72,7 +69,7 @@ impl Root {
         };
         // A link's own name says nothing about the target's.
         match real_path(file.as_fd()) {
-            Ok(real) if !is_source(&real) => Ok(file),
+            Ok(real) if !self.is_withheld(&real) => Ok(file),
             _ => Err(Miss::Hidden),
         }
     }
@@ -100,13 +97,19 @@ impl Root {
             Symlinks::Inside => real.starts_with(&self.real),
             Symlinks::Never => real == self.real.join(path),
         };
-        if !allowed || is_source(&real) {
+        if !allowed || self.is_withheld(&real) {
             return Err(Miss::Hidden);
         }
         // The descriptor opened for reading must be the one that was judged.
         let file = openat(&self.directory, path, READ, Mode::empty())?;
         let (judged, opened) = (rustix::fs::fstat(&target)?, rustix::fs::fstat(&file)?);
         if identity(&judged) == identity(&opened) { Ok(file) } else { Err(Miss::NotFound) }
+    }
+
+    /// Whether a file of this name is never sent.
+    fn is_withheld(&self, path: &Path) -> bool {
+        let path = path.as_os_str().as_bytes();
+        self.withheld.by_name(path.strip_suffix(DELETED).unwrap_or(path))
     }
 
     fn walk(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
@@ -142,15 +145,21 @@ pub(super) fn is_visible(path: &Path, dotfiles: bool) -> bool {
     })
 }
 
-/// Whether a file of this name is PHP source, which is never sent.
-fn is_source(path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    // So the kernel names a file that was deleted in the meantime.
-    is_source_name(path.strip_suffix(b" (deleted)").unwrap_or(path))
-}
-
 fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
+}
+
+/// What the kernel puts behind the name of a file that was deleted in the meantime.
+const DELETED: &[u8] = b" (deleted)";
+
+/// Where a path leads, all links resolved: the kernel walks it once, where the C library would look at each part of it.
+pub(crate) fn real_path_of(path: &Path) -> Option<PathBuf> {
+    let target = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    match real_path(target.as_fd()) {
+        Ok(real) if real.is_absolute() && !real.as_os_str().as_bytes().ends_with(DELETED) => Some(real),
+        // Without /proc; or a name that only looks so.
+        _ => std::fs::canonicalize(path).ok(),
+    }
 }
 
 /// Where a descriptor leads, by the kernel's own word.
@@ -188,16 +197,6 @@ mod tests {
         assert!(!is_visible(Path::new("../x"), true));
     }
 
-    #[test]
-    fn source_names() {
-        for name in ["a.php", "b/A.PhP", ".php", "x.php ", "x.php~", "x.phtml", "x.php (deleted)"] {
-            assert!(is_source(Path::new(name)), "{name}");
-        }
-        for name in ["php", "a.php.txt", "a.php/b", ""] {
-            assert!(!is_source(Path::new(name)), "{name}");
-        }
-    }
-
     /// Links of every kind, judged in both ways.
     #[test]
     fn links() {
@@ -226,7 +225,7 @@ mod tests {
         let never = ["source.txt", "source_absolute.txt", "index.php", "loop", "dangling", "real/file/", "none"];
 
         for policy in [Symlinks::Inside, Symlinks::Always, Symlinks::Never] {
-            let root = Root::open(&root, policy).unwrap();
+            let root = Root::open(&root, policy, Arc::default()).unwrap();
             let ways: [&dyn Fn(&Path) -> bool; 2] =
                 [&|path| root.open_file(path).is_ok(), &|path| root.open_and_judge(path).is_ok()];
             for open in ways {
@@ -236,7 +235,7 @@ mod tests {
                 }
                 for path in outside {
                     // The container may lack the file behind "magic"; what matters is that it is not reached.
-                    let exists = root.stat(Path::new(path)).is_some();
+                    let exists = statat(&root.directory, path, AtFlags::empty()).is_ok();
                     assert_eq!(open(Path::new(path)), policy == Symlinks::Always && exists, "{policy:?} {path}");
                 }
                 for path in never {

@@ -71,9 +71,9 @@ impl Server {
         std::fs::create_dir(&root).unwrap();
         let mut settings = StaticSettings::default();
         change(&mut settings);
-        let mut files = StaticFiles::new(&root, &settings).unwrap();
+        let mut files = StaticFiles::new(&root, &settings, Arc::default()).unwrap();
         // Every request asks the file system, so that no test has to wait.
-        files.validity = 0;
+        files.twins_validity = 0;
         let files = Arc::new(files);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

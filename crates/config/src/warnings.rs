@@ -1,0 +1,46 @@
+//! What is not wrong with settings and still should be looked at: `howdah check` and the start say it.
+
+use std::path::Path;
+
+use crate::choice::{AccessTarget, LogTarget};
+use crate::load::Loaded;
+
+impl Loaded {
+    /// One line for each thing that should be looked at.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.private_files_below_the_root(&mut found);
+        found
+    }
+
+    /// Files below the root that clients must not have. The server does not send them, but another one that serves the
+    /// same directory would, and so would this one with copies of them under other names.
+    fn private_files_below_the_root(&self, found: &mut Vec<String>) {
+        let settings = &self.settings;
+        let Ok(root) = settings.root.canonicalize() else { return };
+        let mut look = |what: &str, path: &Path| {
+            if path.canonicalize().is_ok_and(|real| real.is_file() && real.starts_with(&root)) {
+                let (path, root) = (path.display(), settings.root.display());
+                found.push(format!(
+                    "{what} {path} lies below the document root {root}: it is not sent, but is better kept elsewhere"
+                ));
+            }
+        };
+        if let Some(file) = &settings.config_file {
+            look("the configuration", file);
+        }
+        let mut inis: Vec<_> = settings.pools.iter().filter_map(|pool| pool.php.config.clone()).collect();
+        inis.dedup();
+        for ini in inis {
+            let file = if ini.is_dir() { ini.join("php.ini") } else { ini };
+            look("php.config", &file);
+        }
+        if let LogTarget::File(file) = &settings.log.error {
+            look("the error log", file);
+        }
+        if let AccessTarget::File(file) = &settings.log.access {
+            look("the access log", file);
+        }
+    }
+}
