@@ -24,6 +24,8 @@ use tokio::sync::mpsc;
 pub(crate) fn run(settings: Settings) -> Result<()> {
     let settings = Arc::new(settings);
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
+    // However this ends, the last lines say why.
+    let _flush = FlushAtEnd(log.clone());
     raise_descriptor_limit();
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     main.block_on(serve(settings, log))
@@ -35,6 +37,15 @@ fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Has written the error log when it goes.
+struct FlushAtEnd(LogHandle);
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
 }
 
 /// What is running.
@@ -88,6 +99,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
         () = signals.second_stop() => {
             tracing::warn!("told to stop again: ending at once");
             server.remove_socket_files();
+            server.log.flush();
             std::process::exit(130);
         }
     };
