@@ -12,6 +12,9 @@ const THREADS: usize = 80;
 /// The largest reserve of a thread.
 const RESERVE: u64 = 128 * 1024;
 
+/// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
+pub(crate) const LITTLE: u64 = 64 * 1024;
+
 /// What `pressure` says when nothing is left.
 const FULL: u64 = 100;
 
@@ -134,16 +137,11 @@ impl Budget {
         self.limit / 8
     }
 
-    /// Whether so many bytes could be taken now.
+    /// Whether something could take so many bytes now.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.taken.0.load(Relaxed).saturating_add(bytes) <= self.soft_limit()
-    }
-
-    /// Nothing more can be taken, but by those that hold little.
-    #[must_use]
-    pub fn is_scarce(&self) -> bool {
-        self.taken.0.load(Relaxed) > self.soft_limit()
+        let most = if bytes <= LITTLE { self.limit } else { self.soft_limit() };
+        self.taken.0.load(Relaxed).saturating_add(bytes) <= most
     }
 
     /// Nothing is left for anything new.
@@ -179,9 +177,10 @@ impl Budget {
 
     /// Only a count, which publishes nothing: `Relaxed`.
     fn take_shared(&self, bytes: u64, most: u64) -> bool {
-        let taken = self.taken.0.fetch_update(Relaxed, Relaxed, |taken| {
-            taken.checked_add(bytes).filter(|taken| *taken <= most)
-        });
+        let taken = self
+            .taken
+            .0
+            .fetch_update(Relaxed, Relaxed, |taken| taken.checked_add(bytes).filter(|taken| *taken <= most));
         taken.is_ok()
     }
 

@@ -1,13 +1,10 @@
 //! Who holds what of a budget: a charge for one thing, a share for a connection.
 
-use crate::budget::{Budget, Kind};
 use crate::Budgets;
+use crate::budget::{Budget, Kind, LITTLE};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
-const LITTLE: u64 = 64 * 1024;
 
 /// What the requests of one connection hold together, where a connection has several.
 #[derive(Debug)]
@@ -65,6 +62,18 @@ impl Charge {
     #[must_use]
     pub const fn new(budget: &'static Budget, share: Option<Arc<Share>>) -> Self {
         Self { budget, share, bytes: 0 }
+    }
+
+    /// What it is charged to.
+    #[must_use]
+    pub const fn budget(&self) -> &'static Budget {
+        self.budget
+    }
+
+    /// A charge of nothing yet to another budget, and to the same share.
+    #[must_use]
+    pub fn beside(&self, budget: &'static Budget) -> Self {
+        Self::new(budget, self.share.clone())
     }
 
     /// How many bytes it holds.
@@ -189,7 +198,7 @@ mod tests {
         let mut big = Charge::new(budget, None);
         while big.grow(MIB / 2) {}
         assert_eq!((big.bytes(), budget.refused()), (7 * MIB, 1));
-        assert!(budget.is_scarce() || !budget.has_room(1));
+        assert!(budget.has_room(1) && !budget.has_room(MIB));
         let mut little = Vec::new();
         loop {
             let mut charge = Charge::new(budget, None);
@@ -210,8 +219,7 @@ mod tests {
     fn a_connection_has_no_more_than_its_share() {
         let budgets = Budgets::new(8 * MIB, 80 * MIB);
         let share = Share::new(budgets);
-        let mut charges: Vec<Charge> =
-            (0..20).map(|_| Charge::new(budgets.memory, Some(share.clone()))).collect();
+        let mut charges: Vec<Charge> = (0..20).map(|_| Charge::new(budgets.memory, Some(share.clone()))).collect();
         let held: u64 = charges.iter_mut().map(|charge| u64::from(charge.grow(MIB / 8))).sum();
         assert_eq!((held, share.used(Kind::Memory)), (8, MIB));
         assert!(Charge::new(budgets.spool, Some(share.clone())).grow(2 * MIB), "the other budget is another matter");

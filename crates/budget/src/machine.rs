@@ -10,7 +10,8 @@ const MIB: u64 = 1 << 20;
 #[must_use]
 pub fn memory() -> u64 {
     let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
-    let of_group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_groups(&text, Path::new("/sys/fs/cgroup")));
+    let of_group =
+        fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_groups(&text, Path::new("/sys/fs/cgroup")));
     of_machine.into_iter().chain(of_group).min().unwrap_or(512 * MIB)
 }
 
@@ -27,7 +28,9 @@ fn of_groups(cgroup: &str, mounted: &Path) -> Option<u64> {
         let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
         let (base, file) = match controllers {
             "" => (mounted.to_owned(), "memory.max"),
-            _ if controllers.split(',').any(|name| name == "memory") => (mounted.join("memory"), "memory.limit_in_bytes"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (mounted.join("memory"), "memory.limit_in_bytes")
+            }
             _ => return None,
         };
         let own = base.join(path.trim_start_matches('/'));
@@ -59,7 +62,11 @@ pub fn default_spool(free: u64, in_memory: bool) -> u64 {
 /// Where temporary files go if nobody says: `TMPDIR`, else `/var/tmp`, which is for what is too large for memory, where
 /// `/tmp` is memory; else `/tmp`.
 #[must_use]
-pub fn temp_dir(tmpdir: Option<PathBuf>, is_memory: impl Fn(&Path) -> bool, is_usable: impl Fn(&Path) -> bool) -> PathBuf {
+pub fn temp_dir(
+    tmpdir: Option<PathBuf>,
+    is_memory: impl Fn(&Path) -> bool,
+    is_usable: impl Fn(&Path) -> bool,
+) -> PathBuf {
     if let Some(dir) = tmpdir.filter(|dir| !dir.as_os_str().is_empty()) {
         return dir;
     }

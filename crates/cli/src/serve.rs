@@ -61,6 +61,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(Listener::bind).collect();
     let listeners = bound.map_err(|error| anyhow!("{error}"))?;
     let metrics = Metrics::new();
+    metrics.set_error_log(log.clone());
     let access_log =
         AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
     let site = Site::new(settings.clone(), metrics.clone(), access_log.clone()).map_err(|error| anyhow!(error))?;
@@ -70,7 +71,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let runtimes = runtimes(settings.threads)?;
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
-    let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
+    let pools = Arc::new(Pools::start(&settings, &shards, &metrics, site.budgets));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, pools.clone(), metrics, orders);
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");

@@ -214,7 +214,8 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
         http.temp_dir = Some(machine::temp_dir(named, is_memory, is_writable_dir));
     }
     if source.origins.of("http.spool") == Origin::Default
-        && let Some(found) = http.temp_dir.as_ref().and_then(|dir| rustix::fs::statvfs(dir).ok().map(|stat| (dir, stat)))
+        && let Some(found) =
+            http.temp_dir.as_ref().and_then(|dir| rustix::fs::statvfs(dir).ok().map(|stat| (dir, stat)))
     {
         let (dir, stat) = found;
         http.spool = ByteSize(machine::default_spool(stat.f_bavail.saturating_mul(stat.f_frsize), is_memory(dir)));
@@ -224,8 +225,7 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
         let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
         let kept = DESCRIPTORS_OF_SERVER + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
         // The server raises its limit to this when it starts.
-        http.max_connections =
-            machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
+        http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
     }
 }
 

@@ -36,8 +36,13 @@ pub(crate) async fn handle<U: Upstream>(
         }
     };
     let site = &shard.site;
-    (response, exchange.coding) =
-        compress::apply(&site.compress, &exchange.parts.method, &exchange.parts.headers, response);
+    let (method, headers) = (&exchange.parts.method, &exchange.parts.headers);
+    (response, exchange.coding) = compress::apply(&site.compress, method, headers, response, exchange.conn.charge());
+    if !response.body_mut().hold(&exchange.conn) {
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the answer in `http.memory`");
+        (response, exchange.coding) = (Refusal::over_budget().into_response(headers), None);
+        exchange.front = Front::Error;
+    }
     complete_head(&mut response, &exchange, refused && has_body);
     exchange.status = response.status().as_u16();
     exchange.conn.state.on_answer();

@@ -283,7 +283,7 @@ impl Lane {
 
     fn send_descriptor(&self, number: u64, body: &RequestBody) -> std::io::Result<()> {
         match body {
-            RequestBody::File(fd, _) => self.control.send_body(number, fd.as_fd()),
+            RequestBody::File(fd, ..) => self.control.send_body(number, fd.as_fd()),
             RequestBody::Memory(bytes) => {
                 let fd = rustix::fs::memfd_create("howdah-body", rustix::fs::MemfdFlags::CLOEXEC)?;
                 let mut file = std::fs::File::from(fd);

@@ -18,6 +18,7 @@ mod lane;
 mod lane_reader;
 mod pool;
 mod queue;
+mod reply_parts;
 mod reply_sink;
 mod scheduler;
 #[cfg(test)]

@@ -1,63 +1,36 @@
 //! Where a lane's reader puts an answer and a front takes it from: one per call.
 //!
 //! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
-//! memory up to a budget, then in an unnamed temporary file. Only when that file reaches `MAX_SPILL` does the reader stop
-//! taking from the lane. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
+//! memory, then in an unnamed temporary file (`reply_parts`), as long as there is budget. Only without any, or when that file
+//! reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker waits at its client's speed. Reading the
+//! file back happens on the I/O thread: it was just written, so it is in the page cache.
 //!
 //! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
 //! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
 use crate::call::{CallStats, Chunk, Reply, ReplyBody};
 use crate::fault::{Fault, FaultKind};
+use crate::reply_parts::{InMemory, Limits, Spill, Unpaid};
 use crate::whole_body::WholeBody;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use howdah_budget::{Charge, Share};
 use howdah_transport::HeldPayload;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
-/// Bytes read back from the temporary file at a time.
-const READ_BACK: usize = 128 * 1024;
-
-/// How much of an answer is kept where.
-#[derive(Debug, Clone)]
-pub(crate) struct Budget {
-    /// Bytes in memory before the rest goes to a file.
-    pub(crate) memory: usize,
-    /// Where the file is made.
-    pub(crate) temp_dir: PathBuf,
-}
 
 #[derive(Debug)]
-struct Spill {
-    file: File,
-    written: u64,
-    read: u64,
-}
-
-#[derive(Debug)]
-enum First {
-    /// Still where the worker wrote it; nothing is behind it.
-    InRing(HeldPayload),
-    Here(Chunk),
-}
-
-#[derive(Debug, Default)]
 struct Inner {
     head: Option<(u16, Vec<(Bytes, Bytes)>)>,
-    /// The part of the body that comes first; most answers have one.
-    first: Option<First>,
-    /// Those behind it.
-    parts: VecDeque<Chunk>,
-    in_memory: usize,
+    parts: InMemory,
     spill: Option<Spill>,
     /// A flush that PHP asked for behind the last byte in the spill.
     flush_after_spill: bool,
+    unpaid: Unpaid,
+    /// Bytes that the front has taken.
+    taken: u64,
     ended: bool,
     fault: Option<Fault>,
     reader: Option<Waker>,
@@ -73,11 +46,20 @@ struct Inner {
     stats: CallStats,
 }
 
+/// What its writer has to know once a part was added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct After {
+    /// The front no longer wants the answer.
+    pub(crate) gone: bool,
+    /// More waits for the front than may: nothing more is to be added before `poll_room` is ready.
+    pub(crate) overfull: bool,
+}
+
 /// The writing side, held by the lane's reader and the scheduler.
 #[derive(Debug, Clone)]
 pub(crate) struct Sink {
     inner: Arc<Mutex<Inner>>,
-    budget: Arc<Budget>,
+    limits: Arc<Limits>,
 }
 
 /// The reading side, held by the front.
@@ -91,9 +73,25 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn new(budget: Arc<Budget>, stats: CallStats) -> (Sink, Receiver) {
-    let inner = Arc::new(Mutex::new(Inner { stats, ..Inner::default() }));
-    (Sink { inner: inner.clone(), budget }, Receiver { inner })
+/// An answer to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
+pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share>>) -> (Sink, Receiver) {
+    let inner = Arc::new(Mutex::new(Inner {
+        head: None,
+        parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
+        spill: None,
+        flush_after_spill: false,
+        unpaid: Unpaid::default(),
+        taken: 0,
+        ended: false,
+        fault: None,
+        reader: None,
+        writer: None,
+        visible: false,
+        delivered: false,
+        gone: false,
+        stats,
+    }));
+    (Sink { inner: inner.clone(), limits }, Receiver { inner })
 }
 
 impl Sink {
@@ -106,41 +104,49 @@ impl Sink {
     }
 
     /// Adds a part of the body. Call `wake` once after a batch.
-    pub(crate) fn push(&self, data: Bytes, flush: bool) {
+    pub(crate) fn push(&self, data: Bytes, flush: bool) -> After {
         let mut inner = lock(&self.inner);
         if inner.gone || inner.ended {
-            return;
+            return inner.after();
         }
-        inner.settle();
-        if inner.spill.is_some() || inner.in_memory + data.len() > self.budget.memory {
-            if let Err(error) = inner.spill(&self.budget, &data) {
-                inner.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
-                inner.ended = true;
-            }
-            inner.flush_after_spill |= flush;
-            return;
+        inner.settle(&self.limits);
+        if !data.is_empty() {
+            inner.keep(&self.limits, data, flush);
+        } else if flush {
+            inner.flush();
         }
-        inner.in_memory += data.len();
-        inner.add(Chunk { data, flush });
+        inner.after()
     }
 
-    /// Adds a part of the body that lies in the ring. True: it still does, and `settle` has to be called soon.
-    pub(crate) fn push_held(&self, held: HeldPayload) -> bool {
+    /// Adds a part of the body that lies in the ring. `None`: it still does, and `settle` has to be called soon.
+    pub(crate) fn push_held(&self, held: HeldPayload) -> Option<After> {
         let mut inner = lock(&self.inner);
-        let first = inner.first.is_none() && inner.parts.is_empty() && inner.spill.is_none() && !inner.delivered;
-        if first && held.len() <= self.budget.memory && !inner.gone && !inner.ended {
-            inner.in_memory += held.len();
-            inner.first = Some(First::InRing(held));
-            return true;
+        let first = inner.is_drained() && !inner.delivered;
+        if first && held.len() <= self.limits.memory && !inner.gone && !inner.ended {
+            inner.parts.hold(held);
+            return None;
         }
         drop(inner);
-        self.push(Bytes::from(held.copy_from(0)), false);
-        false
+        Some(self.push(Bytes::from(held.copy_from(0)), false))
     }
 
     /// Copies what still lies in the ring.
     pub(crate) fn settle(&self) {
-        lock(&self.inner).settle();
+        let mut inner = lock(&self.inner);
+        inner.settle(&self.limits);
+        // The worker has gone on to its next call, and nobody is left who could wait with it.
+        if inner.ended && inner.fault.is_none() && !inner.unpaid.is_empty() {
+            inner.unpaid.clear();
+            if !inner.delivered {
+                inner.head = None;
+            }
+            inner.fault = Some(Fault::with(FaultKind::OverBudget, "there is no memory for the answer"));
+            let waker = inner.reader.take();
+            drop(inner);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
     }
 
     /// The answer is complete.
@@ -195,11 +201,10 @@ impl Sink {
         let mut inner = lock(&self.inner);
         inner.head = None;
         inner.visible = false;
-        inner.first = None;
         inner.parts.clear();
-        inner.in_memory = 0;
         inner.spill = None;
         inner.flush_after_spill = false;
+        inner.unpaid.clear();
         inner.stats.replays += 1;
     }
 
@@ -210,15 +215,25 @@ impl Sink {
 
     /// True if more waits for the front than may.
     pub(crate) fn is_overfull(&self) -> bool {
+        lock(&self.inner).is_overfull()
+    }
+
+    /// True if that is because there is no budget.
+    pub(crate) fn lacks_budget(&self) -> bool {
         let inner = lock(&self.inner);
-        !inner.gone && !inner.ended && inner.spill.as_ref().is_some_and(|s| s.written - s.read >= MAX_SPILL)
+        inner.is_overfull() && !inner.unpaid.is_empty()
+    }
+
+    /// Bytes that the front has taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        lock(&self.inner).taken
     }
 
     /// Ready once there is room for more; registers the lane's reader otherwise.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = lock(&self.inner);
-        let waiting = inner.spill.as_ref().map_or(0, |s| s.written - s.read);
-        if waiting < MAX_SPILL || inner.gone || inner.ended {
+        inner.pay(&self.limits);
+        if !inner.is_overfull() {
             return Poll::Ready(());
         }
         inner.writer = Some(cx.waker().clone());
@@ -227,60 +242,117 @@ impl Sink {
 }
 
 impl Inner {
-    fn spill(&mut self, budget: &Budget, data: &[u8]) -> std::io::Result<()> {
-        if self.spill.is_none() {
-            let file = tempfile::tempfile_in(&budget.temp_dir)?;
-            self.spill = Some(Spill { file, written: 0, read: 0 });
+    fn after(&self) -> After {
+        After { gone: self.gone, overfull: self.is_overfull() }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.parts.is_empty() && self.spill.is_none() && self.unpaid.is_empty()
+    }
+
+    fn is_overfull(&self) -> bool {
+        let spilled = self.spill.as_ref().map_or(0, Spill::left);
+        !self.gone && !self.ended && (!self.unpaid.is_empty() || spilled >= MAX_SPILL)
+    }
+
+    /// Keeps a part wherever there is room for it.
+    fn keep(&mut self, limits: &Limits, data: Bytes, flush: bool) {
+        if !self.unpaid.is_empty() {
+            self.unpaid.add(data, flush);
+        } else if let Err(data) = self.try_keep(limits, data, flush) {
+            self.unpaid.add(data, flush);
         }
-        if let Some(spill) = self.spill.as_mut() {
-            spill.file.write_all_at(data, spill.written)?;
-            spill.written += data.len() as u64;
+    }
+
+    /// Gives the part back if there is no budget for it.
+    fn try_keep(&mut self, limits: &Limits, mut data: Bytes, flush: bool) -> Result<(), Bytes> {
+        if self.spill.is_none() && self.parts.bytes() + data.len() <= limits.memory {
+            match self.parts.add(data, flush) {
+                Ok(()) => return Ok(()),
+                Err(back) => data = back,
+            }
+        }
+        match self.spill(limits, &data) {
+            Ok(true) => self.flush_after_spill |= flush,
+            Ok(false) => return Err(data),
+            Err(error) => {
+                self.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
+                self.ended = true;
+            }
         }
         Ok(())
     }
 
-    fn settle(&mut self) {
-        if let Some(First::InRing(held)) = &self.first {
-            let data = Bytes::from(held.copy_from(0));
-            self.first = Some(First::Here(Chunk { data, flush: false }));
+    fn spill(&mut self, limits: &Limits, data: &[u8]) -> std::io::Result<bool> {
+        // Without budget not even an empty file is made.
+        if self.spill.is_none() && limits.budgets.spool.is_full() {
+            limits.budgets.spool.note_refused();
+            return Ok(false);
+        }
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(Spill::new(&limits.temp_dir, self.parts.charge_beside(limits.budgets.spool))?),
+        };
+        spill.add(data)
+    }
+
+    /// Finds room for what had none.
+    fn pay(&mut self, limits: &Limits) {
+        while let Some(chunk) = self.unpaid.first() {
+            if let Err(data) = self.try_keep(limits, chunk.data, chunk.flush) {
+                self.unpaid.put_back(Chunk { data, flush: chunk.flush });
+                return;
+            }
         }
     }
 
-    /// Adds a part behind what is there, of which nothing may be in the ring.
-    fn add(&mut self, chunk: Chunk) {
-        if self.first.is_none() && self.parts.is_empty() {
-            self.first = Some(First::Here(chunk));
+    fn settle(&mut self, limits: &Limits) {
+        if let Some(data) = self.parts.take_from_ring() {
+            self.keep(limits, data, false);
+        }
+    }
+
+    /// What is there is to reach the client now. Flushes without anything in between are one.
+    fn flush(&mut self) {
+        if let Some(last) = self.unpaid.last() {
+            last.flush = true;
+        } else if self.spill.is_some() {
+            self.flush_after_spill = true;
         } else {
-            self.parts.push_back(chunk);
+            self.parts.flush();
         }
     }
 
     fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
-        self.settle();
-        let first = match self.first.take() {
-            Some(First::Here(chunk)) => Some(chunk),
-            _ => None,
-        };
-        if let Some(part) = first.or_else(|| self.parts.pop_front()) {
-            self.in_memory -= part.data.len();
+        // Still in the ring: a copy that goes on at once, or waits in the connection.
+        if let Some(data) = self.parts.take_from_ring() {
+            let mut charge = self.parts.charge_beside(self.parts.budget());
+            // Refused or not, it is what the client reads next; without budget it is gone with the connection's patience.
+            let _ = charge.grow(data.len() as u64);
+            return Some(Ok(Chunk { data: charge.cover(data), flush: false }));
+        }
+        if let Some(part) = self.parts.take() {
             return Some(Ok(part));
         }
-        let spill = self.spill.as_mut()?;
-        let left = spill.written - spill.read;
-        if left == 0 {
+        let Some(spill) = self.spill.as_mut() else { return self.unpaid.take().map(Ok) };
+        if spill.left() == 0 {
             // All read back: what comes next may stay in memory again.
             self.spill = None;
-            return std::mem::take(&mut self.flush_after_spill)
-                .then_some(Ok(Chunk { data: Bytes::new(), flush: true }));
+            return match std::mem::take(&mut self.flush_after_spill) {
+                true => Some(Ok(Chunk { data: Bytes::new(), flush: true })),
+                false => self.unpaid.take().map(Ok),
+            };
         }
-        let mut buffer = BytesMut::zeroed(left.min(READ_BACK as u64) as usize);
-        if let Err(error) = spill.file.read_exact_at(&mut buffer, spill.read) {
-            let text = format!("cannot read a spilled answer back: {error}");
-            return Some(Err(Fault::with(FaultKind::Storage, text)));
+        match spill.read(self.parts.charge_beside(self.parts.budget())) {
+            Ok(data) => {
+                let flush = spill.left() == 0 && std::mem::take(&mut self.flush_after_spill);
+                Some(Ok(Chunk { data, flush }))
+            }
+            Err(error) => {
+                let text = format!("cannot read a spilled answer back: {error}");
+                Some(Err(Fault::with(FaultKind::Storage, text)))
+            }
         }
-        spill.read += buffer.len() as u64;
-        let flush = spill.read == spill.written && std::mem::take(&mut self.flush_after_spill);
-        Some(Ok(Chunk { data: buffer.freeze(), flush }))
     }
 }
 
@@ -310,36 +382,22 @@ impl Receiver {
         if !inner.ended || inner.fault.is_some() {
             return None;
         }
-        Some(inner.in_memory as u64 + inner.spill.as_ref().map_or(0, |s| s.written - s.read))
+        Some(inner.parts.bytes() as u64 + inner.spill.as_ref().map_or(0, Spill::left) + inner.unpaid.bytes())
     }
 
     pub(crate) fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
-        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() {
+        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
             return None;
         }
-        let in_memory = std::mem::take(&mut inner.in_memory);
-        let first = match inner.first.take() {
-            // The only part: whatever comes behind it settles it.
-            Some(First::InRing(held)) => return Some(WholeBody::InRing(held)),
-            Some(First::Here(chunk)) => chunk.data,
-            None => inner.parts.pop_front().map(|part| part.data).unwrap_or_default(),
-        };
-        if inner.parts.is_empty() {
-            return Some(first.into());
-        }
-        let mut all = BytesMut::with_capacity(in_memory);
-        all.extend_from_slice(&first);
-        for part in inner.parts.drain(..) {
-            all.extend_from_slice(&part.data);
-        }
-        Some(all.freeze().into())
+        Some(inner.parts.take_all())
     }
 
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
         let (result, writer) = {
             let mut inner = lock(&self.inner);
             if let Some(part) = inner.next_part() {
+                inner.taken += part.as_ref().map_or(0, |chunk| chunk.data.len() as u64);
                 (Poll::Ready(Some(part)), inner.writer.take())
             } else if let Some(fault) = inner.fault.take() {
                 (Poll::Ready(Some(Err(fault))), None)
@@ -366,9 +424,9 @@ impl Drop for Receiver {
         let writer = {
             let mut inner = lock(&self.inner);
             inner.gone = true;
-            inner.first = None;
             inner.parts.clear();
             inner.spill = None;
+            inner.unpaid.clear();
             inner.writer.take()
         };
         if let Some(writer) = writer {
@@ -386,8 +444,12 @@ mod tests {
     }
 
     fn pair(memory: usize) -> (Sink, Option<Receiver>) {
-        let budget = Arc::new(Budget { memory, temp_dir: std::env::temp_dir() });
-        let (sink, receiver) = new(budget, CallStats::default());
+        pair_of(memory, howdah_budget::Budgets::new(1 << 30, 1 << 30))
+    }
+
+    fn pair_of(memory: usize, budgets: howdah_budget::Budgets) -> (Sink, Option<Receiver>) {
+        let limits = Arc::new(Limits { memory, temp_dir: std::env::temp_dir(), budgets });
+        let (sink, receiver) = new(limits, CallStats::default(), None);
         (sink, Some(receiver))
     }
 
@@ -493,12 +555,12 @@ mod tests {
         // What happens to it before the front takes it, and whether it still lies in the ring then.
         let nothing: fn(&Sink) = |_| ();
         for (then, stays) in
-            [(nothing, true), (Sink::settle, false), (|sink| sink.push(Bytes::from_static(b"y"), false), false)]
+            [(nothing, true), (Sink::settle, false), (|sink| _ = sink.push(Bytes::from_static(b"y"), false), false)]
         {
             let (sink, mut receiver) = pair(30_000);
             let (held, _lane) = in_ring(&body);
             sink.set_head(200, Vec::new());
-            assert!(sink.push_held(held));
+            assert!(sink.push_held(held).is_none());
             then(&sink);
             sink.end();
             let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
@@ -511,6 +573,104 @@ mod tests {
         // Beyond the budget it goes to the file, as everything does.
         let (sink, _receiver) = pair(10_000);
         let (held, _lane) = in_ring(&body);
-        assert!(!sink.push_held(held));
+        assert!(sink.push_held(held).is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_flushed_one_by_one_take_no_more_than_they_are_charged() {
+        let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
+        let (sink, mut receiver) = pair_of(1 << 20, budgets);
+        sink.set_head(200, Vec::new());
+        for _ in 0..1 << 20 {
+            sink.push(Bytes::from_static(b"y"), true);
+            sink.push(Bytes::new(), true);
+        }
+        // The capacities of the buffers that they were put together in.
+        assert!((1 << 20..3 << 19).contains(&budgets.memory.used()), "{}", budgets.memory.used());
+        assert_eq!(lock(&sink.inner).parts.len(), 64);
+        sink.wake();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        let (bytes, flushes) = chunks(&mut reply.body);
+        assert_eq!((bytes.len(), flushes), (1 << 20, 64));
+        assert_eq!(budgets.memory.used(), 0);
+    }
+
+    #[test]
+    fn flushes_of_nothing_are_one() {
+        let (sink, mut receiver) = pair(100);
+        sink.set_head(200, Vec::new());
+        (0..1000).for_each(|_| _ = sink.push(Bytes::new(), true));
+        assert_eq!(lock(&sink.inner).parts.len(), 1);
+        sink.wake();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        assert_eq!(chunks(&mut reply.body), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn an_answer_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order() {
+        // Room for two parts in memory, and for two in the file.
+        let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
+        let (sink, mut receiver) = pair_of(1 << 30, budgets);
+        let part = |n: u8| Bytes::from(vec![n; 400_000]);
+        let after: Vec<bool> = (0..5).map(|n| sink.push(part(n), n == 4).overfull).collect();
+        assert_eq!(after, [false, false, false, false, true]);
+        assert!(sink.lacks_budget() && budgets.memory.refused() > 0 && budgets.spool.refused() > 0);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(sink.poll_room(&mut cx).is_pending());
+        sink.set_head(200, Vec::new());
+        sink.wake();
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        let (mut all, mut turns) = (Vec::new(), 0);
+        let mut next = 5;
+        while next < 9 {
+            turns += 1;
+            assert!(turns < 10_000, "nothing moves");
+            if let Poll::Ready(Some(chunk)) = std::pin::Pin::new(&mut reply.body).poll_chunk(&mut cx) {
+                all.extend_from_slice(&chunk.unwrap().data);
+            }
+            if sink.poll_room(&mut cx).is_ready() {
+                sink.push(part(next), false);
+                next += 1;
+            }
+        }
+        sink.end();
+        all.extend(chunks(&mut reply.body).0);
+        assert_eq!(all.len(), 9 * 400_000);
+        assert!(all.chunks(400_000).enumerate().all(|(n, chunk)| chunk.iter().all(|byte| *byte == n as u8)));
+        drop(reply);
+        assert_eq!((budgets.memory.used(), budgets.spool.used()), (0, 0));
+    }
+
+    #[test]
+    fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_answer() {
+        let budgets = howdah_budget::Budgets::new(0, 0);
+        let (sink, mut receiver) = pair_of(30_000, budgets);
+        let body = [b'x'; 20_000];
+        let (held, _lane) = in_ring(&body);
+        sink.set_head(200, Vec::new());
+        assert!(sink.push_held(held).is_none());
+        sink.end();
+        sink.settle();
+        sink.wake();
+        let Poll::Ready(Err(fault)) = reply(&mut receiver) else { panic!("no fault") };
+        assert_eq!((fault.kind.status(), fault.kind.retry_after()), (503, Some(1)));
+    }
+
+    #[test]
+    fn an_answer_that_is_given_up_leaves_no_charge() {
+        let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
+        let (sink, mut receiver) = pair_of(100_000, budgets);
+        sink.set_head(200, Vec::new());
+        (0..20).for_each(|_| _ = sink.push(Bytes::from(vec![b'x'; 50_000]), false));
+        sink.wake();
+        assert!(budgets.memory.used() > 0 && budgets.spool.used() >= 900_000);
+        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(Ok(first))) = std::pin::Pin::new(&mut reply.body).poll_chunk(&mut cx) else { panic!() };
+        drop(reply);
+        assert_eq!(budgets.spool.used(), 0);
+        assert!((50_000..51_000).contains(&budgets.memory.used()), "what goes to the client is still charged");
+        drop(first);
+        assert_eq!(budgets.memory.used(), 0);
     }
 }

@@ -73,6 +73,7 @@ fn config(concurrency: usize) -> PoolConfig {
         front_controller: String::new(),
         reply_memory: 1 << 16,
         temp_dir: std::env::temp_dir(),
+        budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         software: String::new(),
     }
 }
@@ -117,6 +118,7 @@ impl Stage {
             current: None,
             others: CallMap::default(),
             unseen: Vec::new(),
+            overfull: false,
             holding: Vec::new(),
             now: Instant::now(),
             said: None,
@@ -177,6 +179,7 @@ pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
         client: 0,
         route: None,
         interim: None,
+        share: None,
     }
 }
 

@@ -308,6 +308,7 @@ impl Supervisor {
             current: None,
             others: CallMap::default(),
             unseen: Vec::new(),
+            overfull: false,
             holding: Vec::new(),
             now: Instant::now(),
             said: None,

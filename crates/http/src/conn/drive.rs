@@ -38,7 +38,7 @@ pub(crate) async fn drive<U: Upstream>(shard: Arc<Shard<U>>, conn: Arc<Conn>, so
         None => return,
         Some(true) => {
             io.set_multiplexed();
-            let mut driven = Driven::new(shard, conn.clone(), io, head_buffer);
+            let mut driven = Driven::new(shard, conn.clone(), io, site.limits.head());
             let mut finishing = false;
             supervise(&conn.state, |cx, verdict| {
                 if !finishing && matches!(verdict, Verdict::Finish | Verdict::Idle) {
