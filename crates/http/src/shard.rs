@@ -199,20 +199,26 @@ impl<U: Upstream> Shard<U> {
     fn make_room(&self) {
         let now = self.now();
         let connections = self.lock();
-        let some = connections.open.len() / SPARED + 1;
-        let close = |mut found: Vec<(u64, &Arc<Conn>)>, verdict: fn(&ConnState) -> Verdict| {
-            found.sort_unstable_by_key(|(since, _)| *since);
-            for (_, conn) in found.iter().take(some) {
-                conn.state.give(verdict(&conn.state));
+        // Those that were told before and have not gone yet are room enough for as many.
+        let is_leaving = |conn: &&Arc<Conn>| conn.state.verdict() > Verdict::Finish;
+        let leaving = connections.open.values().filter(is_leaving).count();
+        let some = (connections.open.len() / SPARED + 1).saturating_sub(leaving);
+        // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
+        type Found<'a> = Vec<(u64, u64, &'a ConnState)>;
+        let close = |mut found: Found<'_>, verdict: fn(&ConnState) -> Verdict| {
+            found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
+            for (_, _, state) in found.iter().take(some) {
+                state.give(verdict(state));
                 self.site.metrics.connections_displaced.inc();
             }
             !found.is_empty()
         };
-        let all = || connections.open.values();
-        let idle = all().filter_map(|conn| Some((conn.state.idle_since(now)?, conn))).collect();
+        let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
+        let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
         // A client of HTTP/2 would be asked first whether it agrees, and the answer may never come.
         if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
-            let slow = all().filter_map(|conn| Some((conn.state.slow_header_since(now)?, conn))).collect();
+            let slow =
+                all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
             close(slow, |_| Verdict::HeaderTimeout);
         }
     }

@@ -201,10 +201,7 @@ impl LaneReader {
             if now_taken != taken || !sink.lacks_budget() {
                 (taken, since) = (now_taken, Instant::now());
             } else if since.elapsed() > NOTHING_MOVES {
-                sink.fail(Fault::with(
-                    FaultKind::OverBudget,
-                    "there is no room for the answer, and its client takes nothing",
-                ));
+                sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer, and its client takes nothing"));
                 if let Some(current) = self.current.as_mut() {
                     current.ended = true;
                     self.pool.abort_call(self.index, current.number);
@@ -323,11 +320,12 @@ impl LaneReader {
         }
         // Where the worker runs one call, it waits for a client that is far behind; here it must not.
         if self.several && after.overfull {
-            let fault = match current.sink.lacks_budget() {
-                true => Fault::with(FaultKind::OverBudget, "there is no room for the answer"),
-                false => Fault::with(FaultKind::Storage, "the client is too slow for so long an answer"),
-            };
-            current.sink.fail(fault);
+            if current.sink.lacks_budget() {
+                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer"));
+            } else {
+                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long an answer");
+                current.sink.fail(fault);
+            }
             current.ended = true;
             self.pool.abort_call(self.index, frame.number);
         }

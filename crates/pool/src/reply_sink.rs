@@ -135,23 +135,23 @@ impl Sink {
         let mut inner = lock(&self.inner);
         inner.settle(&self.limits);
         // The worker has gone on to its next call, and nobody is left who could wait with it.
-        if inner.ended && inner.fault.is_none() && !inner.unpaid.is_empty() {
-            inner.unpaid.clear();
-            if !inner.delivered {
-                inner.head = None;
-            }
-            inner.fault = Some(Fault::with(FaultKind::OverBudget, "there is no memory for the answer"));
-            let waker = inner.reader.take();
-            drop(inner);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+        let waker = if inner.ended && !inner.unpaid.is_empty() { inner.give_up(no_room()) } else { None };
+        drop(inner);
+        wake(waker);
     }
 
     /// The answer is complete.
     pub(crate) fn end(&self) {
-        lock(&self.inner).ended = true;
+        let mut inner = lock(&self.inner);
+        inner.pay(&self.limits);
+        // A client that has only this answer may take the last of it as it is; of others there could be any number.
+        let waker = match !inner.unpaid.is_empty() && inner.parts.is_shared() {
+            true => inner.give_up(no_room()),
+            false => None,
+        };
+        inner.ended = true;
+        drop(inner);
+        wake(waker);
     }
 
     /// The answer will not be completed.
@@ -165,9 +165,13 @@ impl Sink {
             inner.ended = true;
             inner.reader.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(waker);
+    }
+
+    /// The same, and what waits of it is thrown away: there is no room for it.
+    pub(crate) fn give_up(&self, fault: Fault) {
+        let waker = lock(&self.inner).give_up(fault);
+        wake(waker);
     }
 
     /// Lets the front see what was added.
@@ -177,9 +181,7 @@ impl Sink {
             inner.visible = true;
             inner.reader.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(waker);
     }
 
     pub(crate) fn update_stats(&self, update: impl FnOnce(&mut CallStats)) {
@@ -241,7 +243,31 @@ impl Sink {
     }
 }
 
+fn no_room() -> Fault {
+    Fault::with(FaultKind::OverBudget, "there is no room for the answer")
+}
+
+/// Wakes a front, once nothing is locked.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
 impl Inner {
+    /// Throws away what waits; a head that nobody has seen is not sent either. Returns who has to know.
+    fn give_up(&mut self, fault: Fault) -> Option<Waker> {
+        if !self.delivered {
+            self.head = None;
+        }
+        self.parts.clear();
+        self.spill = None;
+        self.unpaid.clear();
+        self.fault = Some(fault);
+        self.ended = true;
+        self.reader.take()
+    }
+
     fn after(&self) -> After {
         After { gone: self.gone, overfull: self.is_overfull() }
     }
@@ -327,9 +353,13 @@ impl Inner {
         // Still in the ring: a copy that goes on at once, or waits in the connection.
         if let Some(data) = self.parts.take_from_ring() {
             let mut charge = self.parts.charge_beside(self.parts.budget());
-            // Refused or not, it is what the client reads next; without budget it is gone with the connection's patience.
-            let _ = charge.grow(data.len() as u64);
-            return Some(Ok(Chunk { data: charge.cover(data), flush: false }));
+            if charge.grow(data.len() as u64) {
+                return Some(Ok(Chunk { data: charge.cover(data), flush: false }));
+            }
+            if self.ended && self.parts.is_shared() {
+                return Some(Err(no_room()));
+            }
+            self.unpaid.add(data, false);
         }
         if let Some(part) = self.parts.take() {
             return Some(Ok(part));

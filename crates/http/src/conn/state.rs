@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// What the shard decided about a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Verdict {
     /// Go on.
