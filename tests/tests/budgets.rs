@@ -93,14 +93,14 @@ script_scenario!(
     howdah_only = "budgets are Howdah's",
     |s| s
         .workers(2)
-        .setting("http.memory", "\"16M\"")
-        .setting("http.spool", "\"32M\"")
-        .php("page.php", "echo str_repeat('x', 1000000);")
+        .setting("http.memory", "\"8M\"")
+        .setting("http.spool", "\"8M\"")
+        .php("page.php", "echo str_repeat('x', 500000);")
         .php("fast.php", "echo 'fast';"),
     |site| {
-        // Without a bound these are a GB.
+        // Without a bound these are 250 MB.
         bounded(site, 2 * MIB, || {
-            (0..10).filter_map(|_| ask_without_window(site.target(), "/page.php", 100).ok()).collect()
+            (0..5).filter_map(|_| ask_without_window(site.target(), "/page.php", 100).ok()).collect()
         });
     },
 );
@@ -118,7 +118,7 @@ scenario!(
     |site| {
         bounded(site, 2 * MIB, || {
             let path = |n| if n % 2 == 0 { "/page.txt" } else { "/page.php" };
-            (0..crowd(2000) / 100 + 1).filter_map(|n| ask_without_window(site.target(), path(n), 100).ok()).collect()
+            (0..crowd(1000) / 100).filter_map(|n| ask_without_window(site.target(), path(n), 100).ok()).collect()
         });
     },
 );
@@ -128,13 +128,13 @@ script_scenario!(
     howdah_only = "budgets are Howdah's",
     |s| s
         .workers(2)
-        .setting("http.memory", "\"8M\"")
-        .setting("http.spool", "\"16M\"")
-        .php("page.php", "echo str_repeat('x', 6000000);")
+        .setting("http.memory", "\"4M\"")
+        .setting("http.spool", "\"4M\"")
+        .php("page.php", "echo str_repeat('x', 400000);")
         .php("fast.php", "echo 'fast';"),
     |site| {
-        bounded(site, 192 * 1024, || {
-            let come = (0..crowd(60)).filter_map(|_| {
+        bounded(site, 96 * 1024, || {
+            let come = (0..crowd(120)).filter_map(|_| {
                 let mut conn = Conn::try_open(site.target()).ok()?;
                 conn.shrink_receive_buffer();
                 conn.try_send(&Request::get("/page.php").bytes()).ok()?;
@@ -322,7 +322,8 @@ scenario!(
             .collect();
         assert_eq!(site.get_ok("/fast.php"), "fast");
         let answered = slow.iter_mut().any(|conn| {
-            conn.try_send(b"st: h\r\n\r\n").is_err() || conn.try_response("GET").is_none_or(|answer| answer.status == 408)
+            conn.try_send(b"st: h\r\n\r\n").is_err()
+                || conn.try_response("GET").is_none_or(|answer| answer.status == 408)
         });
         assert!(answered, "who made room?");
     },

@@ -74,8 +74,7 @@ script_scenario!(
 scenario!(
     an_access_log_that_nobody_reads,
     howdah_only = "the log is Howdah's",
-    |s| s.workers(1)
-        .arg("--access-log").arg(&Pipe::make()).expect_log("cannot reopen a log").file("a.txt", "static"),
+    |s| s.workers(1).arg("--access-log").arg(&Pipe::make()).expect_log("cannot reopen a log").file("a.txt", "static"),
     |site| {
         let _pipe = Pipe::remove_later();
         let target = format!("/a.txt?{}", "x".repeat(15_000));
@@ -100,7 +99,7 @@ script_scenario!(
         .file("a.txt", "static")
         .php("flood.php", FLOOD)
         .php("fast.php", "echo 'fast';"),
-    |site| goes_on_and_stops(site),
+    goes_on_and_stops,
 );
 
 /// As `howdah serve 2>&1 | something` has it, where something hangs.
@@ -115,7 +114,14 @@ fn a_standard_error_that_nobody_reads() {
     let mut server = Command::new("setpriv")
         .args(["--pdeathsig", "KILL", "--"])
         .arg(program())
-        .args(["serve", &root.display().to_string(), "--workers", "1", "--listen", &format!("127.0.0.1:{}", port.number)])
+        .args([
+            "serve",
+            &root.display().to_string(),
+            "--workers",
+            "1",
+            "--listen",
+            &format!("127.0.0.1:{}", port.number),
+        ])
         .args(["--admin", &format!("unix:{}", dir.path().join("admin").display())])
         .args(["--php", &php_program().display().to_string()])
         .env("TMPDIR", dir.path())

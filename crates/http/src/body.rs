@@ -228,7 +228,7 @@ impl Body {
                 let Some(exchange) = exchange else { return Poll::Ready(Some(Ok(frame))) };
                 // A part that was read for a stream, which may take it when it likes.
                 let mut charge = exchange.conn.charge();
-                Poll::Ready(Some(match frame.data_ref().map_or(true, |data| charge.grow(data.len() as u64)) {
+                Poll::Ready(Some(match frame.data_ref().is_none_or(|data| charge.grow(data.len() as u64)) {
                     true => Ok(frame.map_data(|data| charge.cover(data))),
                     false => Err(io::Error::other("there is no room for more of the file in `http.memory`")),
                 }))

@@ -201,7 +201,10 @@ impl LaneReader {
             if now_taken != taken || !sink.lacks_budget() {
                 (taken, since) = (now_taken, Instant::now());
             } else if since.elapsed() > NOTHING_MOVES {
-                sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer, and its client takes nothing"));
+                sink.give_up(Fault::with(
+                    FaultKind::OverBudget,
+                    "there is no room for the answer, and its client takes nothing",
+                ));
                 if let Some(current) = self.current.as_mut() {
                     current.ended = true;
                     self.pool.abort_call(self.index, current.number);
