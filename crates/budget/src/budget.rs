@@ -87,8 +87,8 @@ impl Budget {
         Box::leak(Box::new(Self {
             kind,
             limit,
-            // All reserves of the usual few threads are a small part of it.
-            reserve: (limit / 128).min(RESERVE),
+            // Twice as much for each of 64 threads is no more than an eighth of it.
+            reserve: (limit / 1024).min(RESERVE),
             taken: Apart::default(),
             refused: AtomicU64::new(0),
             reserves: std::array::from_fn(|_| Apart::default()),

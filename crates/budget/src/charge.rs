@@ -64,12 +64,6 @@ impl Charge {
         Self { budget, share, bytes: 0 }
     }
 
-    /// Whether it counts in the share of a connection as well.
-    #[must_use]
-    pub const fn is_shared(&self) -> bool {
-        self.share.is_some()
-    }
-
     /// What it is charged to.
     #[must_use]
     pub const fn budget(&self) -> &'static Budget {

@@ -72,6 +72,7 @@ pub struct AccessLog {
 }
 
 /// Counts lines that are lost, and says so in the error log: a line of its own would be no line of a request.
+#[derive(Debug)]
 struct Losses(Arc<Metrics>);
 
 impl Owner for Losses {

@@ -104,6 +104,7 @@ pub fn last_words(text: &str) {
 }
 
 /// Counts lines that are lost, and says so in the log as soon as there is room.
+#[derive(Debug)]
 struct Losses {
     dropped: Arc<AtomicU64>,
     format: LogFormat,

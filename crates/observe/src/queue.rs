@@ -18,7 +18,7 @@ const STUCK_AFTER: Duration = Duration::from_secs(2);
 const FLUSH_AT_MOST: Duration = Duration::from_secs(5);
 
 /// What a log knows about its lines.
-pub(crate) trait Owner: Send + Sync + 'static {
+pub(crate) trait Owner: std::fmt::Debug + Send + Sync + 'static {
     /// So many lines were lost.
     fn lost(&self, lines: u64);
     /// A line for the log itself that says so, if it can hold one.
@@ -45,6 +45,7 @@ pub(crate) struct Manner {
 pub(crate) struct Queue {
     shared: Arc<Shared>,
     manner: Manner,
+    owner: Arc<dyn Owner>,
 }
 
 #[derive(Debug)]
@@ -101,12 +102,12 @@ impl Queue {
     /// Starts the thread that writes to `sink`.
     pub(crate) fn start(manner: Manner, sink: Sink, owner: Arc<dyn Owner>) -> io::Result<Self> {
         let shared = Arc::new(Shared { waiting: Mutex::default(), wake: Condvar::new(), moved: Condvar::new() });
-        let theirs = Arc::clone(&shared);
+        let (theirs, told) = (Arc::clone(&shared), Arc::clone(&owner));
         // Not joined: where the sink hangs, so does the thread, and the process ends without it.
         std::thread::Builder::new()
             .name(manner.name.to_owned())
-            .spawn(move || Writer { shared: &theirs, sink, owner: &*owner, manner, failing: false }.run())?;
-        Ok(Self { shared, manner })
+            .spawn(move || Writer { shared: &theirs, sink, owner: &*told, manner, failing: false }.run())?;
+        Ok(Self { shared, manner, owner })
     }
 
     /// Adds a line, with its end. False: there is no room, and the line is lost (and will be reported).
@@ -116,6 +117,9 @@ impl Queue {
         let after = before + line.len();
         if after > self.manner.most {
             waiting.dropped += 1;
+            drop(waiting);
+            // Counted here, as the writer may hang for ever.
+            self.owner.lost(1);
             return false;
         }
         waiting.lines.extend_from_slice(line);
@@ -184,9 +188,6 @@ impl Writer<'_> {
     fn run(mut self) {
         let mut work = Work::default();
         while self.next(&mut work) {
-            if work.dropped > 0 {
-                self.owner.lost(work.dropped);
-            }
             self.write(&work.lines);
             // They would have come behind those that waited.
             if work.dropped > 0

@@ -93,11 +93,6 @@ impl InMemory {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
-    /// Whether its client may have many answers waiting.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.charge.is_shared()
-    }
-
     /// The budget of memory.
     pub(crate) fn budget(&self) -> &'static Budget {
         self.charge.budget()

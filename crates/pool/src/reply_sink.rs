@@ -134,8 +134,7 @@ impl Sink {
     pub(crate) fn settle(&self) {
         let mut inner = lock(&self.inner);
         inner.settle(&self.limits);
-        // The worker has gone on to its next call, and nobody is left who could wait with it.
-        let waker = if inner.ended && !inner.unpaid.is_empty() { inner.give_up(no_room()) } else { None };
+        let waker = if inner.ended { inner.give_up_unpaid() } else { None };
         drop(inner);
         wake(waker);
     }
@@ -144,12 +143,8 @@ impl Sink {
     pub(crate) fn end(&self) {
         let mut inner = lock(&self.inner);
         inner.pay(&self.limits);
-        // A client that has only this answer may take the last of it as it is; of others there could be any number.
-        let waker = match !inner.unpaid.is_empty() && inner.parts.is_shared() {
-            true => inner.give_up(no_room()),
-            false => None,
-        };
         inner.ended = true;
+        let waker = inner.give_up_unpaid();
         drop(inner);
         wake(waker);
     }
@@ -268,6 +263,11 @@ impl Inner {
         self.reader.take()
     }
 
+    /// The answer has ended: its worker goes on to its next call, and nobody is left who could wait with what has no room.
+    fn give_up_unpaid(&mut self) -> Option<Waker> {
+        if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
+    }
+
     fn after(&self) -> After {
         After { gone: self.gone, overfull: self.is_overfull() }
     }
@@ -356,7 +356,7 @@ impl Inner {
             if charge.grow(data.len() as u64) {
                 return Some(Ok(Chunk { data: charge.cover(data), flush: false }));
             }
-            if self.ended && self.parts.is_shared() {
+            if self.ended {
                 return Some(Err(no_room()));
             }
             self.unpaid.add(data, false);

@@ -224,10 +224,13 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, conn: &Conn) -> Result<
                 }
             }
             let room = stream.capacity().min(data.len());
+            if room == 0 {
+                continue;
+            }
             let part = data.split_to(room);
             stream.send_data(part, last && data.is_empty())?;
-            conn.state.body_moved();
-            patience.moved(room);
+            conn.state.body_taken(room);
+            patience.taken += room as u64;
         }
         if last {
             return Ok(());
@@ -250,19 +253,19 @@ enum Room {
 struct Patience<'a> {
     conn: &'a Conn,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// How long the client has been waited for, and what it has taken, since that was last judged.
+    /// How long the client has been waited for since that was last judged, and what it has taken of this answer and of all.
     waited: Duration,
     taken: u64,
+    before: u64,
 }
+
+/// A client with a slow line takes one answer after the other, and those behind wait for that long at most, in times of
+/// `write_timeout`.
+const TURNS: u32 = 10;
 
 impl<'a> Patience<'a> {
     fn new(conn: &'a Conn) -> Self {
-        Self { conn, timer: None, waited: Duration::ZERO, taken: 0 }
-    }
-
-    /// The client has taken so many bytes.
-    fn moved(&mut self, bytes: usize) {
-        self.taken += bytes as u64;
+        Self { conn, timer: None, waited: Duration::ZERO, taken: 0, before: conn.state.taken_of_bodies() }
     }
 
     /// Waits until the client has room.
@@ -272,11 +275,15 @@ impl<'a> Patience<'a> {
             if let Poll::Ready(reason) = stream.poll_reset(cx)? {
                 return Poll::Ready(Err(h2::Error::from(reason)));
             }
-            match stream.poll_capacity(cx) {
-                Poll::Ready(Some(Ok(0))) | Poll::Pending => {}
-                Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+            loop {
+                match stream.poll_capacity(cx) {
+                    Poll::Pending => break,
+                    // It was told of room that others have taken; only what is pending is told again.
+                    Poll::Ready(Some(Ok(0))) => {}
+                    Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+                }
             }
             loop {
                 let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
@@ -297,11 +304,18 @@ impl<'a> Patience<'a> {
     fn is_at_end(&mut self, wait: Duration) -> bool {
         let timeouts = self.conn.timeouts();
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let all = self.waited + wait;
-        if ms(all) <= timeouts.write {
+        let all = ms(self.waited + wait);
+        if all <= timeouts.write {
             return false;
         }
-        self.waited = Duration::ZERO;
-        ms(wait) > timeouts.write || timeouts.is_too_slow(std::mem::take(&mut self.taken), ms(all))
+        let of_all = self.conn.state.taken_of_bodies();
+        if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
+            // The others' turn, perhaps; where budgets are scarce, an answer that does not move is too much in any case.
+            let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
+            let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
+            return !(others_move && has_time && self.conn.site.budgets.pressure() == 0);
+        }
+        (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
+        false
     }
 }

@@ -118,6 +118,8 @@ pub struct ConnState {
     sending: AtomicU32,
     waiting_for_source: AtomicU32,
     moved: AtomicU64,
+    /// HTTP/2: bytes of bodies that the client has made room for.
+    taken_of_bodies: AtomicU64,
     /// Since when the connection waits for the client to close; 0 if it does not.
     lingering: AtomicU64,
     /// The shard's clock, copied here so that the connection reads only its own memory.
@@ -148,6 +150,7 @@ impl ConnState {
             sending: AtomicU32::new(0),
             waiting_for_source: AtomicU32::new(0),
             moved: AtomicU64::new(now),
+            taken_of_bodies: AtomicU64::new(0),
             lingering: AtomicU64::new(0),
             now: AtomicU64::new(now.max(1)),
             waker: Mutex::new(None),
@@ -348,6 +351,18 @@ impl ConnState {
     /// HTTP/2: the client took a part of some body.
     pub fn body_moved(&self) {
         self.moved.store(self.now.load(Relaxed), Relaxed);
+    }
+
+    /// HTTP/2: the client has made room for so many bytes of a body.
+    pub fn body_taken(&self, bytes: usize) {
+        self.taken_of_bodies.store(self.taken_of_bodies().wrapping_add(bytes as u64), Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: the bytes of all bodies that the client has made room for so far.
+    #[must_use]
+    pub fn taken_of_bodies(&self) -> u64 {
+        self.taken_of_bodies.load(Relaxed)
     }
 
     /// HTTP/2: a body's source has (or no longer has) nothing to send, which is not the client's fault.
