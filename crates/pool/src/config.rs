@@ -74,7 +74,7 @@ pub struct PoolConfig {
     pub reply_memory: usize,
     /// Directory for such files.
     pub temp_dir: PathBuf,
-    /// What everything that waits is charged to: one for the whole server. (`Call::cost` says what a waiting call costs.)
+    /// What everything that waits is charged to: one for the whole server.
     pub budgets: Budgets,
     /// `SERVER_SOFTWARE`.
     pub software: String,

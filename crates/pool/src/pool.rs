@@ -14,6 +14,7 @@ use crate::shares::Shares;
 use crate::status::Counters;
 use crate::supervisor::Event;
 use crate::watch;
+use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,6 +145,13 @@ impl Pool {
     /// A `Fault`; nothing of an answer exists then.
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
+        // Held until the answer begins: what waits in the queue costs memory too.
+        let mut charge = Charge::new(self.limits.budgets.memory, call.share.clone());
+        if !charge.grow(call.cost()) {
+            let fault = Fault::with(FaultKind::OverBudget, "there is no room for the call");
+            self.metrics.faults.inc(fault.kind.label());
+            return Err(fault);
+        }
         let (sink, receiver) = reply_sink::new(self.limits.clone(), stats, call.share.clone());
         let job = Box::new(Job::new(call, sink));
         if let Err(fault) = self.submit(job).await {
