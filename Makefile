@@ -36,7 +36,9 @@ test: setup-test build unit-test test-relocations ## Build and run all tests
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n)
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), and crowds of 20,000 clients
+	HOWDAH_SLOW_CLIENTS=20000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- --test-threads 1 \
+		crowd ten_thousand
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
 		$(CARGO) test --locked -p howdah-tests --test scenarios -- --nocapture --test-threads 1 snapshot_difference async_difference
 

@@ -135,3 +135,28 @@ pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -
         }
     }
 }
+
+/// Settings that give every stream this window; the connection's stays at 65,535 bytes.
+fn preface(window: u32) -> Vec<u8> {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(SETTINGS, 0, 0, &setting)].concat()
+}
+
+/// A connection that asks for a path so many times at once and takes no byte of the answers: its streams have no window. An
+/// error says that the server has closed it meanwhile.
+pub fn ask_without_window(target: &Target, path: &str, times: usize) -> std::io::Result<Conn> {
+    let mut conn = Conn::try_open(target)?;
+    let mut bytes = preface(0);
+    for i in 0..times {
+        let stream = u32::try_from(2 * i + 1).unwrap_or_else(|_| panic!("too many streams"));
+        bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, &header_block(path)));
+    }
+    conn.try_send(&bytes)?;
+    Ok(conn)
+}
+
+/// Lets the server send so many more bytes on a stream.
+pub fn give_window(conn: &mut Conn, stream: u32, bytes: u32) -> std::io::Result<()> {
+    conn.try_send(&frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes()))
+}

@@ -39,7 +39,29 @@ struct Status {
     version: &'static str,
     pid: u32,
     uptime_s: u64,
+    connections: Connections,
+    budgets: Vec<BudgetStatus>,
+    /// Lines lost because a log could not be written, or not fast enough.
+    error_log_dropped: u64,
+    access_log_dropped: u64,
     pools: Vec<PoolStatus>,
+}
+
+/// The connections of clients.
+#[derive(Debug, Serialize)]
+struct Connections {
+    open: i64,
+    /// Closed to make room for others.
+    displaced: u64,
+}
+
+/// What waits takes of a budget.
+#[derive(Debug, Serialize)]
+struct BudgetStatus {
+    name: &'static str,
+    used: u64,
+    limit: u64,
+    refused: u64,
 }
 
 /// The answer of `POST /reload` and of errors.
@@ -208,8 +230,26 @@ fn status(state: &State) -> Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: state.started.elapsed().as_secs(),
+        connections: Connections {
+            open: state.metrics.connections_open.get(),
+            displaced: state.metrics.connections_displaced.get(),
+        },
+        budgets: budgets(state),
+        error_log_dropped: state.metrics.error_log_dropped(),
+        access_log_dropped: state.metrics.access_log_dropped.get(),
         pools: state.pools.iter().map(|p| p.status()).collect(),
     }
+}
+
+fn budgets(state: &State) -> Vec<BudgetStatus> {
+    let all = state.metrics.budgets().into_iter().flat_map(|budgets| [budgets.memory, budgets.spool]);
+    all.map(|budget| BudgetStatus {
+        name: budget.kind().name(),
+        used: budget.used(),
+        limit: budget.limit(),
+        refused: budget.refused(),
+    })
+    .collect()
 }
 
 fn outcome(status: StatusCode, ok: bool, message: &str) -> Response<Full<Bytes>> {

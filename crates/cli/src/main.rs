@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("howdah: {error:#}");
+            howdah_observe::log::last_words(&format!("howdah: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,6 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
+use howdah_budget::Budgets;
 use howdah_config::{Mode, PoolSettings, Settings};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
@@ -14,9 +15,10 @@ pub(crate) struct Pools(Vec<Arc<Pool>>);
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
-    pub(crate) fn start(settings: &Settings, shards: &Shards, metrics: &Metrics) -> Self {
-        let start =
-            |pool: &PoolSettings| start_pool(pool_config(settings, pool), shards.clone(), metrics.pool(&pool.name));
+    pub(crate) fn start(settings: &Settings, shards: &Shards, metrics: &Metrics, budgets: Budgets) -> Self {
+        let start = |pool: &PoolSettings| {
+            start_pool(pool_config(settings, pool, budgets), shards.clone(), metrics.pool(&pool.name))
+        };
         Self(settings.pools.iter().map(start).collect())
     }
 
@@ -67,7 +69,7 @@ fn path_text(path: Option<&Path>) -> String {
     path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
+fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> PoolConfig {
     let pairs = |map: &std::collections::BTreeMap<String, String>| {
         map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
     };
@@ -102,6 +104,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         front_controller: settings.front_controller.clone().unwrap_or_default(),
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        budgets,
         software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
     }
 }

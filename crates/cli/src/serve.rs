@@ -24,6 +24,8 @@ use tokio::sync::mpsc;
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let settings = Arc::new(loaded.settings.clone());
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
+    // However this ends, the last lines say why.
+    let _flush = FlushAtEnd(log.clone());
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     raise_descriptor_limit();
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -36,6 +38,15 @@ fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Has written the error log when it goes.
+struct FlushAtEnd(LogHandle);
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
 }
 
 /// What is running.
@@ -51,6 +62,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(Listener::bind).collect();
     let listeners = bound.map_err(|error| anyhow!("{error}"))?;
     let metrics = Metrics::new();
+    metrics.set_error_log(log.clone());
     let access_log =
         AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
     let site = Site::new(settings.clone(), metrics.clone(), access_log.clone()).map_err(|error| anyhow!(error))?;
@@ -61,7 +73,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(&settings, &shards, &metrics));
+    let pools = Arc::new(Pools::start(&settings, &shards, &metrics, site.budgets));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, pools.clone(), metrics, orders);
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
@@ -90,6 +102,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
         () = signals.second_stop() => {
             tracing::warn!("told to stop again: ending at once");
             server.remove_socket_files();
+            server.log.flush();
             std::process::exit(130);
         }
     };

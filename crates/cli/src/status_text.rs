@@ -20,6 +20,26 @@ pub(crate) fn render(status: &Value) -> String {
         text(&status["pid"]),
         duration(status["uptime_s"].as_u64().unwrap_or(0)),
     );
+    if let Some(budgets) = status["budgets"].as_array() {
+        let shown = budgets.iter().map(|budget| {
+            let mib = |name: &str| budget[name].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+            let refused = budget["refused"].as_u64().filter(|refused| *refused > 0);
+            let refused = refused.map(|refused| format!(" (refused {refused} times)")).unwrap_or_default();
+            format!("{} {:.1} of {:.0} MiB{refused}", text(&budget["name"]), mib("used"), mib("limit"))
+        });
+        let connections = &status["connections"];
+        let _ = writeln!(
+            out,
+            "connections {}; what waits takes: {}",
+            text(&connections["open"]),
+            shown.collect::<Vec<_>>().join(", ")
+        );
+    }
+    for (name, what) in [("error_log_dropped", "error log"), ("access_log_dropped", "access log")] {
+        if let Some(lines) = status[name].as_u64().filter(|lines| *lines > 0) {
+            let _ = writeln!(out, "lines of the {what} lost: {lines}");
+        }
+    }
     for pool in status["pools"].as_array().into_iter().flatten() {
         let several = pool["mode"] == "async";
         let each =

@@ -14,6 +14,8 @@ use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, Stati
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
 use crate::table::Row;
+use crate::value::ByteSize;
+use howdah_budget::machine;
 
 /// The name of the file that is read where no other is named.
 const FILE_NAME: &str = "howdah.toml";
@@ -184,6 +186,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
+    resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
     for pool in &mut settings.pools {
         let name =
@@ -197,6 +200,42 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
             }
         }
     }
+}
+
+/// Descriptors that a worker needs in the server: its lane, its sockets, its process, a body on its way.
+const DESCRIPTORS_OF_WORKER: u64 = 8;
+/// Descriptors for logs, listeners, zygotes, runtimes and the admin endpoint.
+const DESCRIPTORS_OF_SERVER: u64 = 256;
+
+/// What depends on the machine's memory, disk and descriptors.
+fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
+    let http = &mut settings.http;
+    if http.temp_dir.is_none() {
+        let named = source.around.env.get("TMPDIR").map(PathBuf::from);
+        http.temp_dir = Some(machine::temp_dir(named, is_memory, is_writable_dir));
+    }
+    if source.origins.of("http.spool") == Origin::Default
+        && let Some(found) =
+            http.temp_dir.as_ref().and_then(|dir| rustix::fs::statvfs(dir).ok().map(|stat| (dir, stat)))
+    {
+        let (dir, stat) = found;
+        http.spool = ByteSize(machine::default_spool(stat.f_bavail.saturating_mul(stat.f_frsize), is_memory(dir)));
+    }
+    if source.origins.of("http.max_connections") == Origin::Default {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
+        let kept = DESCRIPTORS_OF_SERVER + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
+        // The server raises its limit to this when it starts.
+        http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
+    }
+}
+
+/// Whether files in this directory are in memory.
+fn is_memory(dir: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    // The type's width differs between architectures; the numbers have 32 bits.
+    rustix::fs::statfs(dir).is_ok_and(|stat| matches!(stat.f_type as u64 & 0xffff_ffff, TMPFS | RAMFS))
 }
 
 /// A script that is not where its relative path leads from the file or the current directory may lie under the root.

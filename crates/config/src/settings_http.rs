@@ -10,6 +10,24 @@ use crate::pattern::NamePattern;
 use crate::table::settings;
 use crate::value::ByteSize;
 
+fn default_memory() -> ByteSize {
+    ByteSize(howdah_budget::machine::default_memory())
+}
+
+/// Until it is known where temporary files go (`load`).
+fn default_spool() -> ByteSize {
+    ByteSize(howdah_budget::machine::default_spool(1 << 30, false))
+}
+
+const fn default_temp_dir() -> Option<PathBuf> {
+    None
+}
+
+/// Until it is known what else needs descriptors (`load`).
+const fn default_connections() -> usize {
+    0
+}
+
 settings! {
     /// Protocol, limits and timeouts of the HTTP front.
     pub struct HttpSettings at "http" {
@@ -25,14 +43,27 @@ settings! {
         max_header_bytes: ByteSize = r#""64K""# in(4096, 1048576) example(r#""16K""#);
         /// The longest request target; above it 414.
         max_uri: ByteSize = r#""16K""# in(64, 65534) example(r#""8K""#);
-        /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well.
-        max_body: ByteSize = r#""128M""# flag("max-body") example(r#""1G""#);
+        /// The slowest that a client may send a body or read a reply, in bytes per second over `body_timeout` and `write_timeout`;
+        /// 0 for any speed. Only the time that the client is waited for counts.
+        min_rate: ByteSize = "256" example("0");
+        /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well, whose defaults
+        /// are 8 MB and 2 MB.
+        max_body: ByteSize = r#""8M""# flag("max-body") example(r#""1G""#);
+        /// Memory for everything that waits: bodies, replies to slow readers, what compression needs. Above it requests get 503,
+        /// and slow readers are let go earlier. The server itself and PHP come on top.
+        memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
+            in(1048576, 1099511627776) example(r#""64M""#);
+        /// Room in `temp_dir` for the bodies and replies that do not fit in memory. Above it requests with such bodies get 503, and
+        /// workers wait for slow readers.
+        spool: ByteSize = "a quarter of what is free in `temp_dir`, 16M to 64G; no more than `memory`'s default if that is memory itself"
+            auto(default_spool) in(1048576, 1125899906842624) example(r#""2G""#);
         /// A request body up to this size is kept in memory; a larger one goes to a temporary file.
         body_memory: ByteSize = r#""256K""# example(r#""1M""#);
         /// How much of one reply is kept in memory for a slow reader; the rest goes to a temporary file.
         reply_memory: ByteSize = r#""1M""# example(r#""4M""#);
-        /// The directory for temporary files; `""` for the system's.
-        temp_dir: Option<PathBuf> = r#""""# example(r#""/var/tmp/howdah""#);
+        /// The directory for temporary files, which should be on a disk. They have no names, and end with the server.
+        temp_dir: Option<PathBuf> = "`$TMPDIR`, else `/var/tmp` where `/tmp` is memory, else `/tmp`" auto(default_temp_dir)
+            example(r#""/var/tmp/howdah""#);
         /// Peers whose `trusted_headers` are believed: addresses, networks, `"unix"`.
         trusted_proxies: Vec<TrustedProxy> = "[]" example(r#"["127.0.0.1", "10.0.0.0/8", "unix"]"#);
         /// Which fields of trusted proxies are believed: `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`,
@@ -45,8 +76,10 @@ settings! {
             example(r#"["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"]"#);
         /// Speak HTTP/2 without TLS too, to clients that begin with it; there is no upgrade from HTTP/1.1.
         h2: bool = "true" example("false");
-        /// The largest number of open connections; 0 for no limit.
-        max_connections: usize = "0" example("10000");
+        /// The largest number of open connections; 0 for no limit. When it is reached, those that wait for their next request are
+        /// closed for new ones, the oldest first, and then those that are slow with their header.
+        max_connections: usize = "half the descriptors that the process may have (`ulimit -Hn`) and the server does not need, at most one for each 128K of memory"
+            auto(default_connections) example("10000");
         /// The value of the `Server` field; `""` for none.
         server_header: Option<String> = r#""Howdah""# example(r#""""#);
         /// The reply field that carries the request's id; `""` for none.

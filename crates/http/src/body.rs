@@ -5,6 +5,7 @@
 //! A file is a kind of its own: over plain HTTP/1 its parts are tokens that only the connection's writer understands
 //! (see `sendfile`); whoever takes the body as a stream gets its bytes.
 
+use crate::conn::Conn;
 use crate::contain;
 use crate::exchange::Exchange;
 use crate::phase::static_files::FileBody;
@@ -15,6 +16,12 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+
+/// Bodies from this size on are charged while they wait in a connection, of which there are as many as connections.
+const HELD_BY_CONNECTION: usize = 16 * 1024;
+
+/// The same in a stream of a connection, of which there are many more.
+const HELD_BY_STREAM: usize = 1024;
 
 /// A body that comes in parts. A part may be empty when only its `flush` matters.
 pub trait ChunkStream: Send {
@@ -135,20 +142,33 @@ impl Body {
         }
     }
 
+    /// Charges what is at hand to the connection, for as long as any of it waits there. False: there is no budget for it.
+    pub(crate) fn hold(&mut self, conn: &Conn) -> bool {
+        let multiplexed = conn.state.is_multiplexed();
+        let (len, least) = match &self.kind {
+            Kind::Full(bytes) => (bytes.len(), if multiplexed { HELD_BY_STREAM } else { HELD_BY_CONNECTION }),
+            // It goes out when its stream's turn comes, whenever that is. Else it goes at once or to the backlog.
+            Kind::InRing(held) if multiplexed => (held.len(), HELD_BY_STREAM),
+            _ => return true,
+        };
+        let mut charge = conn.charge();
+        if len >= least && !charge.grow(len as u64) {
+            return false;
+        }
+        self.kind = match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Full(bytes) => Kind::Full(charge.cover(bytes)),
+            Kind::InRing(held) => Kind::Full(charge.cover(held.copy_from(0).into())),
+            other => other,
+        };
+        true
+    }
+
     /// Ties the exchange to the body: it ends when the body has been handed to the connection or is given up.
     pub(crate) fn carry(&mut self, exchange: Box<Exchange>) {
         if exchange.conn.state.is_multiplexed() {
             exchange.conn.state.sending_begins();
-            // It goes out when its stream's turn comes, whenever that is.
-            self.copy_from_ring();
         }
         self.exchange = Some(exchange);
-    }
-
-    fn copy_from_ring(&mut self) {
-        if let Kind::InRing(held) = &self.kind {
-            self.kind = Kind::Full(held.copy_from(0).into());
-        }
     }
 
     /// Tells the connection, which cannot see it from its writes in HTTP/2, whether the client or the source is slow.
@@ -203,10 +223,16 @@ impl Body {
             },
             Kind::File(file) => {
                 let frame = ready!(Pin::new(file).poll_frame(cx));
-                if let Some(Ok(frame)) = &frame {
-                    self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
-                }
-                Poll::Ready(frame)
+                let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
+                self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+                let exchange = self.exchange.as_ref().filter(|exchange| exchange.conn.state.is_multiplexed());
+                let Some(exchange) = exchange else { return Poll::Ready(Some(Ok(frame))) };
+                // A part that was read for a stream, which may take it when it likes.
+                let mut charge = exchange.conn.charge();
+                Poll::Ready(Some(match frame.data_ref().is_none_or(|data| charge.grow(data.len() as u64)) {
+                    true => Ok(frame.map_data(|data| charge.cover(data))),
+                    false => Err(io::Error::other("there is no room for more of the file in `http.memory`")),
+                }))
             }
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// A running front.
 #[derive(Debug)]
@@ -43,7 +43,9 @@ impl Front {
         listeners: Vec<Listener>,
         runtimes: Vec<Runtime>,
     ) -> io::Result<Self> {
-        let unstarted: Vec<_> = runtimes.iter().map(|_| Unstarted::new(site.clone(), upstream.clone())).collect();
+        let closed = Arc::new(Notify::new());
+        let unstarted: Vec<_> =
+            runtimes.iter().map(|_| Unstarted::new(site.clone(), upstream.clone(), closed.clone())).collect();
         let shards: Vec<ShardHandle> = unstarted.iter().map(Unstarted::handle).collect();
         let (stop_accepting, stop) = watch::channel(false);
         let (release, released) = watch::channel(false);
@@ -139,9 +141,16 @@ async fn accept(listener: Listener, shards: Vec<ShardHandle>, most: usize, mut s
     let take = |accepted: Accepted| {
         let shards = &shards;
         async move {
-            // At the limit further connections wait in the kernel's queue, as they would before a busy server.
+            // At the limit connections that nobody uses make room. Where there are none, further ones wait in the kernel's
+            // queue, as they would before a busy server.
+            let mut turn = 0;
             while most != 0 && shards.iter().map(ShardHandle::open_connections).sum::<usize>() >= most {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                let mut by_size: Vec<&ShardHandle> = shards.iter().collect();
+                by_size.sort_unstable_by_key(|shard| std::cmp::Reverse(shard.open_connections()));
+                let Some(shard) = by_size.get(turn % by_size.len().max(1)) else { return };
+                shard.make_room();
+                turn += 1;
+                let _ = tokio::time::timeout(Duration::from_millis(10), shard.closed()).await;
             }
             if let Some(shard) = shards.iter().min_by_key(|shard| shard.open_connections()) {
                 shard.accept(accepted);
@@ -149,7 +158,8 @@ async fn accept(listener: Listener, shards: Vec<ShardHandle>, most: usize, mut s
         }
     };
     let accepting = async {
-        if let Err(error) = listener.accept_loop(take).await {
+        let make_room = || shards.iter().for_each(ShardHandle::make_room);
+        if let Err(error) = listener.accept_loop(take, make_room).await {
             tracing::error!(target: "howdah::listener", %addr, %error, "the listener has failed");
         }
     };

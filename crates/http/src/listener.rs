@@ -147,8 +147,13 @@ impl Listener {
         }
     }
 
-    /// Accepts connections for ever and gives each to `take`, which may hold further ones back by waiting.
-    pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Accepted) -> F) -> io::Result<()> {
+    /// Accepts connections for ever and gives each to `take`, which may hold further ones back by waiting. Where the process
+    /// has no descriptor or memory for one more, it asks for room.
+    pub(crate) async fn accept_loop<F: Future<Output = ()>>(
+        self,
+        take: impl Fn(Accepted) -> F,
+        make_room: impl Fn(),
+    ) -> io::Result<()> {
         let fd = match &self.inner {
             Inner::Tcp(listener, _) => std::os::fd::AsFd::as_fd(listener),
             Inner::Unix(listener, _) => std::os::fd::AsFd::as_fd(listener),
@@ -165,7 +170,8 @@ impl Listener {
                 Ok(Err(error)) if is_about_one_connection(&error) => {}
                 Ok(Err(error)) => {
                     tracing::error!(target: "howdah::listener", %error, "cannot accept connections; trying again");
-                    // Out of descriptors or memory: only time (other connections ending) helps.
+                    // Out of descriptors or memory: only other connections' ends help.
+                    make_room();
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

@@ -4,7 +4,7 @@
 use crate::body::Body;
 use crate::service::Response;
 use bytes::Bytes;
-use howdah_pool::Fault;
+use howdah_pool::{Fault, FaultKind};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 /// Why a request gets no proper answer.
@@ -28,6 +28,12 @@ impl Refusal {
     #[must_use]
     pub const fn bad_request(reason: &'static str) -> Self {
         Self { status: StatusCode::BAD_REQUEST, reason: Some(reason), retry_after: None, allow: None }
+    }
+
+    /// 503: there is no room for what would have to wait.
+    #[must_use]
+    pub fn over_budget() -> Self {
+        Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
     /// Names the methods that are allowed.
@@ -87,7 +93,6 @@ impl From<&Fault> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use howdah_pool::FaultKind;
 
     #[test]
     fn the_page_is_html_only_for_those_who_ask_for_it() {

@@ -45,16 +45,21 @@ pub(crate) async fn handle<U: Upstream>(
 
 /// The answer as it goes out.
 async fn make<U: Upstream>(shard: &Shard<U>, exchange: &mut Exchange, body: Received, has_body: bool) -> Response {
-    let (response, refused) = match answer(shard, exchange, body).await {
+    let (mut response, refused) = match answer(shard, exchange, body).await {
         Ok(response) => (response, false),
         Err(refusal) => {
             exchange.front = Front::Error;
             (refusal.into_response(&exchange.parts.headers), true)
         }
     };
-    let context = &shard.site.compress;
-    let (mut response, coding) = compress::apply(context, &exchange.parts.method, &exchange.parts.headers, response);
-    exchange.coding = coding;
+    let site = &shard.site;
+    let (method, headers) = (&exchange.parts.method, &exchange.parts.headers);
+    (response, exchange.coding) = compress::apply(&site.compress, method, headers, response, exchange.conn.charge());
+    if !response.body_mut().hold(&exchange.conn) {
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the answer in `http.memory`");
+        (response, exchange.coding) = (Refusal::over_budget().into_response(headers), None);
+        exchange.front = Front::Error;
+    }
     complete_head(&mut response, exchange, refused && has_body);
     response
 }

@@ -14,20 +14,26 @@ use crate::site::Site;
 use crate::upstream::Upstream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// In a shutdown, how many milliseconds a connection that has asked nothing is still listened to: its request may be on
 /// its way from the socket.
 const UNUSED_GRACE: u64 = 100;
 
+/// One of so many connections is closed when others wait for a place.
+const SPARED: usize = 64;
+
 /// What other threads ask of a shard.
 #[derive(Debug)]
 pub(crate) enum ShardMessage {
     /// Take over a connection.
     Accept(Accepted),
+    /// Close connections that can be spared.
+    MakeRoom,
     /// Finish what runs, take nothing new, end.
     Drain,
     /// End now.
@@ -39,6 +45,7 @@ pub(crate) enum ShardMessage {
 pub struct ShardHandle {
     sender: UnboundedSender<ShardMessage>,
     open: Arc<AtomicUsize>,
+    closed: Arc<Notify>,
 }
 
 impl ShardHandle {
@@ -54,6 +61,16 @@ impl ShardHandle {
         if self.sender.send(ShardMessage::Accept(accepted)).is_err() {
             self.open.fetch_sub(1, Relaxed);
         }
+    }
+
+    /// Asks for connections to be closed for others.
+    pub(crate) fn make_room(&self) {
+        let _ = self.sender.send(ShardMessage::MakeRoom);
+    }
+
+    /// Ready when a connection of this or any other shard has ended since it was last asked.
+    pub(crate) async fn closed(&self) {
+        self.closed.notified().await;
     }
 
     pub(crate) fn drain(&self) {
@@ -78,6 +95,8 @@ pub struct Shard<U: Upstream> {
     started: Instant,
     connections: Mutex<Connections>,
     open: Arc<AtomicUsize>,
+    /// Told when a connection has ended.
+    closed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +117,7 @@ impl<U: Upstream> Drop for Registration<U> {
     fn drop(&mut self) {
         self.shard.lock().open.remove(&self.number);
         self.shard.open.fetch_sub(1, Relaxed);
+        self.shard.closed.notify_one();
         self.shard.site.metrics.connections_open.dec();
     }
 }
@@ -129,6 +149,7 @@ impl<U: Upstream> Shard<U> {
             interim: Interim::default(),
             targets: Targets::default(),
             straight: Straight::default(),
+            share: OnceLock::new(),
         });
         let registration = self.register(&conn);
         let socket = match socket {
@@ -163,13 +184,43 @@ impl<U: Upstream> Shard<U> {
         let now = self.now();
         let connections = self.lock();
         let unused_end = connections.draining.is_some_and(|since| now.saturating_sub(since) > UNUSED_GRACE);
+        let timeouts = self.timeouts.under(self.site.budgets.pressure());
         for conn in connections.open.values() {
-            conn.state.look(now, &self.timeouts);
+            conn.state.look(now, &timeouts);
             if unused_end && conn.state.is_unused() {
                 conn.state.give(Verdict::Idle);
             }
         }
         connections.open.is_empty()
+    }
+
+    /// Closes some connections that wait for their next request, those that have waited longest; if there are none, some
+    /// that are slow with a header. Several at once, so that it is not all looked through again for each new one.
+    fn make_room(&self) {
+        let now = self.now();
+        let connections = self.lock();
+        // Those that were told before and have not gone yet are room enough for as many.
+        let is_leaving = |conn: &&Arc<Conn>| conn.state.verdict() > Verdict::Finish;
+        let leaving = connections.open.values().filter(is_leaving).count();
+        let some = (connections.open.len() / SPARED + 1).saturating_sub(leaving);
+        // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
+        type Found<'a> = Vec<(u64, u64, &'a ConnState)>;
+        let close = |mut found: Found<'_>, verdict: fn(&ConnState) -> Verdict| {
+            found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
+            for (_, _, state) in found.iter().take(some) {
+                state.give(verdict(state));
+                self.site.metrics.connections_displaced.inc();
+            }
+            !found.is_empty()
+        };
+        let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
+        let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
+        // A client of HTTP/2 would be asked first whether it agrees, and the answer may never come.
+        if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
+            let slow =
+                all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
+            close(slow, |_| Verdict::HeaderTimeout);
+        }
     }
 
     fn cut(&self) {
@@ -197,7 +248,9 @@ pub struct Unstarted<U: Upstream> {
 
 impl<U: Upstream> Unstarted<U> {
     /// A shard for a site.
-    pub fn new(site: Arc<Site>, upstream: Arc<U>) -> Self {
+    ///
+    /// `closed` is told of each connection that ends; all shards have the same.
+    pub fn new(site: Arc<Site>, upstream: Arc<U>, closed: Arc<Notify>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
         let timeouts = Timeouts::new(&site.settings.http);
@@ -209,8 +262,9 @@ impl<U: Upstream> Unstarted<U> {
             started: Instant::now(),
             connections: Mutex::default(),
             open: open.clone(),
+            closed: closed.clone(),
         };
-        Self { shard: Arc::new(shard), receiver, handle: ShardHandle { sender, open } }
+        Self { shard: Arc::new(shard), receiver, handle: ShardHandle { sender, open, closed } }
     }
 
     /// The way to the shard.
@@ -239,6 +293,7 @@ impl<U: Upstream> Unstarted<U> {
             closed = message.is_none();
             match message {
                 Some(ShardMessage::Accept(accepted)) => shard.take(accepted),
+                Some(ShardMessage::MakeRoom) => shard.make_room(),
                 // Without anyone who could send more, a shard ends as if it had been asked to.
                 Some(ShardMessage::Drain) | None => {
                     if !draining {

@@ -4,6 +4,7 @@ use crate::phase::compress::CompressContext;
 use crate::phase::limits::Limits;
 use crate::phase::php::handed_over::HandedOver;
 use crate::phase::static_files::StaticFiles;
+use howdah_budget::Budgets;
 use crate::phase::withheld::Withheld;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics};
@@ -28,6 +29,8 @@ pub struct Site {
     pub handed_over: HandedOver,
     /// What the compress phase needs.
     pub compress: CompressContext,
+    /// What everything that waits is charged to.
+    pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// The access log, if one is kept.
@@ -65,7 +68,10 @@ impl Site {
             .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
             .transpose()?;
         let withheld = Arc::new(Withheld::new(&settings));
+        let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
+        metrics.set_budgets(budgets);
         Ok(Self {
+            budgets,
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             limits: Limits::new(&settings.http),

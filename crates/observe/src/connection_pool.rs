@@ -3,8 +3,14 @@
 
 use serde::Serialize;
 
-/// Names of connection pools in one list. A worker that makes up more is not listened to.
+/// Names of connection pools in one list. Scripts choose them, and may make up new ones for ever.
 const MAX_NAMES: usize = 64;
+
+/// As many of these may be of workers that have ended, so that they leave room for those of workers that run.
+const MAX_ENDED: usize = MAX_NAMES / 2;
+
+/// What the pools with names beyond that are counted as, all together.
+const OTHERS: &str = "(others)";
 
 /// What is known of the connection pools of one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -73,17 +79,30 @@ impl ConnectionPool {
 
     /// What stays of it when its worker has ended: what it has counted. Its open connections are gone with it, and closed.
     #[must_use]
-    pub fn ended(self) -> Self {
+    fn ended(self) -> Self {
         let closed = self.closed.saturating_add(self.open);
         Self { limit: 0, open: 0, idle: 0, in_use: 0, waiting: 0, wait_max_us: 0, closed, ..self }
     }
 
     /// Adds this to the one of its name in a list, which stays sorted by name.
     pub fn add_to(self, list: &mut Vec<Self>) {
-        match list.binary_search_by(|other| other.name.cmp(&self.name)) {
+        self.add_within(list, MAX_NAMES);
+    }
+
+    /// Adds what a worker that has ended had counted to the list of those.
+    pub fn add_to_ended(self, list: &mut Vec<Self>) {
+        self.ended().add_within(list, MAX_ENDED);
+    }
+
+    fn add_within(mut self, list: &mut Vec<Self>, most: usize) {
+        let mut found = list.binary_search_by(|other| other.name.cmp(&self.name));
+        if found.is_err() && list.len() >= most && self.name != OTHERS {
+            OTHERS.clone_into(&mut self.name);
+            found = list.binary_search_by(|other| other.name.as_str().cmp(OTHERS));
+        }
+        match found {
             Ok(at) => list[at].add(&self),
-            Err(at) if list.len() < MAX_NAMES => list.insert(at, self),
-            Err(_) => {}
+            Err(at) => list.insert(at, self),
         }
     }
 }
@@ -107,10 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_no_more_names_than_anybody_needs() {
+    fn a_list_has_no_more_names_than_anybody_needs_and_loses_no_number() {
         let mut list = Vec::new();
-        (0..1000).for_each(|n| pool(&n.to_string(), u64::MAX).add_to(&mut list));
-        pool("1", u64::MAX).add_to(&mut list);
-        assert_eq!((list.len(), list[1].open), (MAX_NAMES, u64::MAX));
+        (0..1000).for_each(|n| pool(&format!("ended{n}"), 1).add_to_ended(&mut list));
+        assert_eq!(list.len(), MAX_ENDED + 1);
+        assert_eq!(list.iter().map(|pool| pool.opened).sum::<u64>(), 1000);
+        (0..1000).for_each(|n| pool(&n.to_string(), 1).add_to(&mut list));
+        assert_eq!(list.len(), MAX_NAMES);
+        let others = list.iter().find(|pool| pool.name == OTHERS).unwrap();
+        assert!(others.open > 900 && list.iter().map(|pool| pool.opened).sum::<u64>() == 2000);
+        assert!(list.is_sorted_by(|a, b| a.name < b.name));
     }
 }

@@ -1,6 +1,6 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool`; `sink` (a file that can be reopened),
-//! `clock`, `escape` and `cell` (counters) serve them.
+//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool`; `queue` (lines that wait
+//! for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -10,6 +10,7 @@ mod connection_pool;
 pub mod escape;
 pub mod log;
 pub mod metrics;
+mod queue;
 mod sink;
 
 pub use access_log::{AccessEntry, AccessLog};

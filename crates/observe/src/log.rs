@@ -1,12 +1,15 @@
 //! The error log: takes `tracing` events and writes each as one line, as text
-//! (`2026-11-21T00:00:00.123Z INFO pool: message key=value`) or as JSON.
+//! (`2026-11-21T00:00:00.123Z INFO pool: message key=value`) or as JSON. Lines wait in a queue for a thread that writes them
+//! (`queue`), so that no thread of the server ever waits for whoever reads the log.
 
 use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
 
 use howdah_config::{LogFormat, LogLevel, LogSettings, LogTarget};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Metadata, Subscriber};
@@ -14,45 +17,112 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::clock::{Iso, Moment};
 use crate::escape;
+use crate::queue::{Manner, Owner, Queue};
 use crate::sink::Sink;
+
+/// With this much waiting, further lines are dropped.
+const MOST: usize = 4 * 1024 * 1024;
+
+/// How long the last words of a process may wait for the reader of its standard error.
+const LAST_WORDS: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Keeps hold of the error log once it is set up.
 #[derive(Debug, Clone)]
 pub struct LogHandle {
-    sink: Arc<Sink>,
+    queue: Arc<Queue>,
+    dropped: Arc<AtomicU64>,
 }
 
 impl LogHandle {
     /// Opens the log's file anew, for log rotation (`SIGUSR1`); the old file stays in use if that fails.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// When the file cannot be opened, or the log hangs.
     pub fn reopen(&self) -> io::Result<()> {
-        self.sink.reopen()
+        self.queue.reopen()
+    }
+
+    /// Has written what waits. False: the log hangs, and what waits is lost should the process end now.
+    pub fn flush(&self) -> bool {
+        self.queue.flush()
+    }
+
+    /// Lines lost so far because the log could not be written, or not fast enough.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
     }
 }
 
-/// Sets up the error log of this process; from then on `tracing`'s events go there.
+/// Sets up the error log of this process; from then on `tracing`'s events go there, and what is said of panics.
 ///
 /// # Errors
 /// When the log's file cannot be opened, or a log has been set up already.
 pub fn init(settings: &LogSettings) -> io::Result<LogHandle> {
     let (subscriber, handle) = subscriber(settings)?;
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
+    // The standard hook writes to standard error itself, and would wait for its reader.
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or("-");
+        let backtrace = std::backtrace::Backtrace::capture();
+        if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
+            tracing::error!(target: "howdah", thread, %backtrace, "{panic}");
+        } else {
+            tracing::error!(target: "howdah", thread, "{panic}");
+        }
+    }));
     Ok(handle)
 }
 
 /// The error log as a subscriber of `tracing`, for a part of a program (a test).
 ///
 /// # Errors
-/// When the log's file cannot be opened.
+/// When the log's file cannot be opened, or its thread cannot be started.
 pub fn subscriber(settings: &LogSettings) -> io::Result<(impl Subscriber + Send + Sync + use<>, LogHandle)> {
-    let sink = Arc::new(match &settings.error {
-        LogTarget::Stderr => Sink::Stderr,
+    let sink = match &settings.error {
+        LogTarget::Stderr => Sink::stderr()?,
         LogTarget::File(path) => Sink::file(path)?,
-    });
-    let lines = Lines { sink: Arc::clone(&sink), format: settings.format, level: filter(settings.level) };
-    Ok((tracing_subscriber::registry().with(lines), LogHandle { sink }))
+    };
+    let dropped = Arc::new(AtomicU64::new(0));
+    let manner = Manner { name: "error-log", gather: Duration::ZERO, enough: MOST, most: MOST };
+    let losses = Losses { dropped: Arc::clone(&dropped), format: settings.format };
+    let queue = Arc::new(Queue::start(manner, sink, Arc::new(losses))?);
+    let lines = Lines { queue: Arc::clone(&queue), format: settings.format, level: filter(settings.level) };
+    Ok((tracing_subscriber::registry().with(lines), LogHandle { queue, dropped }))
+}
+
+/// Tells the user why the process ends, unless nobody reads standard error.
+pub fn last_words(text: &str) {
+    let stderr = io::stderr();
+    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    if matches!(poll(&mut fds, Some(&LAST_WORDS)), Ok(1..)) {
+        // A pipe that is ready to be written takes a page without waiting (pipe(7)).
+        let words = [&text.as_bytes()[..text.len().min(4000)], b"\n"].concat();
+        let _ = rustix::io::write(&stderr, &words);
+    }
+}
+
+/// Counts lines that are lost, and says so in the log as soon as there is room.
+#[derive(Debug)]
+struct Losses {
+    dropped: Arc<AtomicU64>,
+    format: LogFormat,
+}
+
+impl Owner for Losses {
+    fn lost(&self, lines: u64) {
+        self.dropped.fetch_add(lines, Relaxed);
+    }
+
+    fn notice(&self, lines: u64) -> Option<Vec<u8>> {
+        let message = format!("{lines} lines of this log were dropped: it cannot be written fast enough");
+        let fields = Fields { message, rest: Vec::new() };
+        Some(line(self.format, "WARN", "log", &fields))
+    }
+
+    /// It has nowhere to say so; the metric tells.
+    fn failed(&self, _: &io::Error) {}
 }
 
 const fn filter(level: LogLevel) -> LevelFilter {
@@ -67,7 +137,7 @@ const fn filter(level: LogLevel) -> LevelFilter {
 
 /// Writes events as lines.
 struct Lines {
-    sink: Arc<Sink>,
+    queue: Arc<Queue>,
     format: LogFormat,
     level: LevelFilter,
 }
@@ -87,15 +157,17 @@ impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let time = Moment::from(SystemTime::now());
         let level = event.metadata().level().as_str();
         let target = short_target(event.metadata().target());
-        let line = match self.format {
-            LogFormat::Text => text_line(time, level, target, &fields),
-            LogFormat::Json => json_line(time, level, target, &fields),
-        };
-        // A log that cannot be written has nowhere to say so.
-        let _ = self.sink.write(&line);
+        self.queue.push(&line(self.format, level, target, &fields));
+    }
+}
+
+fn line(format: LogFormat, level: &str, target: &str, fields: &Fields) -> Vec<u8> {
+    let time = Moment::from(SystemTime::now());
+    match format {
+        LogFormat::Text => text_line(time, level, target, fields),
+        LogFormat::Json => json_line(time, level, target, fields),
     }
 }
 
@@ -202,8 +274,9 @@ mod tests {
 
     fn run(format: LogFormat, level: LogLevel, path: &Path, emit: impl FnOnce()) -> String {
         let settings = LogSettings { level, format, error: LogTarget::File(path.to_owned()), ..LogSettings::default() };
-        let (subscriber, _) = subscriber(&settings).unwrap();
+        let (subscriber, handle) = subscriber(&settings).unwrap();
         tracing::subscriber::with_default(subscriber, emit);
+        assert!(handle.flush());
         std::fs::read_to_string(path).unwrap()
     }
 
@@ -246,6 +319,7 @@ mod tests {
             handle.reopen().unwrap();
             tracing::info!(target: "howdah", "two");
         });
+        assert!(handle.flush());
         assert!(std::fs::read_to_string(dir.path().join("log.1")).unwrap().ends_with(": one\n"));
         assert!(std::fs::read_to_string(&path).unwrap().ends_with(": two\n"));
     }
@@ -255,5 +329,33 @@ mod tests {
         let settings = LogSettings { error: LogTarget::File("/nonexistent/x/log".into()), ..LogSettings::default() };
         let error = subscriber(&settings).err().unwrap().to_string();
         assert!(error.contains("/nonexistent/x/log"), "{error}");
+    }
+
+    #[test]
+    fn a_log_that_hangs_holds_nobody_up_and_tells_what_it_has_lost_once_it_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        // A pipe without a reader.
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        let settings = LogSettings { error: LogTarget::File(path.clone()), ..LogSettings::default() };
+        let (subscriber, handle) = subscriber(&settings).unwrap();
+        const LINES: usize = 6 * MOST / 1000;
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..LINES {
+                tracing::info!(target: "howdah", n, "{}", "x".repeat(1000));
+            }
+        });
+        assert!(!handle.flush(), "nobody reads it");
+        let reader = std::fs::File::open(&path).unwrap();
+        let reading = std::thread::spawn(move || io::read_to_string(reader).unwrap());
+        // The log has the pipe open for reading, too, so that its end is seen only when the log is gone.
+        drop(handle);
+        let text = reading.join().unwrap();
+        let (lines, notices): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| !line.contains(" WARN log: "));
+        let dropped = |notice: &&str| notice.split(' ').nth(3).and_then(|n| n.parse::<usize>().ok()).unwrap();
+        assert_eq!(lines.len() + notices.iter().map(dropped).sum::<usize>(), LINES, "{notices:?}");
+        assert!(lines.len() < LINES);
+        let numbers = lines.iter().map(|line| line.rsplit_once("n=").unwrap().1.parse::<usize>().unwrap());
+        assert!(numbers.is_sorted(), "out of order");
     }
 }

@@ -1,12 +1,15 @@
 //! The metrics of a server: one table of names, the cells behind them, and the text that Prometheus reads.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
+
+use howdah_budget::{Budget, Budgets};
 
 use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
 use crate::connection_pool::ConnectionPool;
 use crate::escape;
+use crate::log::LogHandle;
 
 /// What kind of number a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,13 @@ metrics! {
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
+    ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
+        "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+    BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
+        "Bytes that what waits takes of `http.memory` and `http.spool`.";
+    BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
+    BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
+        "How often there was no room for something: a request got 503, a reply went to a file, a worker had to wait.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -76,6 +86,8 @@ metrics! {
         "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
+    ErrorLogDropped "howdah_error_log_dropped_total" Counter []
+        "Lines of the error log lost because the log could not be written, or not fast enough.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
@@ -211,6 +223,10 @@ pub struct Metrics {
     pub connections_open: Gauge,
     /// Connections accepted.
     pub connections_accepted: Counter,
+    /// Connections closed for others.
+    pub connections_displaced: Counter,
+    budgets: OnceLock<Budgets>,
+    error_log: OnceLock<LogHandle>,
     /// Bytes given to compression.
     pub compression_in: Counter,
     /// Bytes that compression made of them.
@@ -231,6 +247,29 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// Says what everything that waits is charged to.
+    pub fn set_budgets(&self, budgets: Budgets) {
+        // A second time, in a test, the first ones stay.
+        let _ = self.budgets.set(budgets);
+    }
+
+    /// What everything that waits is charged to, once it is known.
+    #[must_use]
+    pub fn budgets(&self) -> Option<Budgets> {
+        self.budgets.get().copied()
+    }
+
+    /// Says which error log it is whose losses are to be shown.
+    pub fn set_error_log(&self, log: LogHandle) {
+        let _ = self.error_log.set(log);
+    }
+
+    /// Lines of the error log lost.
+    #[must_use]
+    pub fn error_log_dropped(&self) -> u64 {
+        self.error_log.get().map_or(0, LogHandle::dropped)
     }
 
     /// The cells of the pool with this name; to be kept by the pool, not looked up for each request.
@@ -285,6 +324,11 @@ impl Metrics {
             Id::BytesSent => page.sample(&[], self.bytes_sent.get()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
+            Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
+            Id::BudgetUsed => self.budget(page, Budget::used),
+            Id::BudgetLimit => self.budget(page, Budget::limit),
+            Id::BudgetRefused => self.budget(page, Budget::refused),
+            Id::ErrorLogDropped => page.sample(&[], self.error_log_dropped()),
             Id::CompressionIn => page.sample(&[], self.compression_in.get()),
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
@@ -323,6 +367,15 @@ impl Metrics {
             Id::PooledCheckFailures => page.connections(pools, |numbers| numbers.check_failures),
             Id::PooledForgotten => page.connections(pools, |numbers| numbers.forgotten),
             Id::PooledTransactions => page.connections(pools, |numbers| numbers.open_transactions),
+        }
+    }
+}
+
+impl Metrics {
+    /// One number of each budget.
+    fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
+        for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
+            page.sample(&[budget.kind().name()], number(budget));
         }
     }
 }

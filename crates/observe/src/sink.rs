@@ -1,52 +1,70 @@
-//! Where log lines end: a standard stream, or a file that can be reopened after it was rotated away.
+//! Where log lines end: a standard stream, or a file that can be reopened after it was rotated away. Only the thread of a
+//! log's queue writes to one (`queue`): any write here may hang for as long as the disk or the reader of a pipe likes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// A place for whole lines.
 #[derive(Debug)]
-pub(crate) enum Sink {
-    Stdout,
-    Stderr,
-    File(PathBuf, Mutex<Arc<File>>),
+pub(crate) struct Sink {
+    file: File,
+    /// Where to open it anew; standard streams have no such place.
+    path: Option<PathBuf>,
 }
 
 impl Sink {
+    pub(crate) fn stdout() -> io::Result<Self> {
+        Self::stream(io::stdout())
+    }
+
+    pub(crate) fn stderr() -> io::Result<Self> {
+        Self::stream(io::stderr())
+    }
+
+    /// A standard stream by a descriptor of its own: a write that hangs must not hold the lock that `eprintln!` takes.
+    fn stream(stream: impl AsFd) -> io::Result<Self> {
+        Ok(Self { file: File::from(stream.as_fd().try_clone_to_owned()?), path: None })
+    }
+
     /// A file, made if need be and written at its end.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self::File(path.to_owned(), Mutex::new(Arc::new(open(path)?))))
+        Ok(Self { file: open(path)?, path: Some(path.to_owned()) })
     }
 
     /// Writes whole lines in one go where the system allows.
-    pub(crate) fn write(&self, lines: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Stdout => {
-                let mut stream = io::stdout().lock();
-                stream.write_all(lines)?;
-                stream.flush()
-            }
-            Self::Stderr => io::stderr().lock().write_all(lines),
-            Self::File(_, file) => {
-                // Not under the lock: a write that hangs must not keep `reopen` waiting.
-                let file = Arc::clone(&file.lock().unwrap_or_else(PoisonError::into_inner));
-                (&*file).write_all(lines)
+    pub(crate) fn write(&mut self, mut lines: &[u8]) -> io::Result<()> {
+        while !lines.is_empty() {
+            match self.file.write(lines) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => lines = &lines[n..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Whoever started us may have left the stream in non-blocking mode.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], None)?;
+                }
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
-    /// Opens the file's path anew; the old file is closed when its last write ends. Keeps the old one on failure.
-    pub(crate) fn reopen(&self) -> io::Result<()> {
-        if let Self::File(path, file) = self {
-            let fresh = Arc::new(open(path)?);
-            *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    /// Opens the file's path anew. Keeps the old one on failure.
+    pub(crate) fn reopen(&mut self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            self.file = open(path)?;
         }
         Ok(())
     }
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).open(path);
+    // Opening a pipe for writing alone waits for a reader, which may never come; for both, it does not.
+    let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    let file = OpenOptions::new().read(is_pipe).append(true).create(true).open(path);
     file.map_err(|error| io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display())))
 }

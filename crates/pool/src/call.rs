@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::whole_body::WholeBody;
 use bytes::Bytes;
+use howdah_budget::{Charge, Share};
 use howdah_transport::wire::EncodedCall;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -31,9 +32,17 @@ pub struct Call {
     pub route: Option<u16>,
     /// Who sends interim answers to the client, if anybody can.
     pub interim: Option<Arc<dyn TakesInterim>>,
+    /// What the client's connection holds of the budgets, if it may have several requests.
+    pub share: Option<Arc<Share>>,
 }
 
 impl Call {
+    /// Bytes of memory that the call takes while it waits. A body of more than 1 KB is not among them: that is charged already.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.head.wire_len() as u64 + 1536
+    }
+
     /// Method and target for logs and `status`, e.g. `GET /a?b`.
     #[must_use]
     pub fn label(&self) -> String {
@@ -72,8 +81,9 @@ pub enum RequestBody {
     Empty,
     /// A body in memory. Travels in the ring when it fits, through a memfd when not.
     Memory(Bytes),
-    /// A body in an unnamed temporary file, with its length in bytes; read by the worker through the descriptor.
-    File(OwnedFd, u64),
+    /// A body in an unnamed temporary file, with its length in bytes and what it is charged; read by the worker through the
+    /// descriptor.
+    File(OwnedFd, u64, Charge),
 }
 
 impl RequestBody {
@@ -83,7 +93,7 @@ impl RequestBody {
         match self {
             Self::Empty => 0,
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(_, len) => *len,
+            Self::File(_, len, _) => *len,
         }
     }
 

@@ -139,7 +139,8 @@ mod tests {
     use super::*;
     use crate::call::{Call, CallStats, RequestBody, RequestId};
     use crate::lane::{BodyWay, Job};
-    use crate::reply_sink::{self, Budget};
+    use crate::reply_parts::Limits;
+    use crate::reply_sink;
     use howdah_transport::wire::CallBuilder;
     use howdah_transport::{BodyInLane, CallSlot, LaneSizes, create_lane};
     use std::sync::Arc;
@@ -151,8 +152,9 @@ mod tests {
     }
 
     fn in_flight(number: u64, slot: CallSlot) -> InFlight {
-        let budget = Budget { memory: 0, temp_dir: std::env::temp_dir() };
-        let (sink, _) = reply_sink::new(Arc::new(budget), CallStats::default());
+        let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
+        let limits = Limits { memory: 0, temp_dir: std::env::temp_dir(), budgets };
+        let (sink, _) = reply_sink::new(Arc::new(limits), CallStats::default(), None);
         let now = Instant::now();
         let call = Call {
             head: CallBuilder::new(1, 1001, 1).finish(),
@@ -164,6 +166,7 @@ mod tests {
             client: 0,
             route: None,
             interim: None,
+            share: None,
         };
         let job = Box::new(Job::new(call, sink));
         InFlight {

@@ -1,5 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
+use howdah_budget::Budgets;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct PoolConfig {
     pub reply_memory: usize,
     /// Directory for such files.
     pub temp_dir: PathBuf,
+    /// What everything that waits is charged to: one for the whole server.
+    pub budgets: Budgets,
     /// `SERVER_SOFTWARE`.
     pub software: String,
 }

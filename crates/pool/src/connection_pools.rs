@@ -48,5 +48,5 @@ pub(crate) fn of_all(scheduler: &Scheduler) -> Vec<ConnectionPool> {
 
 /// A worker has ended.
 pub(crate) fn keep(lane: &Lane, ended: &mut Vec<ConnectionPool>) {
-    of_worker(lane).into_iter().for_each(|pool| pool.ended().add_to(ended));
+    of_worker(lane).into_iter().for_each(|pool| pool.add_to_ended(ended));
 }

@@ -32,6 +32,8 @@ pub enum FaultKind {
     HeadTooLarge,
     /// The client went away before the answer was complete.
     ClientGone,
+    /// There is no room, in memory or in temporary files, for what would have to wait.
+    OverBudget,
     /// A spool or spill file could not be written or read.
     Storage,
     /// Calls like this one kill their workers, and are not run for a while.
@@ -75,6 +77,7 @@ impl FaultKind {
             Self::Deadline => (Side::Worker, 504, None, "deadline"),
             Self::HeadTooLarge => (Side::Client, 431, None, "head_too_large"),
             Self::ClientGone => (Side::Client, 499, None, "client_gone"),
+            Self::OverBudget => (Side::Server, 503, Some(1), "over_budget"),
             Self::Storage => (Side::Server, 500, None, "storage"),
             // What a client of the calls before it was told.
             Self::Quarantined => (Side::Worker, 502, None, "quarantined"),

@@ -315,7 +315,7 @@ impl Lane {
         let call = call.ok_or("a body wanted that is not to be had")?;
         call.body = BodyWay::Given;
         Ok(match &call.job.call.body {
-            RequestBody::File(fd, _) => fd.try_clone().map(BodyToSend::File),
+            RequestBody::File(fd, ..) => fd.try_clone().map(BodyToSend::File),
             RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),
             RequestBody::Empty => Ok(BodyToSend::Memory(Bytes::new())),
         })

@@ -17,7 +17,7 @@ use crate::lane::{KillReason, NewWorker, Phase, SnapshotWork};
 use crate::log_limit::LogLimit;
 use crate::panics;
 use crate::pool::{Pool, WantedBody};
-use crate::reply_sink::Sink;
+use crate::reply_sink::{After, Sink};
 use crate::rescue::{self, Death};
 use crate::supervisor::Event;
 use crate::waste::{self, Waste};
@@ -35,6 +35,10 @@ use std::time::{Duration, Instant};
 
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
+/// How often it is looked again whether there is budget for an answer: what others give back wakes nobody here.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a worker waits with an answer that there is no budget for while its client takes nothing of it.
+const NOTHING_MOVES: Duration = Duration::from_secs(5);
 /// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within an answer.
 const BATCH: usize = 64;
 
@@ -53,6 +57,8 @@ pub(crate) struct LaneReader {
     others: CallMap<Current>,
     /// Then: those of the others whose front was not told of what this batch has added.
     unseen: Vec<u64>,
+    /// The answer that arrives has more waiting for its front than may.
+    overfull: bool,
     /// Answers whose body may still lie in the ring.
     holding: Vec<Sink>,
     /// When the batch that is being read began: precise enough for all its calls.
@@ -102,6 +108,7 @@ impl LaneReader {
             several: of.several,
             others: CallMap::default(),
             unseen: Vec::new(),
+            overfull: false,
             holding: Vec::new(),
             now,
             ready: false,
@@ -227,6 +234,10 @@ impl LaneReader {
                         end = Batch::Broken(what);
                         break;
                     }
+                    // What is read now would have no place.
+                    if std::mem::take(&mut self.overfull) {
+                        break;
+                    }
                 }
                 Ok(None) => {
                     end = Batch::Empty(taken - 1);
@@ -246,8 +257,8 @@ impl LaneReader {
                 let sink = current.sink.clone();
                 if sink.is_overfull() {
                     self.settle();
+                    self.wait_for_room(&sink).await;
                 }
-                std::future::poll_fn(|cx| sink.poll_room(cx)).await;
             }
         }
         for number in self.unseen.drain(..) {
@@ -259,6 +270,29 @@ impl LaneReader {
         }
         self.frames.frames_taken();
         end
+    }
+
+    /// Waits until the current call's answer has room again: the worker goes at its client's speed. An answer without
+    /// budget that does not move is given up, so that its worker is there for others.
+    async fn wait_for_room(&mut self, sink: &Sink) {
+        let (mut taken, mut since) = (sink.taken(), Instant::now());
+        while tokio::time::timeout(LOOK_AGAIN, std::future::poll_fn(|cx| sink.poll_room(cx))).await.is_err() {
+            let now_taken = sink.taken();
+            // A file that is full has a client that still has to be given up by the connection.
+            if now_taken != taken || !sink.lacks_budget() {
+                (taken, since) = (now_taken, Instant::now());
+            } else if since.elapsed() > NOTHING_MOVES {
+                sink.give_up(Fault::with(
+                    FaultKind::OverBudget,
+                    "there is no room for the answer, and its client takes nothing",
+                ));
+                if let Some(current) = self.current.as_mut() {
+                    current.ended = true;
+                    self.pool.abort_call(self.index, current.number);
+                }
+                return;
+            }
+        }
     }
 
     /// Copies what no front has taken out of the ring, so that it is not held longer than for a turn.
@@ -426,28 +460,36 @@ impl LaneReader {
         let Some(current) = self.current.as_mut() else { return };
         let flush = frame.flags & FLAG_FLUSH != 0;
         let empty = frame.held.is_none() && frame.payload.is_empty();
+        let mut after = After { gone: false, overfull: false };
         if !current.order.says_something(empty, flush) {
             self.waste.note(false);
-        } else if !current.ended {
-            match frame.held {
+        } else if current.ended {
+            after.gone = current.sink.is_gone();
+        } else {
+            after = match frame.held {
                 // What is to be sent now may be sent in parts.
                 Some(held) if flush => current.sink.push(Bytes::from(held.copy_from(0)), flush),
-                Some(held) => {
-                    if current.sink.push_held(held) {
-                        self.holding.push(current.sink.clone());
-                    }
-                }
+                Some(held) => current.sink.push_held(held).unwrap_or_else(|| {
+                    self.holding.push(current.sink.clone());
+                    after
+                }),
                 None => current.sink.push(Bytes::from(frame.payload), flush),
-            }
+            };
             current.unseen = true;
         }
         // Where the worker runs one call, it waits for a client that is far behind; here it must not.
-        if self.several && current.sink.is_overfull() {
-            current.sink.fail(Fault::with(FaultKind::Storage, "the client is too slow for so long an answer"));
+        if self.several && after.overfull {
+            if current.sink.lacks_budget() {
+                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer"));
+            } else {
+                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long an answer");
+                current.sink.fail(fault);
+            }
             current.ended = true;
             self.pool.abort_call(self.index, frame.number);
         }
-        if current.sink.is_gone() {
+        self.overfull = after.overfull && !self.several;
+        if after.gone {
             self.pool.abort_call(self.index, frame.number);
         }
     }

@@ -27,6 +27,7 @@ mod panics;
 mod pool;
 mod quarantine;
 mod queue;
+mod reply_parts;
 mod reply_sink;
 mod rescue;
 mod scheduler;

@@ -8,13 +8,15 @@ use crate::lane_reader::Current;
 use crate::panics;
 use crate::quarantine;
 use crate::queue;
-use crate::reply_sink::{self, Budget, Receiver, Sink};
+use crate::reply_parts;
+use crate::reply_sink::{self, Receiver, Sink};
 use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
 use crate::shares::Shares;
 use crate::status::Counters;
 use crate::supervisor::Event;
 use crate::watch;
+use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
 use howdah_transport::control_socket::ControlSocket;
 use std::sync::atomic::Ordering;
@@ -34,7 +36,7 @@ pub struct Pool {
     config: PoolConfig,
     name: Arc<str>,
     scheduler: Mutex<Scheduler>,
-    budget: Arc<Budget>,
+    limits: Arc<reply_parts::Limits>,
     shards: Shards,
     events: mpsc::UnboundedSender<Event>,
     pub(crate) counters: Counters,
@@ -95,17 +97,22 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
-        let limits = queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
+        let waiting =
+            queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
-        let scheduler = Scheduler::new(limits, shares, config.several(), shards.len());
+        let scheduler = Scheduler::new(waiting, shares, config.several(), shards.len());
         let watches: Vec<_> = (0..shards.len()).map(|io_thread| scheduler.watch(io_thread)).collect();
-        let budget = Arc::new(Budget { memory: config.reply_memory, temp_dir: config.temp_dir.clone() });
+        let limits = Arc::new(reply_parts::Limits {
+            memory: config.reply_memory,
+            temp_dir: config.temp_dir.clone(),
+            budgets: config.budgets,
+        });
         let name = Arc::from(config.name.as_str());
         let pool = Arc::new(Self {
             config,
             name,
             scheduler: Mutex::new(scheduler),
-            budget,
+            limits,
             shards,
             events,
             counters: Counters::default(),
@@ -149,7 +156,14 @@ impl Pool {
     /// A `Fault`; nothing of an answer exists then.
     pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
         let stats = CallStats { pool: self.name.clone(), ..CallStats::default() };
-        let (sink, receiver) = reply_sink::new(self.budget.clone(), stats);
+        // Held until the answer begins: what waits in the queue costs memory too.
+        let mut charge = Charge::new(self.limits.budgets.memory, call.share.clone());
+        if !charge.grow(call.cost()) {
+            let fault = Fault::with(FaultKind::OverBudget, "there is no room for the call");
+            self.metrics.faults.inc(fault.kind.label());
+            return Err(fault);
+        }
+        let (sink, receiver) = reply_sink::new(self.limits.clone(), stats, call.share.clone());
         let job = Box::new(Job::new(call, sink));
         if let Err(fault) = self.submit(job).await {
             self.metrics.faults.inc(fault.kind.label());

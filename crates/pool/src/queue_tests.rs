@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::call::{Call, CallStats, RequestBody, RequestId};
-use crate::reply_sink::{self, Budget, Receiver};
+use crate::reply_parts;
+use crate::reply_sink::{self, Receiver};
 use howdah_transport::wire::CallBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, Receiver) {
-    let budget = Arc::new(Budget { memory: 100, temp_dir: std::env::temp_dir() });
-    let (sink, receiver) = reply_sink::new(budget, CallStats::default());
+    let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
+    let limits = reply_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
+    let (sink, receiver) = reply_sink::new(Arc::new(limits), CallStats::default(), None);
     let now = Instant::now();
     let call = Call {
         head: CallBuilder::new(id, 1001, 0).finish(),
@@ -21,6 +23,7 @@ fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, Receiver) {
         client,
         route: None,
         interim: None,
+        share: None,
     };
     let mut job = Box::new(Job::new(call, sink));
     job.expected = Expected { mean, high: mean };

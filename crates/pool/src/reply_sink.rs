@@ -1,63 +1,36 @@
 //! Where a lane's reader puts an answer and a front takes it from: one per call.
 //!
 //! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
-//! memory up to a budget, then in an unnamed temporary file. Only when that file reaches `MAX_SPILL` does the reader stop
-//! taking from the lane. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
+//! memory, then in an unnamed temporary file (`reply_parts`), as long as there is budget. Only without any, or when that file
+//! reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker waits at its client's speed. Reading the
+//! file back happens on the I/O thread: it was just written, so it is in the page cache.
 //!
 //! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
 //! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
 use crate::call::{CallStats, Chunk, Reply, ReplyBody};
 use crate::fault::{Fault, FaultKind};
+use crate::reply_parts::{InMemory, Limits, Spill, Unpaid};
 use crate::whole_body::WholeBody;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use howdah_budget::{Charge, Share};
 use howdah_transport::HeldPayload;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
-/// Bytes read back from the temporary file at a time.
-const READ_BACK: usize = 128 * 1024;
-
-/// How much of an answer is kept where.
-#[derive(Debug, Clone)]
-pub(crate) struct Budget {
-    /// Bytes in memory before the rest goes to a file.
-    pub(crate) memory: usize,
-    /// Where the file is made.
-    pub(crate) temp_dir: PathBuf,
-}
 
 #[derive(Debug)]
-struct Spill {
-    file: File,
-    written: u64,
-    read: u64,
-}
-
-#[derive(Debug)]
-enum First {
-    /// Still where the worker wrote it; nothing is behind it.
-    InRing(HeldPayload),
-    Here(Chunk),
-}
-
-#[derive(Debug, Default)]
 struct Inner {
     head: Option<(u16, Vec<(Bytes, Bytes)>)>,
-    /// The part of the body that comes first; most answers have one.
-    first: Option<First>,
-    /// Those behind it.
-    parts: VecDeque<Chunk>,
-    in_memory: usize,
+    parts: InMemory,
     spill: Option<Spill>,
     /// A flush that PHP asked for behind the last byte in the spill.
     flush_after_spill: bool,
+    unpaid: Unpaid,
+    /// Bytes that the front has taken.
+    taken: u64,
     ended: bool,
     fault: Option<Fault>,
     reader: Option<Waker>,
@@ -73,11 +46,20 @@ struct Inner {
     stats: CallStats,
 }
 
+/// What its writer has to know once a part was added.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct After {
+    /// The front no longer wants the answer.
+    pub(crate) gone: bool,
+    /// More waits for the front than may: nothing more is to be added before `poll_room` is ready.
+    pub(crate) overfull: bool,
+}
+
 /// The writing side, held by the lane's reader and the scheduler.
 #[derive(Debug, Clone)]
 pub(crate) struct Sink {
     inner: Arc<Mutex<Inner>>,
-    budget: Arc<Budget>,
+    limits: Arc<Limits>,
 }
 
 /// The reading side, held by the front.
@@ -91,9 +73,25 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn new(budget: Arc<Budget>, stats: CallStats) -> (Sink, Receiver) {
-    let inner = Arc::new(Mutex::new(Inner { stats, ..Inner::default() }));
-    (Sink { inner: inner.clone(), budget }, Receiver { inner })
+/// An answer to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
+pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share>>) -> (Sink, Receiver) {
+    let inner = Arc::new(Mutex::new(Inner {
+        head: None,
+        parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
+        spill: None,
+        flush_after_spill: false,
+        unpaid: Unpaid::default(),
+        taken: 0,
+        ended: false,
+        fault: None,
+        reader: None,
+        writer: None,
+        visible: false,
+        delivered: false,
+        gone: false,
+        stats,
+    }));
+    (Sink { inner: inner.clone(), limits }, Receiver { inner })
 }
 
 impl Sink {
@@ -106,53 +104,49 @@ impl Sink {
     }
 
     /// Adds a part of the body. Call `wake` once after a batch.
-    pub(crate) fn push(&self, data: Bytes, flush: bool) {
+    pub(crate) fn push(&self, data: Bytes, flush: bool) -> After {
         let mut inner = lock(&self.inner);
         if inner.gone || inner.ended {
-            return;
+            return inner.after();
         }
-        inner.settle();
-        if inner.spill.is_some() || inner.in_memory + data.len() > self.budget.memory {
-            if let Err(error) = inner.spill(&self.budget, &data) {
-                inner.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
-                inner.ended = true;
-            }
-            inner.flush_after_spill |= flush;
-            return;
+        inner.settle(&self.limits);
+        if !data.is_empty() {
+            inner.keep(&self.limits, data, flush);
+        } else if flush {
+            inner.flush();
         }
-        // A flush without a byte is a mark on what waits already.
-        if data.is_empty()
-            && let Some(last) = inner.last_part()
-        {
-            last.flush |= flush;
-            return;
-        }
-        inner.in_memory += data.len();
-        inner.add(Chunk { data, flush });
+        inner.after()
     }
 
-    /// Adds a part of the body that lies in the ring. True: it still does, and `settle` has to be called soon.
-    pub(crate) fn push_held(&self, held: HeldPayload) -> bool {
+    /// Adds a part of the body that lies in the ring. `None`: it still does, and `settle` has to be called soon.
+    pub(crate) fn push_held(&self, held: HeldPayload) -> Option<After> {
         let mut inner = lock(&self.inner);
-        let first = inner.first.is_none() && inner.parts.is_empty() && inner.spill.is_none() && !inner.delivered;
-        if first && held.len() <= self.budget.memory && !inner.gone && !inner.ended {
-            inner.in_memory += held.len();
-            inner.first = Some(First::InRing(held));
-            return true;
+        let first = inner.is_drained() && !inner.delivered;
+        if first && held.len() <= self.limits.memory && !inner.gone && !inner.ended {
+            inner.parts.hold(held);
+            return None;
         }
         drop(inner);
-        self.push(Bytes::from(held.copy_from(0)), false);
-        false
+        Some(self.push(Bytes::from(held.copy_from(0)), false))
     }
 
     /// Copies what still lies in the ring.
     pub(crate) fn settle(&self) {
-        lock(&self.inner).settle();
+        let mut inner = lock(&self.inner);
+        inner.settle(&self.limits);
+        let waker = if inner.ended { inner.give_up_unpaid() } else { None };
+        drop(inner);
+        wake(waker);
     }
 
     /// The answer is complete.
     pub(crate) fn end(&self) {
-        lock(&self.inner).ended = true;
+        let mut inner = lock(&self.inner);
+        inner.pay(&self.limits);
+        inner.ended = true;
+        let waker = inner.give_up_unpaid();
+        drop(inner);
+        wake(waker);
     }
 
     /// The answer will not be completed.
@@ -166,9 +160,13 @@ impl Sink {
             inner.ended = true;
             inner.reader.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(waker);
+    }
+
+    /// The same, and what waits of it is thrown away: there is no room for it.
+    pub(crate) fn give_up(&self, fault: Fault) {
+        let waker = lock(&self.inner).give_up(fault);
+        wake(waker);
     }
 
     /// Lets the front see what was added.
@@ -178,9 +176,7 @@ impl Sink {
             inner.visible = true;
             inner.reader.take()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(waker);
     }
 
     pub(crate) fn update_stats(&self, update: impl FnOnce(&mut CallStats)) {
@@ -198,11 +194,10 @@ impl Sink {
         let mut inner = lock(&self.inner);
         inner.head = None;
         inner.visible = false;
-        inner.first = None;
         inner.parts.clear();
-        inner.in_memory = 0;
         inner.spill = None;
         inner.flush_after_spill = false;
+        inner.unpaid.clear();
         inner.stats.replays += 1;
     }
 
@@ -213,15 +208,25 @@ impl Sink {
 
     /// True if more waits for the front than may.
     pub(crate) fn is_overfull(&self) -> bool {
+        lock(&self.inner).is_overfull()
+    }
+
+    /// True if that is because there is no budget.
+    pub(crate) fn lacks_budget(&self) -> bool {
         let inner = lock(&self.inner);
-        !inner.gone && !inner.ended && inner.spill.as_ref().is_some_and(|s| s.written - s.read >= MAX_SPILL)
+        inner.is_overfull() && !inner.unpaid.is_empty()
+    }
+
+    /// Bytes that the front has taken so far.
+    pub(crate) fn taken(&self) -> u64 {
+        lock(&self.inner).taken
     }
 
     /// Ready once there is room for more; registers the lane's reader otherwise.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = lock(&self.inner);
-        let waiting = inner.spill.as_ref().map_or(0, |s| s.written - s.read);
-        if waiting < MAX_SPILL || inner.gone || inner.ended {
+        inner.pay(&self.limits);
+        if !inner.is_overfull() {
             return Poll::Ready(());
         }
         inner.writer = Some(cx.waker().clone());
@@ -229,70 +234,151 @@ impl Sink {
     }
 }
 
+fn no_room() -> Fault {
+    Fault::with(FaultKind::OverBudget, "there is no room for the answer")
+}
+
+/// Wakes a front, once nothing is locked.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
 impl Inner {
-    fn spill(&mut self, budget: &Budget, data: &[u8]) -> std::io::Result<()> {
-        if self.spill.is_none() {
-            let file = tempfile::tempfile_in(&budget.temp_dir)?;
-            self.spill = Some(Spill { file, written: 0, read: 0 });
+    /// Throws away what waits; a head that nobody has seen is not sent either. Returns who has to know.
+    fn give_up(&mut self, fault: Fault) -> Option<Waker> {
+        if !self.delivered {
+            self.head = None;
         }
-        if let Some(spill) = self.spill.as_mut() {
-            spill.file.write_all_at(data, spill.written)?;
-            spill.written += data.len() as u64;
+        self.parts.clear();
+        self.spill = None;
+        self.unpaid.clear();
+        self.fault = Some(fault);
+        self.ended = true;
+        self.reader.take()
+    }
+
+    /// The answer has ended: its worker goes on to its next call, and nobody is left who could wait with what has no room.
+    fn give_up_unpaid(&mut self) -> Option<Waker> {
+        if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
+    }
+
+    fn after(&self) -> After {
+        After { gone: self.gone, overfull: self.is_overfull() }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.parts.is_empty() && self.spill.is_none() && self.unpaid.is_empty()
+    }
+
+    fn is_overfull(&self) -> bool {
+        let spilled = self.spill.as_ref().map_or(0, Spill::left);
+        !self.gone && !self.ended && (!self.unpaid.is_empty() || spilled >= MAX_SPILL)
+    }
+
+    /// Keeps a part wherever there is room for it.
+    fn keep(&mut self, limits: &Limits, data: Bytes, flush: bool) {
+        if !self.unpaid.is_empty() {
+            self.unpaid.add(data, flush);
+        } else if let Err(data) = self.try_keep(limits, data, flush) {
+            self.unpaid.add(data, flush);
+        }
+    }
+
+    /// Gives the part back if there is no budget for it.
+    fn try_keep(&mut self, limits: &Limits, mut data: Bytes, flush: bool) -> Result<(), Bytes> {
+        if self.spill.is_none() && self.parts.bytes() + data.len() <= limits.memory {
+            match self.parts.add(data, flush) {
+                Ok(()) => return Ok(()),
+                Err(back) => data = back,
+            }
+        }
+        match self.spill(limits, &data) {
+            Ok(true) => self.flush_after_spill |= flush,
+            Ok(false) => return Err(data),
+            Err(error) => {
+                self.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
+                self.ended = true;
+            }
         }
         Ok(())
     }
 
-    fn settle(&mut self) {
-        if let Some(First::InRing(held)) = &self.first {
-            let data = Bytes::from(held.copy_from(0));
-            self.first = Some(First::Here(Chunk { data, flush: false }));
+    fn spill(&mut self, limits: &Limits, data: &[u8]) -> std::io::Result<bool> {
+        // Without budget not even an empty file is made.
+        if self.spill.is_none() && limits.budgets.spool.is_full() {
+            limits.budgets.spool.note_refused();
+            return Ok(false);
+        }
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(Spill::new(&limits.temp_dir, self.parts.charge_beside(limits.budgets.spool))?),
+        };
+        spill.add(data)
+    }
+
+    /// Finds room for what had none.
+    fn pay(&mut self, limits: &Limits) {
+        while let Some(chunk) = self.unpaid.first() {
+            if let Err(data) = self.try_keep(limits, chunk.data, chunk.flush) {
+                self.unpaid.put_back(Chunk { data, flush: chunk.flush });
+                return;
+            }
         }
     }
 
-    /// The part that comes last, if it is not in the ring.
-    fn last_part(&mut self) -> Option<&mut Chunk> {
-        let first = match &mut self.first {
-            Some(First::Here(chunk)) => Some(chunk),
-            _ => None,
-        };
-        self.parts.back_mut().or(first)
+    fn settle(&mut self, limits: &Limits) {
+        if let Some(data) = self.parts.take_from_ring() {
+            self.keep(limits, data, false);
+        }
     }
 
-    /// Adds a part behind what is there, of which nothing may be in the ring.
-    fn add(&mut self, chunk: Chunk) {
-        if self.first.is_none() && self.parts.is_empty() {
-            self.first = Some(First::Here(chunk));
+    /// What is there is to reach the client now. Flushes without anything in between are one.
+    fn flush(&mut self) {
+        if let Some(last) = self.unpaid.last() {
+            last.flush = true;
+        } else if self.spill.is_some() {
+            self.flush_after_spill = true;
         } else {
-            self.parts.push_back(chunk);
+            self.parts.flush();
         }
     }
 
     fn next_part(&mut self) -> Option<Result<Chunk, Fault>> {
-        self.settle();
-        let first = match self.first.take() {
-            Some(First::Here(chunk)) => Some(chunk),
-            _ => None,
-        };
-        if let Some(part) = first.or_else(|| self.parts.pop_front()) {
-            self.in_memory -= part.data.len();
+        // Still in the ring: a copy that goes on at once, or waits in the connection.
+        if let Some(data) = self.parts.take_from_ring() {
+            let mut charge = self.parts.charge_beside(self.parts.budget());
+            if charge.grow(data.len() as u64) {
+                return Some(Ok(Chunk { data: charge.cover(data), flush: false }));
+            }
+            if self.ended {
+                return Some(Err(no_room()));
+            }
+            self.unpaid.add(data, false);
+        }
+        if let Some(part) = self.parts.take() {
             return Some(Ok(part));
         }
-        let spill = self.spill.as_mut()?;
-        let left = spill.written - spill.read;
-        if left == 0 {
+        let Some(spill) = self.spill.as_mut() else { return self.unpaid.take().map(Ok) };
+        if spill.left() == 0 {
             // All read back: what comes next may stay in memory again.
             self.spill = None;
-            return std::mem::take(&mut self.flush_after_spill)
-                .then_some(Ok(Chunk { data: Bytes::new(), flush: true }));
+            return match std::mem::take(&mut self.flush_after_spill) {
+                true => Some(Ok(Chunk { data: Bytes::new(), flush: true })),
+                false => self.unpaid.take().map(Ok),
+            };
         }
-        let mut buffer = BytesMut::zeroed(left.min(READ_BACK as u64) as usize);
-        if let Err(error) = spill.file.read_exact_at(&mut buffer, spill.read) {
-            let text = format!("cannot read a spilled answer back: {error}");
-            return Some(Err(Fault::with(FaultKind::Storage, text)));
+        match spill.read(self.parts.charge_beside(self.parts.budget())) {
+            Ok(data) => {
+                let flush = spill.left() == 0 && std::mem::take(&mut self.flush_after_spill);
+                Some(Ok(Chunk { data, flush }))
+            }
+            Err(error) => {
+                let text = format!("cannot read a spilled answer back: {error}");
+                Some(Err(Fault::with(FaultKind::Storage, text)))
+            }
         }
-        spill.read += buffer.len() as u64;
-        let flush = spill.read == spill.written && std::mem::take(&mut self.flush_after_spill);
-        Some(Ok(Chunk { data: buffer.freeze(), flush }))
     }
 }
 
@@ -322,36 +408,22 @@ impl Receiver {
         if !inner.ended || inner.fault.is_some() {
             return None;
         }
-        Some(inner.in_memory as u64 + inner.spill.as_ref().map_or(0, |s| s.written - s.read))
+        Some(inner.parts.bytes() as u64 + inner.spill.as_ref().map_or(0, Spill::left) + inner.unpaid.bytes())
     }
 
     pub(crate) fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
-        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() {
+        if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
             return None;
         }
-        let in_memory = std::mem::take(&mut inner.in_memory);
-        let first = match inner.first.take() {
-            // The only part: whatever comes behind it settles it.
-            Some(First::InRing(held)) => return Some(WholeBody::InRing(held)),
-            Some(First::Here(chunk)) => chunk.data,
-            None => inner.parts.pop_front().map(|part| part.data).unwrap_or_default(),
-        };
-        if inner.parts.is_empty() {
-            return Some(first.into());
-        }
-        let mut all = BytesMut::with_capacity(in_memory);
-        all.extend_from_slice(&first);
-        for part in inner.parts.drain(..) {
-            all.extend_from_slice(&part.data);
-        }
-        Some(all.freeze().into())
+        Some(inner.parts.take_all())
     }
 
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
         let (result, writer) = {
             let mut inner = lock(&self.inner);
             if let Some(part) = inner.next_part() {
+                inner.taken += part.as_ref().map_or(0, |chunk| chunk.data.len() as u64);
                 (Poll::Ready(Some(part)), inner.writer.take())
             } else if let Some(fault) = inner.fault.take() {
                 (Poll::Ready(Some(Err(fault))), None)
@@ -378,9 +450,9 @@ impl Drop for Receiver {
         let writer = {
             let mut inner = lock(&self.inner);
             inner.gone = true;
-            inner.first = None;
             inner.parts.clear();
             inner.spill = None;
+            inner.unpaid.clear();
             inner.writer.take()
         };
         if let Some(writer) = writer {
@@ -390,139 +462,5 @@ impl Drop for Receiver {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reply(receiver: &mut Option<Receiver>) -> Poll<Result<Reply, Fault>> {
-        Receiver::poll_reply(receiver, &mut Context::from_waker(Waker::noop()))
-    }
-
-    fn pair(memory: usize) -> (Sink, Option<Receiver>) {
-        let budget = Arc::new(Budget { memory, temp_dir: std::env::temp_dir() });
-        let (sink, receiver) = new(budget, CallStats::default());
-        (sink, Some(receiver))
-    }
-
-    fn chunks(body: &mut ReplyBody) -> (Vec<u8>, usize) {
-        let (mut bytes, mut flushes) = (Vec::new(), 0);
-        loop {
-            match std::pin::Pin::new(&mut *body).poll_chunk(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(Some(chunk)) => {
-                    let chunk = chunk.unwrap();
-                    bytes.extend_from_slice(&chunk.data);
-                    flushes += usize::from(chunk.flush);
-                }
-                Poll::Ready(None) | Poll::Pending => return (bytes, flushes),
-            }
-        }
-    }
-
-    #[test]
-    fn a_head_is_not_seen_before_the_rest_of_its_batch() {
-        let (sink, mut receiver) = pair(100);
-        sink.set_head(200, Vec::new());
-        assert!(reply(&mut receiver).is_pending());
-        sink.push(Bytes::from_static(b"hello"), false);
-        sink.end();
-        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-        assert_eq!(reply.body.complete_len(), Some(5));
-        assert_eq!(reply.body.take_complete().unwrap().into_bytes(), "hello");
-    }
-
-    #[test]
-    fn what_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
-        let (sink, mut receiver) = pair(1000);
-        sink.set_head(200, Vec::new());
-        let parts: Vec<Vec<u8>> = (0..40u8).map(|n| vec![n; 100]).collect();
-        for (n, part) in parts.iter().enumerate() {
-            sink.push(Bytes::from(part.clone()), n == 20);
-        }
-        sink.wake();
-        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-        let (first, flushes) = chunks(&mut reply.body);
-        assert_eq!((first, flushes), (parts.concat(), 1));
-        // Once it is read back, what follows stays in memory again.
-        sink.push(Bytes::from_static(b"tail"), true);
-        sink.end();
-        assert_eq!(reply.body.complete_len(), Some(4));
-        assert_eq!(chunks(&mut reply.body), (b"tail".to_vec(), 1));
-    }
-
-    #[test]
-    fn an_answer_that_comes_after_the_fault_is_not_delivered() {
-        let (sink, mut receiver) = pair(100);
-        sink.fail(Fault::new(FaultKind::Deadline));
-        sink.set_head(200, Vec::new());
-        sink.push(Bytes::from_static(b"late"), false);
-        sink.end();
-        sink.wake();
-        let Poll::Ready(Err(fault)) = reply(&mut receiver) else { panic!("no fault") };
-        assert_eq!(fault.kind.status(), 504);
-    }
-
-    #[test]
-    fn a_reader_that_has_gone_gets_nothing_and_the_writer_learns_of_it() {
-        let (sink, receiver) = pair(100);
-        drop(receiver);
-        assert!(sink.is_gone());
-        sink.push(Bytes::from_static(b"x"), true);
-        sink.fail(Fault::new(FaultKind::WorkerDied));
-    }
-
-    #[test]
-    fn what_a_dead_worker_had_written_is_forgotten_before_the_call_runs_again() {
-        let (sink, mut receiver) = pair(100);
-        sink.set_head(500, Vec::new());
-        sink.push(Bytes::from_static(b"half"), false);
-        assert!(!sink.is_delivered());
-        sink.reset();
-        sink.set_head(200, Vec::new());
-        sink.push(Bytes::from_static(b"whole"), false);
-        sink.end();
-        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-        assert_eq!(
-            (reply.status, reply.body.take_complete().unwrap().into_bytes()),
-            (200, Bytes::from_static(b"whole"))
-        );
-        assert_eq!(reply.body.stats().replays, 1);
-    }
-
-    /// A body as a worker's ring has it, with the lane around it.
-    fn in_ring(body: &[u8]) -> (HeldPayload, impl Sized) {
-        let (sender, mut frames, fd) = howdah_transport::create_lane(howdah_transport::LaneSizes::DEFAULT).unwrap();
-        let (ours, theirs) = howdah_transport::control_socket::pair().unwrap();
-        let eventfd = howdah_transport::new_eventfd().unwrap();
-        let mut worker = howdah_transport::WorkerEnd::attach(&fd, eventfd, theirs.into()).unwrap();
-        worker.write(body).unwrap();
-        worker.publish();
-        let held = frames.next_frame_in_place().unwrap().and_then(|frame| frame.held).unwrap();
-        (held, (sender, frames, worker, ours))
-    }
-
-    #[test]
-    fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_copy() {
-        let body = vec![b'x'; 20_000];
-        // What happens to it before the front takes it, and whether it still lies in the ring then.
-        let nothing: fn(&Sink) = |_| ();
-        for (then, stays) in
-            [(nothing, true), (Sink::settle, false), (|sink| sink.push(Bytes::from_static(b"y"), false), false)]
-        {
-            let (sink, mut receiver) = pair(30_000);
-            let (held, _lane) = in_ring(&body);
-            sink.set_head(200, Vec::new());
-            assert!(sink.push_held(held));
-            then(&sink);
-            sink.end();
-            let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-            let len = reply.body.complete_len().unwrap();
-            let whole = reply.body.take_complete().unwrap();
-            assert_eq!(matches!(whole, WholeBody::InRing(_)), stays);
-            let bytes = whole.into_bytes();
-            assert!(bytes.len() as u64 == len && bytes.starts_with(&body));
-        }
-        // Beyond the budget it goes to the file, as everything does.
-        let (sink, _receiver) = pair(10_000);
-        let (held, _lane) = in_ring(&body);
-        assert!(!sink.push_held(held));
-    }
-}
+#[path = "reply_sink_tests.rs"]
+mod tests;

@@ -6,7 +6,8 @@ use crate::clock::Clock;
 use crate::config::RouteShare;
 use crate::lane::{Job, Lane, NewWorker, Phase};
 use crate::queue::Limits;
-use crate::reply_sink::{self, Budget, Receiver};
+use crate::reply_parts;
+use crate::reply_sink::{self, Receiver};
 use crate::shares::Shares;
 use howdah_transport::control_socket::{ControlSocket, pair};
 use howdah_transport::wire::{CallBuilder, FrameKind, WireDone};
@@ -70,8 +71,9 @@ impl Stage {
 
     /// A call for a script. The receiver stands for the client.
     pub(super) fn job(&self, id: u64, script: &str, client: u64, route: Option<u16>) -> (Box<Job>, Receiver) {
-        let budget = Arc::new(Budget { memory: 100, temp_dir: std::env::temp_dir() });
-        let (sink, receiver) = reply_sink::new(budget, CallStats::default());
+        let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
+        let limits = reply_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
+        let (sink, receiver) = reply_sink::new(Arc::new(limits), CallStats::default(), None);
         let mut head = CallBuilder::new(id, 1001, 0);
         let at = head.text(script.as_bytes());
         head.script(at);
@@ -86,6 +88,7 @@ impl Stage {
             client,
             route,
             interim: None,
+            share: None,
         };
         (Box::new(Job::new(call, sink)), receiver)
     }

@@ -77,6 +77,7 @@ pub(crate) fn config(concurrency: usize) -> PoolConfig {
         front_controller: String::new(),
         reply_memory: 1 << 16,
         temp_dir: std::env::temp_dir(),
+        budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         software: String::new(),
     }
 }
@@ -168,6 +169,7 @@ pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
         client: 0,
         route: None,
         interim: None,
+        share: None,
     }
 }
 

@@ -42,6 +42,19 @@ pub struct Asked {
     if_none_match: Option<HeaderValue>,
 }
 
+impl Asked {
+    /// True if the client takes a coding that the server has.
+    #[must_use]
+    pub fn encodes(&self) -> bool {
+        self.algorithm.is_some() && !self.head
+    }
+
+    /// As if the client took no coding.
+    pub fn take_no_coding(&mut self) {
+        self.algorithm = None;
+    }
+}
+
 /// How an answer was encoded, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {

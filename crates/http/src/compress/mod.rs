@@ -29,6 +29,7 @@ mod bench;
 mod decode;
 
 pub use compressor::{Asked, Compressor, Done, Encoding, How, Whole};
+pub use encode::ONE_GO;
 pub use stream::{Encoded, StreamEncoder};
 
 use howdah_config::Algorithm;

@@ -18,16 +18,19 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How much a client may send before it is read, for one request and for all of a connection.
 const WINDOW: u32 = 1 << 20;
 
-/// How much of one answer waits for a slow client here. The rest stays where it comes from.
-const SEND_BUFFER: usize = 400 << 10;
+/// How much of one answer waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+const SEND_BUFFER: usize = 128 << 10;
 
-/// Requests of one connection at once.
-const STREAMS: u32 = 256;
+/// Requests of one connection at once: as many as RFC 9113 (6.5.2) wants at least.
+const STREAMS: u32 = 100;
+
+/// How often an answer that waits for its client looks whether it has waited for too long.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection being driven.
 pub(super) struct Driven<U: Upstream> {
@@ -44,7 +47,7 @@ enum Stage {
 }
 
 impl<U: Upstream> Driven<U> {
-    /// Begins with the client's preface, which is still to be read.
+    /// Begins with the client's preface, which is still to be read. A header longer than `head_buffer` gets 431.
     pub(super) fn new(shard: Arc<Shard<U>>, conn: Arc<Conn>, io: ConnIo, head_buffer: usize) -> Self {
         let mut builder = Builder::new();
         builder
@@ -167,7 +170,7 @@ async fn answer<U: Upstream>(
     let method = parts.method.clone();
     let body = Received::Http2(body, announced(&parts.headers));
     let answered = {
-        let mut service = pin!(crate::service::handle(shard, conn, Request::from_parts(parts, body)));
+        let mut service = pin!(crate::service::handle(shard, conn.clone(), Request::from_parts(parts, body)));
         std::future::poll_fn(|cx| match service.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Some(response)),
             Poll::Pending => respond.lock().send.poll_reset(cx).map(|_| None),
@@ -184,7 +187,7 @@ async fn answer<U: Upstream>(
     let sent = respond.lock().send.send_response(Response::from_parts(head, ()), ended);
     let result = match sent {
         Ok(_) if ended => Ok(()),
-        Ok(stream) => send(stream, body, length).await,
+        Ok(stream) => send(stream, body, length, &conn).await,
         Err(error) => {
             respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
             Err(error)
@@ -230,8 +233,16 @@ fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
 /// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
 /// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
 /// an error, as it must not look complete, and none of what is too much is sent.
-async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>) -> Result<(), h2::Error> {
+///
+/// No more goes into the stream than the client has room for: there it would wait unseen.
+async fn send(
+    mut stream: SendStream<Bytes>,
+    body: Body,
+    mut length: Option<u64>,
+    conn: &Conn,
+) -> Result<(), h2::Error> {
     let mut body = pin!(body);
+    let mut patience = Patience::new(conn);
     loop {
         let ended = body.is_end_stream();
         let part = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
@@ -240,7 +251,7 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>
             Poll::Pending => body.as_mut().poll_frame(cx).map(Ok),
         })
         .await?;
-        let data = match part {
+        let mut data = match part {
             None => {
                 if length.is_some_and(|left| left > 0) {
                     cut(&mut stream, "the body is shorter than its Content-Length");
@@ -268,19 +279,31 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>
             }
         }
         let last = body.is_end_stream() && length.is_none_or(|left| left == 0);
-        if !data.is_empty() {
-            stream.reserve_capacity(1);
-            while stream.capacity() == 0 {
-                let room = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
-                    Poll::Ready(reason) => Poll::Ready(Err(h2::Error::from(reason))),
-                    Poll::Pending => stream.poll_capacity(cx).map(Option::transpose),
-                });
-                if room.await?.is_none() {
-                    return Ok(());
+        if data.is_empty() && last {
+            return stream.send_data(data, true);
+        }
+        while !data.is_empty() {
+            stream.reserve_capacity(data.len());
+            if stream.capacity() == 0 {
+                match patience.room(&mut stream).await? {
+                    Room::Some => {}
+                    Room::Never => return Ok(()),
+                    Room::TooLate => {
+                        stream.send_reset(Reason::CANCEL);
+                        tracing::debug!(target: "howdah::conn", "a client was too slow for an answer");
+                        return Ok(());
+                    }
                 }
             }
+            let room = stream.capacity().min(data.len());
+            if room == 0 {
+                continue;
+            }
+            let part = data.split_to(room);
+            stream.send_data(part, last && data.is_empty())?;
+            conn.state.body_taken(room);
+            patience.taken += room as u64;
         }
-        stream.send_data(data, last)?;
         if last {
             return Ok(());
         }
@@ -290,4 +313,86 @@ async fn send(mut stream: SendStream<Bytes>, body: Body, mut length: Option<u64>
 fn cut(stream: &mut SendStream<Bytes>, why: &str) {
     stream.send_reset(Reason::INTERNAL_ERROR);
     tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
+}
+
+/// What became of waiting for a client.
+enum Room {
+    /// There is some.
+    Some,
+    /// The stream has gone.
+    Never,
+    /// The client has taken too little for too long.
+    TooLate,
+}
+
+/// How long an answer waits for its client, which has the same time for each stream as for a connection. A timer is armed
+/// only when there is something to wait for.
+struct Patience<'a> {
+    conn: &'a Conn,
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// How long the client has been waited for since that was last judged, and what it has taken of this answer and of all.
+    waited: Duration,
+    taken: u64,
+    before: u64,
+}
+
+/// A client with a slow line takes one answer after the other, and those behind wait for that long at most, in times of
+/// `write_timeout`.
+const TURNS: u32 = 10;
+
+impl<'a> Patience<'a> {
+    fn new(conn: &'a Conn) -> Self {
+        Self { conn, timer: None, waited: Duration::ZERO, taken: 0, before: conn.state.taken_of_bodies() }
+    }
+
+    /// Waits until the client has room.
+    async fn room(&mut self, stream: &mut SendStream<Bytes>) -> Result<Room, h2::Error> {
+        let began = Instant::now();
+        let result = std::future::poll_fn(|cx| {
+            if let Poll::Ready(reason) = stream.poll_reset(cx)? {
+                return Poll::Ready(Err(h2::Error::from(reason)));
+            }
+            loop {
+                match stream.poll_capacity(cx) {
+                    Poll::Pending => break,
+                    // It was told of room that others have taken; only what is pending is told again.
+                    Poll::Ready(Some(Ok(0))) => {}
+                    Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+                }
+            }
+            loop {
+                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
+                ready!(timer.as_mut().poll(cx));
+                let now = Instant::now();
+                timer.as_mut().reset((now + LOOK).into());
+                if self.is_at_end(now.saturating_duration_since(began)) {
+                    return Poll::Ready(Ok(Room::TooLate));
+                }
+            }
+        })
+        .await;
+        self.waited += began.elapsed();
+        result
+    }
+
+    /// Whether the client, which has taken nothing in the present wait, has had its time.
+    fn is_at_end(&mut self, wait: Duration) -> bool {
+        let timeouts = self.conn.timeouts();
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let all = ms(self.waited + wait);
+        if all <= timeouts.write {
+            return false;
+        }
+        let of_all = self.conn.state.taken_of_bodies();
+        if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
+            // The others' turn, perhaps; where budgets are scarce, an answer that does not move is too much in any case.
+            let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
+            let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
+            return !(others_move && has_time && self.conn.site.budgets.pressure() == 0);
+        }
+        (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
+        false
+    }
 }

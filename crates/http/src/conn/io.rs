@@ -8,6 +8,7 @@ use super::state::{ConnState, Verdict};
 use super::straight::Backlog;
 use crate::sendfile::Watched;
 use bytes::{Buf, Bytes};
+use howdah_budget::{Charge, Share};
 use howdah_transport::HeldPayload;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -21,6 +22,9 @@ const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\
 
 /// Bytes that are put together before they are written: a `send` of one piece costs less than a `writev` of several.
 const SMALL: usize = 1024;
+
+/// Bytes of a header that come with a connection, which is not charged.
+const USUAL_HEAD: usize = 8 * 1024;
 
 /// A transport. TLS will be a variant that wraps one of these.
 #[derive(Debug)]
@@ -83,6 +87,9 @@ pub struct ConnIo {
     /// The client sends nothing more, and still waits for an answer.
     half_closed: Option<HalfClosed>,
     backlog: Backlog,
+    /// A header that has not come in completely: its bytes, and what those beyond the usual few are charged.
+    head: usize,
+    head_charge: Option<Charge>,
     write_closed: bool,
 }
 
@@ -99,6 +106,8 @@ impl ConnIo {
             backlog: Backlog::default(),
             end_seen: false,
             half_closed: None,
+            head: 0,
+            head_charge: None,
             write_closed: false,
         }
     }
@@ -111,7 +120,23 @@ impl ConnIo {
     /// The connection speaks HTTP/2, which has no request lines.
     pub(super) fn set_multiplexed(&mut self) {
         self.conn.state.set_multiplexed();
+        let _ = self.conn.share.set(Share::new(self.conn.site.budgets));
         self.lines.stop();
+    }
+
+    /// Charges what a client has sent of a header. One that takes its time with a long one must not do so for nothing.
+    fn note_head(&mut self, bytes: usize) -> io::Result<()> {
+        if !self.conn.state.reads_head() {
+            if self.head != 0 {
+                (self.head, self.head_charge) = (0, None);
+            }
+            return Ok(());
+        }
+        self.head += bytes;
+        if self.head > USUAL_HEAD && !self.head_charge.get_or_insert_with(|| self.conn.charge()).grow(bytes as u64) {
+            return Err(io::Error::other("there is no room for the header in `http.memory`"));
+        }
+        Ok(())
     }
 
     fn take_ahead(&mut self, buf: &mut ReadBuf<'_>) {
@@ -180,10 +205,15 @@ impl ConnIo {
     /// Writes `bufs` if there is a body from a worker's ring among them. It is out of the ring afterwards, in any case.
     fn write_straight(&mut self, bufs: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
         let Self { socket, conn, backlog, .. } = self;
-        backlog.write(&conn.straight, bufs, |held, before| match socket {
-            Socket::Tcp(stream) => send(&*stream, held, before),
-            Socket::Unix(stream) => send(&*stream, held, before),
-        })
+        backlog.write(
+            &conn.straight,
+            bufs,
+            || conn.charge(),
+            |held, before| match socket {
+                Socket::Tcp(stream) => send(&*stream, held, before),
+                Socket::Unix(stream) => send(&*stream, held, before),
+            },
+        )
     }
 
     /// Ready when nothing waits that hyper takes for written.
@@ -250,7 +280,10 @@ impl AsyncRead for ConnIo {
         if came_in.is_empty() {
             return this.poll_end(cx);
         }
+        let came_in = came_in.len();
         this.conn.state.on_read();
+        this.note_head(came_in)?;
+        let came_in = &mut buf.filled_mut()[before..];
         this.lines.look(came_in, &this.conn.targets);
         Poll::Ready(Ok(()))
     }
@@ -294,14 +327,18 @@ impl AsyncWrite for ConnIo {
         let this = self.get_mut();
         ready!(this.poll_backlog(cx))?;
         let Self { socket, conn, .. } = this;
-        conn.interim.poll_write(|bytes| {
+        let written = conn.interim.poll_write(|bytes| {
             // Cannot be (see `interim`). If it were, a script could write into an answer: better none at all.
             if conn.state.is_answering() {
                 debug_assert!(false, "an interim answer within an answer");
                 return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
             }
             write_noted(socket, &conn.state, cx, bytes)
-        })
+        });
+        if written.is_ready() {
+            conn.state.on_caught_up();
+        }
+        written
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

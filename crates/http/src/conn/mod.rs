@@ -23,10 +23,26 @@ pub struct Conn {
     pub peer: peer::Peer,
     /// What it is doing.
     pub state: state::ConnState,
+    /// HTTP/2: what its requests hold of the budgets together.
+    pub share: std::sync::OnceLock<std::sync::Arc<howdah_budget::Share>>,
     /// Interim answers on their way out.
     pub interim: interim::Interim,
     /// The client's spelling of targets.
     pub targets: request_line::Targets,
     /// The body that goes to the socket from where a worker wrote it.
     pub straight: straight::Straight,
+}
+
+impl Conn {
+    /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.
+    #[must_use]
+    pub fn timeouts(&self) -> state::Timeouts {
+        state::Timeouts::new(&self.site.settings.http).under(self.site.budgets.pressure())
+    }
+
+    /// A charge of nothing yet to the budget of memory.
+    #[must_use]
+    pub fn charge(&self) -> howdah_budget::Charge {
+        howdah_budget::Charge::new(self.site.budgets.memory, self.share.get().cloned())
+    }
 }

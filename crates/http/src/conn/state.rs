@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// What the shard decided about a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Verdict {
     /// Go on.
@@ -36,7 +36,15 @@ pub struct Timeouts {
     pub write: u64,
     /// For the client to read a refusal whose request body was not read.
     pub linger: u64,
+    /// Bytes per second that a client that is waited for has to take, over `write`.
+    pub min_rate: u64,
 }
+
+/// Milliseconds that a new connection, or a header, has until others that wait for a place come first.
+const A_MOMENT: u64 = 1000;
+
+/// While budgets are scarce, a client that reads nothing is let go after this many milliseconds at the earliest.
+const SHORTEST_WRITE: u64 = 2000;
 
 impl Timeouts {
     /// The timeouts of the settings.
@@ -48,7 +56,22 @@ impl Timeouts {
             idle: ms(settings.idle_timeout),
             write: ms(settings.write_timeout),
             linger: 2000,
+            min_rate: settings.min_rate.bytes(),
         }
+    }
+
+    /// The timeouts while budgets are scarce by so many percent: what waits for clients that do not read is what there is
+    /// too much of.
+    #[must_use]
+    pub fn under(self, pressure: u64) -> Self {
+        let spare = self.write.saturating_sub(SHORTEST_WRITE);
+        Self { write: self.write - spare / 100 * pressure.min(100), ..self }
+    }
+
+    /// Whether a client that took so many bytes in so many milliseconds of waiting is too slow.
+    #[must_use]
+    pub fn is_too_slow(&self, bytes: u64, took: u64) -> bool {
+        bytes < self.min_rate.saturating_mul(took) / 1000
     }
 
     /// How often a shard looks at its connections: fine enough for the shortest timeout, and rare enough to cost nothing.
@@ -85,11 +108,16 @@ pub struct ConnState {
     since: AtomicU64,
     /// Since when a write makes no progress; 0 if none waits.
     write_blocked: AtomicU64,
+    /// Since when the client is behind with reading, and the bytes it has taken since then; 0 if it is not.
+    behind: AtomicU64,
+    taken: AtomicU64,
     /// HTTP/2: answers whose body is being sent, how many of these wait for their source, and when one last moved.
     /// There, a client that reads nothing blocks no write of the socket.
     sending: AtomicU32,
     waiting_for_source: AtomicU32,
     moved: AtomicU64,
+    /// HTTP/2: bytes of bodies that the client has made room for.
+    taken_of_bodies: AtomicU64,
     /// Since when the connection waits for the client to close; 0 if it does not.
     lingering: AtomicU64,
     /// The shard's clock, copied here so that the connection reads only its own memory.
@@ -114,9 +142,12 @@ impl ConnState {
             half_closed: AtomicBool::new(false),
             since: AtomicU64::new(now),
             write_blocked: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             sending: AtomicU32::new(0),
             waiting_for_source: AtomicU32::new(0),
             moved: AtomicU64::new(now),
+            taken_of_bodies: AtomicU64::new(0),
             lingering: AtomicU64::new(0),
             now: AtomicU64::new(now.max(1)),
             waker: Mutex::new(None),
@@ -245,11 +276,23 @@ impl ConnState {
     }
 
     /// What became of a write.
-    pub fn note_write<T>(&self, result: &Poll<T>) {
-        if result.is_pending() {
-            self.on_write_blocked();
-        } else {
-            self.on_written();
+    pub fn note_write(&self, result: &Poll<std::io::Result<usize>>) {
+        match result {
+            Poll::Pending => self.on_write_blocked(),
+            Poll::Ready(written) => {
+                self.on_written();
+                if self.behind.load(Relaxed) != 0 {
+                    let bytes = written.as_ref().map_or(0, |bytes| *bytes as u64);
+                    self.taken.store(self.taken.load(Relaxed) + bytes, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// All that there was to write is written.
+    pub fn on_caught_up(&self) {
+        if self.behind.load(Relaxed) != 0 {
+            self.behind.store(0, Relaxed);
         }
     }
 
@@ -257,6 +300,10 @@ impl ConnState {
     fn on_write_blocked(&self) {
         if self.write_blocked.load(Relaxed) == 0 {
             self.write_blocked.store(self.now.load(Relaxed), Relaxed);
+        }
+        if self.behind.load(Relaxed) == 0 {
+            self.behind.store(self.now.load(Relaxed), Relaxed);
+            self.taken.store(0, Relaxed);
         }
     }
 
@@ -292,6 +339,18 @@ impl ConnState {
         self.moved.store(self.now.load(Relaxed), Relaxed);
     }
 
+    /// HTTP/2: the client has made room for so many bytes of a body.
+    pub fn body_taken(&self, bytes: usize) {
+        self.taken_of_bodies.store(self.taken_of_bodies().wrapping_add(bytes as u64), Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: the bytes of all bodies that the client has made room for so far.
+    #[must_use]
+    pub fn taken_of_bodies(&self) -> u64 {
+        self.taken_of_bodies.load(Relaxed)
+    }
+
     /// HTTP/2: a body's source has (or no longer has) nothing to send, which is not the client's fault.
     pub fn source_waits(&self, waits: bool) {
         if waits {
@@ -309,6 +368,39 @@ impl ConnState {
             && sending == self.in_flight.load(Relaxed)
             && self.waiting_for_source.load(Relaxed) == 0
             && now.saturating_sub(self.moved.load(Relaxed)) > limit
+    }
+
+    /// The client takes some, but so little that it could hold an answer for ever. Judged anew for each `timeouts.write`.
+    fn is_too_slow(&self, now: u64, timeouts: &Timeouts) -> bool {
+        let behind = self.behind.load(Relaxed);
+        let took = now.saturating_sub(behind);
+        if behind == 0 || took <= timeouts.write {
+            return false;
+        }
+        self.behind.store(now, Relaxed);
+        timeouts.is_too_slow(self.taken.swap(0, Relaxed), took)
+    }
+
+    /// Since when the connection waits for a request of which nothing has come. One that was just made gets a moment for it.
+    #[must_use]
+    pub fn idle_since(&self, now: u64) -> Option<u64> {
+        let since = self.since.load(Relaxed);
+        let busy = self.in_flight.load(Relaxed) > 0
+            || self.write_blocked.load(Relaxed) != 0
+            || self.reading_head.load(Relaxed)
+            || self.asked.load(Relaxed)
+            || (self.fresh.load(Relaxed) && now.saturating_sub(since) < A_MOMENT);
+        (!busy && self.verdict() == Verdict::None).then_some(since)
+    }
+
+    /// Since when the connection is slow with a request's header.
+    #[must_use]
+    pub fn slow_header_since(&self, now: u64) -> Option<u64> {
+        let since = self.since.load(Relaxed);
+        let slow = self.reading_head.load(Relaxed)
+            && self.in_flight.load(Relaxed) == 0
+            && now.saturating_sub(since) >= A_MOMENT;
+        (slow && self.verdict() == Verdict::None).then_some(since)
     }
 
     /// The answer is out, and the connection waits for the client to close.
@@ -333,7 +425,7 @@ impl ConnState {
         {
             return Verdict::Drop;
         }
-        if self.is_stalled(now, timeouts.write) {
+        if self.is_stalled(now, timeouts.write) || self.is_too_slow(now, timeouts) {
             return Verdict::Drop;
         }
         if self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 {
@@ -379,7 +471,7 @@ impl ConnState {
 mod tests {
     use super::*;
 
-    const TIMEOUTS: Timeouts = Timeouts { header: 100, idle: 1000, write: 500, linger: 200 };
+    const TIMEOUTS: Timeouts = Timeouts { header: 100, idle: 1000, write: 500, linger: 200, min_rate: 1000 };
 
     fn after(prepare: impl Fn(&ConnState), now: u64) -> Verdict {
         let state = ConnState::new(10);
@@ -421,9 +513,40 @@ mod tests {
         assert_eq!(after(blocked, 511), Verdict::Drop);
         let goes_on = |s: &ConnState| {
             blocked(s);
-            s.on_written();
+            s.note_write(&Poll::Ready(Ok(1)));
+            s.on_caught_up();
         };
         assert_eq!(after(goes_on, 100_000), Verdict::None);
+    }
+
+    #[test]
+    fn a_client_that_reads_a_byte_now_and_then_is_dropped_and_a_slow_one_is_not() {
+        let dropped = |bytes: usize| {
+            let state = ConnState::new(10);
+            state.begin();
+            (10..3000).step_by(50).any(|now| {
+                state.look(now, &TIMEOUTS);
+                state.note_write(&Poll::Ready(Ok(bytes)));
+                state.note_write(&Poll::Pending);
+                state.verdict() == Verdict::Drop
+            })
+        };
+        assert!(dropped(1) && !dropped(100));
+        let state = ConnState::new(10);
+        for now in (10..3000).step_by(50) {
+            state.look(now, &TIMEOUTS);
+            state.note_write(&Poll::Pending);
+            state.note_write(&Poll::Ready(Ok(1)));
+            state.on_caught_up();
+        }
+        assert_eq!(state.verdict(), Verdict::None, "there was no more to read");
+    }
+
+    #[test]
+    fn budgets_that_are_scarce_shorten_the_patience_with_those_who_do_not_read() {
+        let timeouts = Timeouts { write: 60_000, ..TIMEOUTS };
+        assert_eq!([0, 50, 100].map(|pressure| timeouts.under(pressure).write), [60_000, 31_000, 2_000]);
+        assert_eq!(TIMEOUTS.under(100).write, 500);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 use crate::sendfile::{stand_in, stand_in_offset};
 use bytes::Bytes;
+use howdah_budget::Charge;
 use howdah_transport::HeldPayload;
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -64,6 +65,7 @@ impl Straight {
 pub(super) struct Backlog {
     bytes: Vec<u8>,
     written: usize,
+    charge: Option<Charge>,
 }
 
 impl Backlog {
@@ -79,6 +81,7 @@ impl Backlog {
         &mut self,
         straight: &Straight,
         bufs: &[IoSlice<'_>],
+        charge: impl FnOnce() -> Charge,
         send: impl FnOnce(&HeldPayload, &[IoSlice<'_>]) -> io::Result<usize>,
     ) -> Option<io::Result<usize>> {
         let at = bufs.iter().position(|buf| stand_in_offset(buf).is_some())?;
@@ -103,6 +106,9 @@ impl Backlog {
             skip -= part;
         }
         if skip < held.len() {
+            if !self.charge.get_or_insert_with(charge).grow((held.len() - skip) as u64) {
+                return Some(Err(io::Error::other("there is no room for the answer in `http.memory`")));
+            }
             self.bytes.extend_from_slice(&held.copy_from(skip));
         }
         let mut all = before.iter().map(|buf| buf.len()).sum::<usize>() + held.len();

@@ -5,9 +5,10 @@
 //! streams are encoded as they come: what is ready of them at this moment is the sample.
 
 use crate::body::{Body, ChunkStream, Stream};
-use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, Whole};
+use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, ONE_GO, Whole};
 use crate::service::Response;
 use bytes::{Bytes, BytesMut};
+use howdah_budget::Charge;
 use howdah_observe::Metrics;
 use howdah_pool::{Chunk, WholeBody};
 use http::{HeaderMap, Method, header};
@@ -49,11 +50,12 @@ pub(crate) fn apply(
     method: &Method,
     request: &HeaderMap,
     mut response: Response,
+    charge: Charge,
 ) -> (Response, Option<&'static str>) {
     let compressor = &context.compressor;
-    let asked = compressor.asked(method, request);
+    let mut asked = compressor.asked(method, request);
     match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
-        Ok(body) => return whole(context, &asked, response, body),
+        Ok(body) => return whole(context, asked, response, body, charge),
         Err(body) => *response.body_mut() = body,
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
@@ -73,22 +75,54 @@ pub(crate) fn apply(
     let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
     let ready = gather(&mut stream, enough);
     match ready {
-        Ready { end: true, chunks } => whole(context, &asked, response, join(chunks).into()),
+        Ready { end: true, chunks } => whole(context, asked, response, join(chunks).into(), charge),
         Ready { end: false, chunks } => {
-            streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length)
+            let charge = encoder_charge(&mut asked, charge);
+            streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length, charge)
         }
+    }
+}
+
+/// Memory that an encoder takes as long as its body goes out, with the output that waits; see `compress::stream`.
+const ENCODER: u64 = 512 * 1024;
+
+/// Charges an encoder. Without budget for it the body goes out as it is.
+fn encoder_charge(asked: &mut Asked, mut charge: Charge) -> Charge {
+    if asked.encodes() && !charge.grow(ENCODER) {
+        asked.take_no_coding();
+    }
+    charge
+}
+
+/// An encoder's output, and what the encoder is charged.
+struct Charged {
+    stream: Stream,
+    _charge: Charge,
+}
+
+impl ChunkStream for Charged {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        self.stream.poll_chunk(cx)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.stream.remaining()
     }
 }
 
 fn whole(
     context: &CompressContext,
-    asked: &Asked,
+    mut asked: Asked,
     response: Response,
     body: WholeBody,
+    mut charge: Charge,
 ) -> (Response, Option<&'static str>) {
     let (mut parts, _) = response.into_parts();
     let plain_len = body.len() as u64;
-    let Done { body, encoding } = context.compressor.complete(asked, parts.status, &mut parts.headers, body);
+    if body.len() > ONE_GO {
+        charge = encoder_charge(&mut asked, charge);
+    }
+    let Done { body, encoding } = context.compressor.complete(&asked, parts.status, &mut parts.headers, body);
     match (&body, encoding.map(|encoding| encoding.how)) {
         (Whole::Bytes(encoded), Some(how)) => {
             let metrics = &context.metrics;
@@ -105,7 +139,7 @@ fn whole(
     }
     let body = match body {
         Whole::Bytes(bytes) => Body::whole(bytes),
-        Whole::Slices(slices) => Body::stream(slices),
+        Whole::Slices(slices) => Body::stream(Box::new(Charged { stream: slices, _charge: charge })),
     };
     (Response::from_parts(parts, body), encoding.map(Encoding::label))
 }
@@ -116,6 +150,7 @@ fn streamed(
     mut response: Response,
     source: Resumed,
     length: Option<u64>,
+    charge: Charge,
 ) -> (Response, Option<&'static str>) {
     let status = response.status();
     if let Some(length) = length {
@@ -126,7 +161,10 @@ fn streamed(
     let sample = ready.map(|chunk| chunk.data.clone()).max_by_key(Bytes::len);
     let begun = compressor.stream(asked, status, response.headers_mut(), sample.as_deref());
     let (stream, label): (Stream, _) = match begun {
-        Some((encoder, encoding)) => (Box::new(Encoded::new(Box::new(source), encoder)), Some(encoding.label())),
+        Some((encoder, encoding)) => {
+            let stream: Stream = Box::new(Encoded::new(Box::new(source), encoder));
+            (Box::new(Charged { stream, _charge: charge }), Some(encoding.label()))
+        }
         None => (Box::new(source), None),
     };
     *response.body_mut() = Body::stream(stream);
@@ -229,7 +267,8 @@ mod tests {
         let mut response = Response::new(body);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
         let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
-        let (response, label) = apply(context, &Method::GET, &request, response);
+        let charge = Charge::new(howdah_budget::Budgets::new(1 << 30, 1 << 30).memory, None);
+        let (response, label) = apply(context, &Method::GET, &request, response, charge);
         let (head, body) = response.into_parts();
         assert_eq!(head.headers[header::VARY], "Accept-Encoding");
         assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());

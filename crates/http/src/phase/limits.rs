@@ -38,10 +38,16 @@ impl Limits {
         }
     }
 
+    /// The longest head of a request.
+    #[must_use]
+    pub fn head(&self) -> usize {
+        self.max_header.saturating_add(self.max_uri).saturating_add(4096)
+    }
+
     /// The size of the buffer that a request's head must fit into.
     #[must_use]
     pub fn head_buffer(&self) -> usize {
-        self.max_header.saturating_add(self.max_uri).saturating_add(4096).max(MIN_HEAD_BUFFER)
+        self.head().max(MIN_HEAD_BUFFER)
     }
 
     /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
@@ -71,10 +77,21 @@ pub(crate) fn check(limits: &Limits, parts: &Parts) -> Result<(), Refusal> {
     }
     check_host(parts)?;
     check_coding(parts)?;
-    if content_length(&parts.headers).is_some_and(|length| length > limits.max_body) {
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE));
+    if let Some(length) = content_length(&parts.headers).filter(|length| *length > limits.max_body) {
+        return Err(too_large(limits.max_body, Some(length), parts));
     }
     Ok(())
+}
+
+/// 413. Who uploads sees only the status, so the log says which setting it is about.
+pub(crate) fn too_large(max_body: u64, length: Option<u64>, parts: &Parts) -> Refusal {
+    let target = String::from_utf8_lossy(target(parts));
+    let length = length.map_or_else(|| "more".to_owned(), |length| length.to_string());
+    tracing::warn!(
+        target: "howdah::request", length, target = &*target,
+        "a request body is larger than `http.max_body`, which is {max_body}: 413"
+    );
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
 /// The request's `Content-Length`; hyper has refused those that are no number or contradict each other.

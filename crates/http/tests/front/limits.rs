@@ -115,6 +115,7 @@ fn a_body_that_does_not_come_gets_408() {
     let mut settings = settings();
     let limit = Duration::from_secs(3);
     settings.http.body_timeout = limit;
+    settings.http.min_rate = ByteSize(1);
     let server = Server::with(settings);
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");

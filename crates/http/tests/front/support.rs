@@ -143,7 +143,7 @@ fn content(body: &RequestBody) -> Vec<u8> {
     match body {
         RequestBody::Empty => Vec::new(),
         RequestBody::Memory(bytes) => bytes.to_vec(),
-        RequestBody::File(fd, len) => {
+        RequestBody::File(fd, len, _) => {
             let file = std::fs::File::from(fd.try_clone().unwrap());
             let mut content = vec![0; usize::try_from(*len).unwrap()];
             file.read_exact_at(&mut content, 0).unwrap();

@@ -36,13 +36,19 @@ pub(crate) async fn run<U: Upstream>(
     body: Received,
 ) -> Result<Response, Refusal> {
     let site = &*shard.site;
+    // Before anything of it is read: PHP must not run for an answer that could not be kept.
+    if site.budgets.memory.is_full() {
+        site.budgets.memory.note_refused();
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
+        return Err(Refusal::over_budget());
+    }
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
     let (body, complete) = if body.is_end_stream() {
         (howdah_pool::RequestBody::Empty, exchange.started)
     } else {
         shard.upstream.room(script.pool).await;
-        let body =
-            spool::read(&spool::Budget::new(site), body).await.map_err(|error| error.into_refusal(exchange.id))?;
+        let room = spool::Room::new(&exchange.conn);
+        let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         exchange.conn.state.on_body_read();
         (body, Instant::now())
     };
@@ -58,6 +64,7 @@ pub(crate) async fn run<U: Upstream>(
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
         interim: None,
+        share: exchange.conn.share.get().cloned(),
     };
     exchange.front = Front::Php;
     match call_with_interim(shard, exchange, script.pool, call).await {

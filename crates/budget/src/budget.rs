@@ -1,0 +1,204 @@
+//! A budget: how many bytes there are, and how many are taken.
+//!
+//! Each thread keeps a small reserve of its own, taken from the budget in advance. What is charged and given back within
+//! one thread, as by a request that does not wait, costs two plain loads and stores and no atomic read-modify-write.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Threads that have a reserve. The server has fewer; further ones (in tests) do without.
+const THREADS: usize = 80;
+
+/// The largest reserve of a thread.
+const RESERVE: u64 = 128 * 1024;
+
+/// One thing may hold so much, and one connection four times as much, of what is left for those that hold little.
+pub(crate) const LITTLE: u64 = 64 * 1024;
+
+/// What `pressure` says when nothing is left.
+const FULL: u64 = 100;
+
+/// What a budget counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Memory.
+    Memory,
+    /// Temporary files.
+    Spool,
+}
+
+impl Kind {
+    /// Its name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Spool => "spool",
+        }
+    }
+}
+
+/// A number that stands in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+/// A number of bytes that may be taken, over the whole server.
+#[derive(Debug)]
+pub struct Budget {
+    kind: Kind,
+    limit: u64,
+    reserve: u64,
+    /// Bytes taken, the threads' reserves included. Never above `limit`.
+    taken: Apart,
+    refused: AtomicU64,
+    /// What each thread has taken and not used. Written by that thread only.
+    reserves: [Apart; THREADS],
+}
+
+impl PartialEq for Budget {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Budget {}
+
+/// The calling thread's number among those that have reserves.
+fn thread() -> Option<usize> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    let mine = MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(NEXT.fetch_add(1, Relaxed));
+        }
+        mine.get()
+    });
+    (mine < THREADS).then_some(mine)
+}
+
+impl Budget {
+    /// A budget of `limit` bytes. It is never freed: a server has each for as long as it runs, and whoever holds a part
+    /// of one does not have to count its holders, too.
+    #[must_use]
+    pub fn new(kind: Kind, limit: u64) -> &'static Self {
+        Box::leak(Box::new(Self {
+            kind,
+            limit,
+            // Twice as much for each of 64 threads is no more than an eighth of it.
+            reserve: (limit / 1024).min(RESERVE),
+            taken: Apart::default(),
+            refused: AtomicU64::new(0),
+            reserves: std::array::from_fn(|_| Apart::default()),
+        }))
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How many bytes are in use.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        let reserved: u64 = self.reserves.iter().map(|reserve| reserve.0.load(Relaxed)).sum();
+        // The numbers are read one after the other while others change them.
+        self.taken.0.load(Relaxed).saturating_sub(reserved)
+    }
+
+    /// How often something was refused.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Counts a refusal, for those that look (`has_room`) before they take anything.
+    pub fn note_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// What those who hold much already have to leave: there is always something for the many that hold little.
+    pub(crate) const fn soft_limit(&self) -> u64 {
+        self.limit - self.limit / 8
+    }
+
+    /// How much of it one connection may hold.
+    #[must_use]
+    pub const fn share(&self) -> u64 {
+        self.limit / 8
+    }
+
+    /// Whether something could take so many bytes now.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        let most = if bytes <= LITTLE { self.limit } else { self.soft_limit() };
+        self.taken.0.load(Relaxed).saturating_add(bytes) <= most
+    }
+
+    /// Nothing is left for anything new.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.taken.0.load(Relaxed) > self.limit - self.limit / 32
+    }
+
+    /// How scarce it is, in percent: 0 up to three quarters of the limit, 100 when nothing is left.
+    #[must_use]
+    pub fn pressure(&self) -> u64 {
+        let (taken, calm) = (self.taken.0.load(Relaxed), self.limit / 4 * 3);
+        if taken <= calm { 0 } else { ((taken - calm) * FULL / (self.limit - calm).max(1)).min(FULL) }
+    }
+
+    /// Takes bytes as long as no more than `most` of all are taken.
+    pub(crate) fn take(&self, bytes: u64, most: u64) -> bool {
+        if bytes <= self.reserve
+            && let Some(own) = self.own_reserve()
+        {
+            let have = own.load(Relaxed);
+            if have >= bytes {
+                own.store(have - bytes, Relaxed);
+                return true;
+            }
+            if self.take_shared(bytes + self.reserve, most.min(self.soft_limit())) {
+                own.store(have + self.reserve, Relaxed);
+                return true;
+            }
+        }
+        self.take_shared(bytes, most)
+    }
+
+    /// Only a count, which publishes nothing: `Relaxed`.
+    fn take_shared(&self, bytes: u64, most: u64) -> bool {
+        let taken = self
+            .taken
+            .0
+            .fetch_update(Relaxed, Relaxed, |taken| taken.checked_add(bytes).filter(|taken| *taken <= most));
+        taken.is_ok()
+    }
+
+    /// Gives bytes back that were taken, by whichever thread.
+    pub(crate) fn give(&self, bytes: u64) {
+        let mut back = bytes;
+        if let Some(own) = self.own_reserve() {
+            let have = own.load(Relaxed) + bytes;
+            let keep = if have <= 2 * self.reserve { have } else { self.reserve };
+            own.store(keep, Relaxed);
+            back = have - keep;
+        }
+        if back > 0 {
+            self.taken.0.fetch_sub(back, Relaxed);
+        }
+    }
+
+    fn own_reserve(&self) -> Option<&AtomicU64> {
+        Some(&self.reserves[thread()?].0)
+    }
+}

@@ -1,0 +1,246 @@
+//! Who holds what of a budget: a charge for one thing, a share for a connection.
+
+use crate::Budgets;
+use crate::budget::{Budget, Kind, LITTLE};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What the requests of one connection hold together, where a connection has several.
+#[derive(Debug)]
+pub struct Share {
+    budgets: Budgets,
+    memory: AtomicU64,
+    spool: AtomicU64,
+}
+
+impl Share {
+    /// A share of these budgets.
+    #[must_use]
+    pub fn new(budgets: Budgets) -> Arc<Self> {
+        Arc::new(Self { budgets, memory: AtomicU64::new(0), spool: AtomicU64::new(0) })
+    }
+
+    /// How many bytes it holds of a budget.
+    #[must_use]
+    pub fn used(&self, kind: Kind) -> u64 {
+        self.of(kind).load(Relaxed)
+    }
+
+    fn of(&self, kind: Kind) -> &AtomicU64 {
+        match kind {
+            Kind::Memory => &self.memory,
+            Kind::Spool => &self.spool,
+        }
+    }
+
+    /// Takes bytes and says how many the connection has now; `None`: it has too many.
+    fn take(&self, kind: Kind, bytes: u64) -> Option<u64> {
+        let most = match kind {
+            Kind::Memory => self.budgets.memory.share(),
+            Kind::Spool => self.budgets.spool.share(),
+        };
+        let before = self.of(kind).fetch_add(bytes, Relaxed);
+        if before.saturating_add(bytes) > most {
+            self.of(kind).fetch_sub(bytes, Relaxed);
+            return None;
+        }
+        Some(before + bytes)
+    }
+}
+
+/// What one thing that waits holds of a budget. Gives it back when dropped.
+#[derive(Debug)]
+pub struct Charge {
+    budget: &'static Budget,
+    share: Option<Arc<Share>>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// A charge of nothing yet, also to the connection's share if there is one.
+    #[must_use]
+    pub const fn new(budget: &'static Budget, share: Option<Arc<Share>>) -> Self {
+        Self { budget, share, bytes: 0 }
+    }
+
+    /// What it is charged to.
+    #[must_use]
+    pub const fn budget(&self) -> &'static Budget {
+        self.budget
+    }
+
+    /// A charge of nothing yet to another budget, and to the same share.
+    #[must_use]
+    pub fn beside(&self, budget: &'static Budget) -> Self {
+        Self::new(budget, self.share.clone())
+    }
+
+    /// How many bytes it holds.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes more. False: there is not so much, and nothing was taken.
+    #[must_use]
+    pub fn grow(&mut self, by: u64) -> bool {
+        let all = self.bytes.saturating_add(by);
+        let little = match &self.share {
+            None => all <= LITTLE,
+            Some(share) => match share.take(self.budget.kind(), by) {
+                Some(of_connection) => all <= LITTLE && of_connection <= 4 * LITTLE,
+                None => {
+                    self.budget.note_refused();
+                    return false;
+                }
+            },
+        };
+        let most = if little { self.budget.limit() } else { self.budget.soft_limit() };
+        if self.budget.take(by, most) {
+            self.bytes = all;
+            return true;
+        }
+        if let Some(share) = &self.share {
+            share.of(self.budget.kind()).fetch_sub(by, Relaxed);
+        }
+        self.budget.note_refused();
+        false
+    }
+
+    /// Gives a part back, at most all.
+    pub fn shrink(&mut self, by: u64) {
+        let by = by.min(self.bytes);
+        self.bytes -= by;
+        self.give(by);
+    }
+
+    /// Gives all back.
+    pub fn clear(&mut self) {
+        self.shrink(self.bytes);
+    }
+
+    /// Cuts a part off, at most all, which then has a life of its own.
+    #[must_use]
+    pub fn split(&mut self, bytes: u64) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { budget: self.budget, share: self.share.clone(), bytes }
+    }
+
+    /// Takes over all that another charge to the same budget and share holds.
+    pub fn join(&mut self, mut other: Self) {
+        debug_assert!(self.budget == other.budget);
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Bytes that hold this charge for as long as any part of them is used, wherever they go.
+    #[must_use]
+    pub fn cover(self, bytes: Bytes) -> Bytes {
+        if self.bytes == 0 { bytes } else { Bytes::from_owner(Covered { bytes, _charge: self }) }
+    }
+
+    fn give(&self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.budget.give(bytes);
+        if let Some(share) = &self.share {
+            share.of(self.budget.kind()).fetch_sub(bytes, Relaxed);
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.give(self.bytes);
+    }
+}
+
+/// Bytes and what they are charged.
+struct Covered {
+    bytes: Bytes,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Covered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_is_charged_comes_back_however_it_is_split() {
+        let budget = Budget::new(Kind::Memory, 8 * MIB);
+        let mut charge = Charge::new(budget, None);
+        assert!(charge.grow(1000) && charge.grow(MIB));
+        assert_eq!((charge.bytes(), budget.used()), (MIB + 1000, MIB + 1000));
+        let part = charge.split(600);
+        charge.shrink(400);
+        assert_eq!((part.bytes(), charge.bytes(), budget.used()), (600, MIB, MIB + 600));
+        let bytes = part.cover(Bytes::from(vec![b'x'; 10]));
+        let slice = bytes.slice(3..5);
+        drop((charge, bytes));
+        assert_eq!(budget.used(), 600, "a part of the bytes is still used");
+        drop(slice);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn the_limit_holds_and_the_last_part_is_for_those_that_hold_little() {
+        let budget = Budget::new(Kind::Memory, 8 * MIB);
+        let mut big = Charge::new(budget, None);
+        while big.grow(MIB / 2) {}
+        assert_eq!((big.bytes(), budget.refused()), (7 * MIB, 1));
+        assert!(budget.has_room(1) && !budget.has_room(MIB));
+        let mut little = Vec::new();
+        loop {
+            let mut charge = Charge::new(budget, None);
+            if !charge.grow(LITTLE) {
+                break;
+            }
+            little.push(charge);
+        }
+        assert_eq!(little.len() as u64, MIB / LITTLE);
+        assert!(budget.used() <= budget.limit() && budget.is_full() && budget.pressure() == 100);
+        little.clear();
+        assert!(!big.grow(MIB) && budget.used() == 7 * MIB);
+        drop(big);
+        assert_eq!((budget.used(), budget.pressure()), (0, 0));
+    }
+
+    #[test]
+    fn a_connection_has_no_more_than_its_share() {
+        let budgets = Budgets::new(8 * MIB, 80 * MIB);
+        let share = Share::new(budgets);
+        let mut charges: Vec<Charge> = (0..20).map(|_| Charge::new(budgets.memory, Some(share.clone()))).collect();
+        let held: u64 = charges.iter_mut().map(|charge| u64::from(charge.grow(MIB / 8))).sum();
+        assert_eq!((held, share.used(Kind::Memory)), (8, MIB));
+        assert!(Charge::new(budgets.spool, Some(share.clone())).grow(2 * MIB), "the other budget is another matter");
+        charges.clear();
+        assert_eq!((share.used(Kind::Memory), share.used(Kind::Spool), budgets.memory.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn threads_give_back_what_others_have_taken() {
+        let budget = Budget::new(Kind::Memory, 64 * MIB);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..2000 {
+                        let mut charge = Charge::new(budget, None);
+                        assert!(charge.grow(n * 17));
+                        scope.spawn(move || drop(charge)).join().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -1,0 +1,37 @@
+//! Everything that waits in the server is charged to a budget: one for memory, one for temporary files (`Budgets`). A
+//! `Charge` is what one thing holds of one budget; it grows and shrinks with the thing and gives everything back when it
+//! goes. Where several requests share a connection, the connection has a `Share`, so that no client can take all.
+//!
+//! What a budget refuses is not kept: a request gets 503, an answer goes to a file or waits in its worker, a slow client is
+//! let go earlier. Reading order: `Budget` (the numbers), `Charge` (who holds them), `machine` (the defaults).
+#![forbid(unsafe_code)]
+
+mod budget;
+mod charge;
+pub mod machine;
+
+pub use budget::{Budget, Kind};
+pub use charge::{Charge, Share};
+
+/// The budgets of a server. Copied freely: see `Budget::new`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budgets {
+    /// Bytes of memory.
+    pub memory: &'static Budget,
+    /// Bytes of temporary files.
+    pub spool: &'static Budget,
+}
+
+impl Budgets {
+    /// Budgets of so many bytes.
+    #[must_use]
+    pub fn new(memory: u64, spool: u64) -> Self {
+        Self { memory: Budget::new(Kind::Memory, memory), spool: Budget::new(Kind::Spool, spool) }
+    }
+
+    /// How little of the scarcer one is left, see `Budget::pressure`.
+    #[must_use]
+    pub fn pressure(&self) -> u64 {
+        self.memory.pressure().max(self.spool.pressure())
+    }
+}
