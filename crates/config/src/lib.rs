@@ -4,12 +4,15 @@
 //! settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and `reference` (what is printed).
 #![forbid(unsafe_code)]
 
+mod account;
 mod address;
 mod check;
+mod check_users;
 mod choice;
 pub mod cli;
 mod document;
 mod glob;
+pub mod limits;
 mod load;
 mod origin;
 mod pattern;
@@ -22,6 +25,7 @@ mod strict;
 mod table;
 mod value;
 
+pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
@@ -33,4 +37,4 @@ pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Se
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use source::Surroundings;
 pub use table::Row;
-pub use value::{ByteSize, Kind, WorkerRange};
+pub use value::{ByteSize, FileMode, Kind, WorkerRange};

@@ -282,6 +282,7 @@ mod tests {
                 .map(|(name, dir)| (name.to_owned(), dir.to_str().unwrap().to_owned()))
                 .into(),
             program_dir: None,
+            uid: None,
         };
         let mut flags = ControlFlags::default();
         flags.serve.set("listen", "127.0.0.1:1");
