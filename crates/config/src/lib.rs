@@ -30,7 +30,7 @@ pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
-pub use load::{Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::PathPattern;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};

@@ -1,6 +1,7 @@
 //! Where log lines end: a standard stream, or a file that can be reopened after it was rotated away.
 
-use std::fs::{File, OpenOptions};
+use crate::log_file;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +48,6 @@ impl Sink {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).open(path);
+    let file = log_file::open(path);
     file.map_err(|error| io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display())))
 }

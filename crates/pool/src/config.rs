@@ -1,5 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
+use howdah_transport::privileges::Privileges;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct PoolConfig {
     pub temp_dir: PathBuf,
     /// `SERVER_SOFTWARE`.
     pub software: String,
+    /// Whom its processes run as, and within which limits.
+    pub privileges: Privileges,
 }
 
 impl PoolConfig {

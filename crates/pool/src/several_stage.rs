@@ -74,6 +74,7 @@ fn config(concurrency: usize) -> PoolConfig {
         reply_memory: 1 << 16,
         temp_dir: std::env::temp_dir(),
         software: String::new(),
+        privileges: howdah_transport::privileges::Privileges::default(),
     }
 }
 
@@ -103,6 +104,7 @@ impl Stage {
             home: 0,
             depth: self.pool.config().depth(),
             several: true,
+            launcher: crate::launcher::Launcher::default(),
         };
         let lane = Lane::new(new, sender.with_bell(bell.try_clone().unwrap()), Arc::new(ours.into()));
         self.pool.lock().add_lane(lane);

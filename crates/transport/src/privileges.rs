@@ -1,0 +1,51 @@
+//! What a pool's processes may do: whom they run as and within which limits. Whoever starts `howdah-php` says it on the
+//! command line, in JSON behind `--privileges=`, so that the server cannot change it afterwards.
+
+use serde::{Deserialize, Serialize};
+
+/// The argument of `howdah-php` that the JSON follows.
+pub const PRIVILEGES_ARGUMENT: &str = "--privileges=";
+
+/// Everything about a pool's processes that is settled before PHP starts. The default changes nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Privileges {
+    /// Whom they become; only root can say one.
+    pub user: Option<Credentials>,
+    /// Limits of the kernel.
+    pub limits: Vec<ResourceLimit>,
+    /// The directory of their control group, where there is one.
+    pub cgroup: Option<String>,
+    /// Permissions that new files do not get.
+    pub umask: Option<u32>,
+    /// Nice value; 0 leaves the one they were started with.
+    pub nice: i32,
+    /// What the kernel adds when it looks for a process to kill for memory; 0 leaves it.
+    pub oom_score_adj: i32,
+    /// Programs they run gain no rights.
+    pub no_new_privs: bool,
+    /// Processes of the same user may read their memory, and the kernel may write core files.
+    pub dumpable: bool,
+}
+
+/// A user with groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credentials {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// A limit of setrlimit(2); `None` stands for no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceLimit {
+    /// Its name in lower case without `RLIMIT_`.
+    pub name: String,
+    /// What counts.
+    pub soft: Option<u64>,
+    /// What the process itself may raise that to.
+    pub hard: Option<u64>,
+}
