@@ -72,6 +72,10 @@ fn toml_text(text: &str) -> String {
 fn configuration(place: &Place, kind: Kind, setup: &Setup) -> String {
     let settings = kind.settings().iter().map(|(key, value)| format!("{key} = {value}"));
     let mut lines: Vec<String> = settings.collect();
+    if !rustix::process::geteuid().is_root() {
+        // Without root's rights the harness could not look into the server's processes.
+        lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
+    }
     let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);
     lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
@@ -114,6 +118,10 @@ impl Howdah {
         option("-d", format!("session.save_path={}", place.sessions.display()));
         for (key, value) in &setup.ini {
             option("-d", format!("{key}={}", place.fill_in(value)));
+        }
+        if rustix::process::geteuid().is_root() {
+            // Scenarios that say nothing about users run as whoever runs them, as the reference does.
+            arguments.push("--allow-root".into());
         }
         arguments.extend(setup.args.iter().map(OsString::from));
         let output = File::create(&log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
@@ -202,6 +210,7 @@ impl Howdah {
             .args(arguments)
             .arg("--admin")
             .arg(format!("unix:{}", self.admin.display()))
+            .env("HOWDAH_ALLOW_ROOT", "true")
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|e| panic!("cannot run howdah: {e}"))

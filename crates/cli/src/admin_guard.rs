@@ -6,7 +6,7 @@
 //! comes from, and add no field of their own without asking), and, with a token, everybody else.
 
 use howdah_config::{ListenAddr, Settings};
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{Method, StatusCode, Uri};
 use tokio::net::unix::UCred;
 
@@ -28,6 +28,8 @@ pub(crate) struct Guard {
     /// Names that a request on an address may ask for; `None` on a Unix socket, where a browser cannot be.
     hosts: Option<Vec<String>>,
     token: Option<String>,
+    /// A field that a page cannot send without asking, `Content-Type: application/json`, will do for an order.
+    json: bool,
     /// The settings admit more than the socket's owner.
     shared: bool,
 }
@@ -45,7 +47,8 @@ impl Guard {
             ListenAddr::Unix(_) => None,
         };
         let token = settings.admin_token.clone().filter(|_| hosts.is_some());
-        Self { hosts, token, shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0 }
+        let json = settings.admin_json;
+        Self { hosts, token, json, shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0 }
     }
 
     /// Whether a process may use the Unix socket; the error says why not.
@@ -90,7 +93,8 @@ impl Guard {
             }
         }
         // Browsers ask before they send any method but these.
-        if *method == Method::POST && !fields.contains_key(ORDER) {
+        let is_json = || fields.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+        if *method == Method::POST && !fields.contains_key(ORDER) && !(self.json && is_json()) {
             return Err(NO_ORDER);
         }
         Ok(())

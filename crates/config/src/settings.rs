@@ -39,6 +39,10 @@ settings! {
         ///
         /// Without one every process of this machine, scripts included, can stop the server there.
         admin_token: Option<String> = r#""""# example(r#""a long random text""#);
+        /// Take orders that carry `Content-Type: application/json` in the place of `X-Howdah: 1`, as Laravel Octane's do.
+        ///
+        /// Started as `frankenphp`, the server does.
+        admin_json: bool = "false" example("true");
         /// The permissions of Unix sockets in `listen`, in octal.
         listen_mode: FileMode = r#""0660""# example(r#""0666""#);
         /// The owner of Unix sockets in `listen`; `""` for the user that the server runs as.

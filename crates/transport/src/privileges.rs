@@ -11,20 +11,28 @@ pub const PRIVILEGES_ARGUMENT: &str = "--privileges=";
 #[serde(default, deny_unknown_fields)]
 pub struct Privileges {
     /// Whom they become; only root can say one.
+    #[serde(skip_serializing_if = "is_default")]
     pub user: Option<Credentials>,
     /// Limits of the kernel.
+    #[serde(skip_serializing_if = "is_default")]
     pub limits: Vec<ResourceLimit>,
     /// The directory of their control group, where there is one.
+    #[serde(skip_serializing_if = "is_default")]
     pub cgroup: Option<String>,
     /// Permissions that new files do not get.
+    #[serde(skip_serializing_if = "is_default")]
     pub umask: Option<u32>,
     /// Nice value; 0 leaves the one they were started with.
+    #[serde(skip_serializing_if = "is_default")]
     pub nice: i32,
     /// What the kernel adds when it looks for a process to kill for memory; 0 leaves it.
+    #[serde(skip_serializing_if = "is_default")]
     pub oom_score_adj: i32,
     /// Programs they run gain no rights.
+    #[serde(skip_serializing_if = "is_default")]
     pub no_new_privs: bool,
     /// Processes of the same user may read their memory, and the kernel may write core files.
+    #[serde(skip_serializing_if = "is_default")]
     pub dumpable: bool,
 }
 
@@ -48,4 +56,9 @@ pub struct ResourceLimit {
     pub soft: Option<u64>,
     /// What the process itself may raise that to.
     pub hard: Option<u64>,
+}
+
+/// What is not said is the default: the argument shows in lists of processes.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
