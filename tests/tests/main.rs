@@ -45,6 +45,7 @@ mod snapshot_state;
 mod snapshot_template;
 mod static_files;
 mod step_debugging;
+mod users;
 mod worker_loop;
 mod worker_package;
 mod worker_pools;

@@ -150,10 +150,12 @@ mod tests {
     #[test]
     fn only_known_hosts_are_answered_on_an_address() {
         let guard = on_address(None);
-        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:90", "[::1]", "[::1]:90", "127.0.0.5:90", "web1.INTERNAL:8"] {
+        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:90", "[::1]", "[::1]:90", "127.0.0.5:90", "web1.INTERNAL:8"]
+        {
             assert_eq!(asked(&guard, Method::GET, "/status", &[("host", host)]), Ok(()), "{host}");
         }
-        for host in ["attacker.example", "localhost.attacker.example", "", "127.0.0.2", "::1", "localhost@x", "[::1].x"] {
+        for host in ["attacker.example", "localhost.attacker.example", "", "127.0.0.2", "::1", "localhost@x", "[::1].x"]
+        {
             assert_eq!(asked(&guard, Method::GET, "/status", &[("host", host)]), Err(FOREIGN_HOST), "{host}");
         }
         assert_eq!(asked(&guard, Method::GET, "/status", &[]), Err(FOREIGN_HOST));

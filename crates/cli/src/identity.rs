@@ -80,7 +80,10 @@ fn has_rights() -> Result<()> {
     ];
     let missing: Vec<_> = needed.iter().filter(|(_, one)| !have.contains(*one)).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
-        bail!("to become another user root needs {}, which this container or service does not have", missing.join(", "));
+        bail!(
+            "to become another user root needs {}, which this container or service does not have",
+            missing.join(", ")
+        );
     }
     Ok(())
 }

@@ -29,10 +29,8 @@ pub fn read(written: &BTreeMap<String, String>) -> Result<Vec<Limit>, String> {
 
 fn one(name: &str, value: &str) -> Result<Limit, String> {
     let Some(known) = NAMES.into_iter().find(|known| *known == name) else {
-        let advice = nearest(name, &NAMES).map_or_else(
-            || format!("; there is {}", NAMES.join(", ")),
-            |near| format!("; did you mean \"{near}\"?"),
-        );
+        let advice = nearest(name, &NAMES)
+            .map_or_else(|| format!("; there is {}", NAMES.join(", ")), |near| format!("; did you mean \"{near}\"?"));
         return Err(format!("there is no limit \"{name}\"{advice}"));
     };
     let (soft, hard) = value.split_once(':').unwrap_or((value, value));

@@ -20,7 +20,8 @@ struct Site {
 
 impl Site {
     fn new(toml: &str) -> Self {
-        let site = Self { dir: tempfile::tempdir().unwrap(), env: BTreeMap::new(), flags: ServeFlags::default(), uid: None };
+        let site =
+            Self { dir: tempfile::tempdir().unwrap(), env: BTreeMap::new(), flags: ServeFlags::default(), uid: None };
         site.write("howdah.toml", toml);
         site
     }
@@ -38,7 +39,10 @@ impl Site {
     fn load(&self) -> Result<Loaded, ConfigErrors> {
         let mut env = self.env.clone();
         env.insert("XDG_RUNTIME_DIR".to_owned(), self.path().to_str().unwrap().to_owned());
-        load_in(&self.flags, &Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None, uid: self.uid })
+        load_in(
+            &self.flags,
+            &Surroundings { current_dir: self.path().to_path_buf(), env, program_dir: None, uid: self.uid },
+        )
     }
 
     fn errors(&self) -> Vec<String> {
@@ -443,7 +447,10 @@ fn root_must_say_whom_it_becomes() {
     let mut site = Site::new("");
     site.uid = Some(0);
     let errors = site.errors();
-    assert!(errors.len() == 1 && errors[0].contains("started as root") && errors[0].contains("--allow-root"), "{errors:?}");
+    assert!(
+        errors.len() == 1 && errors[0].contains("started as root") && errors[0].contains("--allow-root"),
+        "{errors:?}"
+    );
     for (text, what) in [
         ("user = \"root\"", "root is root"),
         ("user = \"0\"", "root is root"),
@@ -515,7 +522,12 @@ fn limits_that_cannot_be_are_reported() {
         let errors = Site::new(text).errors().join("\n");
         assert!(errors.contains(what), "{text}: {errors}");
     }
-    for text in ["[php]\nnice = -5\numask = \"0027\"", "admin = \"127.0.0.2:9090\"", "admin = \"[::ffff:127.0.0.1]:9090\"", "admin = \":9090\"\nadmin_remote = true"] {
+    for text in [
+        "[php]\nnice = -5\numask = \"0027\"",
+        "admin = \"127.0.0.2:9090\"",
+        "admin = \"[::ffff:127.0.0.1]:9090\"",
+        "admin = \":9090\"\nadmin_remote = true",
+    ] {
         Site::new(text).load().unwrap();
     }
 }

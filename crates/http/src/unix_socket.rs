@@ -49,7 +49,9 @@ pub fn open_up(path: &Path, access: UnixAccess) -> io::Result<()> {
     if access.uid.is_some() || access.gid.is_some() {
         let (uid, gid) = (access.uid.map(Uid::from_raw), access.gid.map(Gid::from_raw));
         let given = rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH);
-        given.map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("cannot give the socket away: {error}")))?;
+        given.map_err(|error| {
+            io::Error::new(io::Error::from(error).kind(), format!("cannot give the socket away: {error}"))
+        })?;
     }
     let permissions = std::fs::Permissions::from_mode(access.mode);
     std::fs::set_permissions(format!("/proc/self/fd/{}", file.as_raw_fd()), permissions)

@@ -42,7 +42,9 @@ fn main() -> ExitCode {
                 (None, Some(text)) => match privileges::parse(text) {
                     Ok(parsed) => privileges = parsed,
                     Err(error) => {
-                        eprintln!("howdah-php: {PRIVILEGES_ARGUMENT}: {error}; install howdah and howdah-php from one build");
+                        eprintln!(
+                            "howdah-php: {PRIVILEGES_ARGUMENT}: {error}; install howdah and howdah-php from one build"
+                        );
                         return ExitCode::from(2);
                     }
                 },

@@ -1,6 +1,8 @@
 //! What this process gives up before PHP starts, in the one order that works. Workers and the template are forked from
 //! the zygote afterwards and inherit all of it.
 //!
+//! 0. a session of its own: no terminal's Ctrl-C, which only the server is to hear, or running calls die; and no SIGCONT to
+//!    processes of other users, which the kernel allows within a session;
 //! 1. `oom_score_adj`, whose file belongs to root as soon as the process is not dumpable;
 //! 2. not dumpable: from here on no process of the same user reads this one's memory or takes its descriptors;
 //! 3. limits and the nice value, which only root may widen;
@@ -21,6 +23,8 @@ const NICE_CEILING: i64 = 20;
 
 /// Takes all steps. The error says which one failed; the process must not go on then.
 pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
+    // It fails only where somebody has made this process the leader of a group already.
+    let _ = rustix::process::setsid();
     if wanted.oom_score_adj != 0 {
         let written = std::fs::write("/proc/self/oom_score_adj", wanted.oom_score_adj.to_string());
         written.map_err(step("set oom_score_adj"))?;

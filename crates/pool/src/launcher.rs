@@ -61,7 +61,7 @@ impl LauncherProcess {
         let (orders, queue) = mpsc::unbounded_channel();
         let (gone_sender, gone) = watch::channel(false);
         let socket = Arc::new(descriptor::watch_both(Arc::new(self.socket))?);
-        let waiting = Arc::new(Mutex::new(HashMap::new()));
+        let waiting = Arc::new(Mutex::new(Some(HashMap::new())));
         tokio::spawn(send_orders(socket.clone(), queue));
         tokio::spawn(hear(socket.clone(), waiting.clone(), gone_sender));
         let launcher = Launcher(Some(Arc::new(Remote { orders, waiting, next: AtomicU64::new(1) })));
@@ -99,8 +99,8 @@ pub struct Launcher(Option<Arc<Remote>>);
 #[derive(Debug)]
 struct Remote {
     orders: mpsc::UnboundedSender<Order>,
-    /// Who is told of the end of what was started.
-    waiting: Arc<Mutex<Waiting>>,
+    /// Who is told of the end of what was started; `None` when the launcher has ended, and nothing will be known.
+    waiting: Arc<Mutex<Option<Waiting>>>,
     next: AtomicU64,
 }
 
@@ -126,7 +126,9 @@ impl Launcher {
         let Some(remote) = &self.0 else { return Err(fds) };
         let id = remote.next.fetch_add(1, Ordering::Relaxed);
         let (told, ended) = oneshot::channel();
-        remote.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id, told);
+        if let Some(waiting) = remote.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            waiting.insert(id, told);
+        }
         remote.order(ToLauncher::Start { id, pool: pool.to_owned() }, fds.map(Arc::new).to_vec());
         Ok(Remotely { id, ended })
     }
@@ -180,12 +182,13 @@ async fn send_orders(socket: Arc<AsyncFd<SharedFd>>, mut queue: mpsc::UnboundedR
     }
 }
 
-async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Waiting>>, gone: watch::Sender<bool>) {
+async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>>>, gone: watch::Sender<bool>) {
     while let Ok(mut ready) = socket.readable().await {
         match control_socket::receive(socket.get_ref().get(), true) {
             Ok(Some((bytes, _))) => {
                 if let Ok(FromLauncher::Ended { id, status }) = serde_json::from_slice(&bytes)
-                    && let Some(told) = waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+                    && let Some(told) =
+                        waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|all| all.remove(&id))
                 {
                     let _ = told.send(status);
                 }
@@ -195,6 +198,6 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Waiting>>, gone
         }
     }
     // Whoever waits for the end of what it has started hears that it cannot be known.
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    *waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     let _ = gone.send(true);
 }

@@ -10,7 +10,7 @@ use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::net::SocketType;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -56,6 +56,12 @@ pub fn run() -> io::Result<()> {
     let server = rustix::io::fcntl_dupfd_cloexec(&stdin, 3)?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
+    // What scripts leave behind becomes this process's child when its zygote was killed; nobody else may signal it.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    serve(server)
+}
+
+fn serve(server: OwnedFd) -> io::Result<()> {
     let mut launcher =
         Launcher { server, programs: Vec::new(), sockets: Vec::new(), settled: false, started: Vec::new() };
     let ended = launcher.serve();
@@ -66,7 +72,7 @@ pub fn run() -> io::Result<()> {
 impl Launcher {
     fn serve(&mut self) -> io::Result<()> {
         loop {
-            let (order, ended) = self.wait(None)?;
+            let (order, ended) = self.wait()?;
             for index in ended.into_iter().rev() {
                 let ended = self.bury(index);
                 self.tell(&ended)?;
@@ -153,15 +159,10 @@ impl Launcher {
     }
 
     /// Whether there is an order, and the positions of processes that have ended.
-    fn wait(&self, limit: Option<Duration>) -> io::Result<(bool, Vec<usize>)> {
-        let orders = if limit.is_none() { PollFlags::IN } else { PollFlags::empty() };
-        let mut waited = vec![PollFd::new(&self.server, orders)];
+    fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
+        let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
         waited.extend(self.started.iter().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
-        match poll(&mut waited, limit.as_ref()) {
+        match poll(&mut waited, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -173,7 +174,28 @@ impl Launcher {
     fn bury(&mut self, index: usize) -> FromLauncher {
         let mut started = self.started.swap_remove(index);
         let status = started.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        self.end_orphans();
         FromLauncher::Ended { id: started.id, status }
+    }
+
+    /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.
+    fn end_orphans(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < LAST_GRACE {
+            let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+            let known = |pid: &i32| self.started.iter().any(|started| i32::try_from(started.child.id()) == Ok(*pid));
+            let numbers = listed.split_ascii_whitespace().filter_map(|number| number.parse().ok());
+            let left: Vec<Pid> = numbers.filter(|pid| !known(pid)).filter_map(Pid::from_raw).collect();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                // An unreaped child: the number is still its own.
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn tell(&self, message: &FromLauncher) -> io::Result<()> {
@@ -201,6 +223,7 @@ impl Launcher {
         for started in std::mem::take(&mut self.started) {
             kill(started.child);
         }
+        self.end_orphans();
         for socket in &self.sockets {
             let found = std::fs::symlink_metadata(&socket.path);
             if found.is_ok_and(|it| it.file_type().is_socket() && (it.dev(), it.ino()) == socket.identity) {
@@ -235,3 +258,7 @@ fn parent_of(pid: u32) -> Option<u32> {
     // The name, in parentheses, may itself hold spaces and parentheses.
     text.get(text.rfind(')')? + 2..)?.split(' ').nth(1)?.parse().ok()
 }
+
+#[cfg(test)]
+#[path = "launcher_process_tests.rs"]
+mod tests;

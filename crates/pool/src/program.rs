@@ -4,7 +4,6 @@ use crate::config::PoolConfig;
 use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -45,8 +44,6 @@ impl Program {
         command
             .arg(format!("--pool={}", self.pool))
             .arg(format!("{PRIVILEGES_ARGUMENT}{}", serde_json::to_string(&self.privileges)?))
-            // A terminal sends Ctrl-C to its whole foreground group; only the server is to hear it, or running calls die.
-            .process_group(0)
             .envs(self.env.iter().map(|(k, v)| (k, v)));
         Ok(command)
     }
