@@ -3,6 +3,7 @@
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod admin;
 mod async_answers;
 mod async_connections;
 mod async_databases;
