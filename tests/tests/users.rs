@@ -575,3 +575,61 @@ fn root_that_serves_as_root_says_so() {
         },
     );
 }
+
+/// Where control groups can be made: cgroup v2 as it is mounted here.
+fn control_groups() -> Option<std::path::PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, path, kind) = (words.next(), words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| std::path::PathBuf::from(path))
+    });
+    let group = mount.map(|mount| mount.join(format!("howdah-test-{}", std::process::id())));
+    let made = group.filter(|group| fs::create_dir(group).is_ok());
+    if made.is_none() {
+        eprintln!("not run: no control groups can be made here");
+    }
+    made
+}
+
+#[test]
+fn a_pool_has_its_control_group() {
+    let Some(group) = control_groups() else { return };
+    let (pool, limited) = (group.join("pool"), group.join("limited"));
+    let controllers = fs::read_to_string(group.join("cgroup.controllers")).unwrap();
+    let has_pids = controllers.split_ascii_whitespace().any(|controller| controller == "pids");
+    let setup = |s: Setup| {
+        let s = two_users(s)
+            .setting("php.cgroup", &format!("{:?}", pool.display().to_string()))
+            .setting("pool.b.cgroup", &format!("{:?}", limited.display().to_string()))
+            .setting("pool.b.cgroup_limits", "{ \"pids.max\" = 99 }")
+            .setting("pool.b.workers", "1")
+            .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+            .php("who.php", "echo file_get_contents('/proc/self/cgroup');")
+            .php("b/who.php", "echo 'limited';");
+        // Where the kernel cannot limit, PHP does not start without the limit, and the operator reads why.
+        if has_pids {
+            s.more_processes(2)
+        } else {
+            s.allow_log("is its controller delegated to").allow_log("pool_down").allow_log("howdah-php:")
+        }
+    };
+    howdah_tests::run(howdah_tests::Kind::Classic, setup, |site| {
+        let name = pool.file_name().unwrap().to_str().unwrap();
+        let own = site.get_ok("/who.php");
+        assert!(own.lines().any(|line| line.starts_with("0::/") && line.ends_with(&format!("/{name}"))), "{own}");
+        let members = fs::read_to_string(pool.join("cgroup.procs")).unwrap();
+        assert!(members.lines().count() >= 3, "the process that forks and its workers: {members}");
+        assert!(members.lines().all(|pid| pid != site.howdah().pid().to_string()));
+        if has_pids {
+            assert_eq!(site.get_ok("/b/who.php"), "limited");
+            assert_eq!(fs::read_to_string(limited.join("pids.max")).unwrap().trim(), "99");
+        } else {
+            let _ = site.wait_for_log(&["cannot set pids.max of", "is its controller delegated to"]);
+        }
+    });
+    // A group in which a process is left cannot be removed.
+    for directory in [&pool, &limited, &group] {
+        fs::remove_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    }
+}

@@ -5,7 +5,7 @@ use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, Shards, start_pool};
-use howdah_transport::privileges::{Credentials, Privileges, ResourceLimit};
+use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,6 +91,11 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         soft: limit.soft,
         hard: limit.hard,
     };
+    let cgroup_limits = howdah_config::control_group::read(&php.cgroup_limits)?;
+    let cgroup = php
+        .cgroup
+        .as_deref()
+        .map(|directory| ControlGroup { directory: path_text(Some(directory)), limits: cgroup_limits });
     let mut env = Vec::new();
     if let Some(account) = &account {
         env.push(("USER".to_owned(), account.name.clone()));
@@ -99,7 +104,7 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
     let privileges = Privileges {
         user: account.map(|Account { uid, gid, groups, .. }| Credentials { uid, gid, groups }),
         limits: limits.into_iter().map(limit).collect(),
-        cgroup: None,
+        cgroup,
         umask: php.umask.map(|mode| mode.0),
         nice: php.nice,
         oom_score_adj: php.oom_score_adj,

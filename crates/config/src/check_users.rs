@@ -1,7 +1,10 @@
 //! Checks whom the server and PHP are to run as, against who starts the server, and what else concerns rights.
 
+use std::path::Path;
+
 use crate::account::{Account, find_group};
 use crate::address::ListenAddr;
+use crate::control_group;
 use crate::limits;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
@@ -44,6 +47,18 @@ fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
     let php = &pool.php;
     if let Err(message) = limits::read(&php.limits) {
         source.object(&name(pool, "limits"), message);
+    }
+    if let Err(message) = control_group::read(&php.cgroup_limits) {
+        source.object(&name(pool, "cgroup_limits"), message);
+    } else if php.cgroup.is_none() && !php.cgroup_limits.is_empty() {
+        source.object(&name(pool, "cgroup_limits"), "needs a `cgroup` that they are for".to_owned());
+    }
+    if let Some(parent) = php.cgroup.as_deref().and_then(Path::parent)
+        && source.around.uid.is_some()
+        && !parent.join("cgroup.procs").exists()
+    {
+        let message = format!("{} is no directory of control groups (cgroup v2)", parent.display());
+        source.object(&name(pool, "cgroup"), message);
     }
     if !(-20..=19).contains(&php.nice) {
         source.object(&name(pool, "nice"), format!("must be from -20 to 19, not {}", php.nice));

@@ -10,6 +10,7 @@ mod check;
 mod check_users;
 mod choice;
 pub mod cli;
+pub mod control_group;
 mod document;
 mod glob;
 pub mod limits;

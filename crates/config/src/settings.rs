@@ -181,6 +181,14 @@ settings! {
         nice: i32 = "0" example("5");
         /// How readily the kernel kills PHP's processes when memory is short, from -1000 to 1000; 0 leaves the server's.
         oom_score_adj: i32 = "0" example("500");
+        /// The directory of the control group (cgroup v2) that PHP's processes join; it is made if its parent is there. `""` for
+        /// that of the server.
+        cgroup: Option<PathBuf> = r#""""# example(r#""/sys/fs/cgroup/system.slice/howdah.service/shop""#);
+        /// Limits of that group, for all processes of the pool together: `memory.max`, `memory.high` and `memory.swap.max`
+        /// (sizes), `pids.max`, `cpu.max` (cores), `cpu.weight`.
+        ///
+        /// They need the controllers in the parent's directory, which the system must delegate.
+        cgroup_limits: BTreeMap<String, String> = "{}" example(r#"{ "memory.max" = "1G", "pids.max" = 100, "cpu.max" = 1.5 }"#);
     }
     plus {}
 }

@@ -514,6 +514,8 @@ fn limits_that_cannot_be_are_reported() {
         ("[php]\nnice = 20", "from -20 to 19"),
         ("[pool.a]\noom_score_adj = -1001", "from -1000 to 1000"),
         ("[php]\numask = \"0999\"", "permissions in octal"),
+        ("[php]\ncgroup_limits = { \"pids.max\" = 3 }", "needs a `cgroup`"),
+        ("[php]\ncgroup = \"/a\"\ncgroup_limits = { \"pids.min\" = 3 }", "there is no limit \"pids.min\""),
         ("admin_mode = 600", "permissions in octal"),
         ("admin = \"0.0.0.0:9090\"", "others can reach 0.0.0.0:9090"),
         ("admin = \"[::]:9090\"", "others can reach"),

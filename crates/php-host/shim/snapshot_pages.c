@@ -63,7 +63,8 @@ static int scan(const snapshot_state *s, char *start, char *end, uint64_t *walk_
 }
 
 /* The page map belongs to root while the process is not dumpable, and is then closed to its own user. For the moment of
- * opening it the process is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md). */
+ * opening it the process is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
+ */
 static int open_pagemap(void) {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (fd >= 0 || errno != EACCES || prctl(PR_GET_DUMPABLE) == 1) {

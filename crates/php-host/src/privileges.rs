@@ -13,10 +13,11 @@
 //! 8. (a sandbox belongs here: it may forbid what comes before, and needs 7;)
 //! 9. dumpable again where the settings say so: changing the user has reset it.
 
-use howdah_transport::privileges::{Credentials, Privileges, ResourceLimit};
+use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, getrlimit, set_dumpable_behavior, setrlimit};
-use std::io;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Ceiling of the nice value by which root lets it be lowered again: down to 0 (setrlimit(2), `RLIMIT_NICE`).
 const NICE_CEILING: i64 = 20;
@@ -31,9 +32,8 @@ pub(crate) fn settle(wanted: &Privileges) -> Result<(), String> {
     }
     dumpable(DumpableBehavior::NotDumpable)?;
     limit_resources(wanted)?;
-    if let Some(directory) = &wanted.cgroup {
-        let joined = std::fs::write(format!("{directory}/cgroup.procs"), "0");
-        joined.map_err(step(&format!("join the control group {directory}")))?;
+    if let Some(group) = &wanted.cgroup {
+        join(group)?;
     }
     if let Some(mask) = wanted.umask {
         rustix::process::umask(Mode::from_raw_mode(mask));
@@ -55,13 +55,43 @@ fn dumpable(behavior: DumpableBehavior) -> Result<(), String> {
     set_dumpable_behavior(behavior).map_err(step("set whether the process is dumpable"))
 }
 
+/// Makes the control group where it is missing, limits it, and moves this process there; what it forks follows.
+fn join(group: &ControlGroup) -> Result<(), String> {
+    let directory = Path::new(&group.directory);
+    let parent = directory.parent().unwrap_or(directory);
+    for (file, _) in &group.limits {
+        // The limit's file is there if this works or was done before; if not, writing it says so.
+        let controller = file.split('.').next().unwrap_or_default();
+        let _ = std::fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}"));
+    }
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(format!("cannot make the control group {}: {error}", directory.display()));
+        }
+        _ => {}
+    }
+    for (file, value) in &group.limits {
+        // Not made where it is missing: the kernel makes these files, for the controllers that the parent passes on.
+        let written = std::fs::OpenOptions::new().write(true).open(directory.join(file));
+        written.and_then(|mut open| open.write_all(value.as_bytes())).map_err(|error| {
+            let at = parent.display();
+            format!(
+                "cannot set {file} of {} to {value}: {error}; is its controller delegated to {at}?",
+                directory.display()
+            )
+        })?;
+    }
+    std::fs::write(directory.join("cgroup.procs"), "0")
+        .map_err(step(&format!("join the control group {}", directory.display())))
+}
+
 fn limit_resources(wanted: &Privileges) -> Result<(), String> {
     if rustix::process::geteuid().is_root() {
         // Whoever keeps these processes' nice values may raise and lower them again. A container's root may lack the right
         // to allow that; nothing else depends on it.
-        let ceiling = Some((NICE_CEILING - i64::from(wanted.nice.min(0))).unsigned_abs());
+        let ceiling = (NICE_CEILING - i64::from(wanted.nice.min(0))).unsigned_abs();
         let hard = getrlimit(Resource::Nice).maximum;
-        let limit = Rlimit { current: ceiling, maximum: hard.map(|hard| hard.max(ceiling.unwrap_or(0))) };
+        let limit = Rlimit { current: Some(ceiling), maximum: hard.map(|hard| hard.max(ceiling)) };
         let _ = setrlimit(Resource::Nice, limit);
     }
     for limit in &wanted.limits {

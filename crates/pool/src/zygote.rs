@@ -120,13 +120,12 @@ impl Zygote {
     }
 }
 
+/// Resolves when a process has ended, to how.
+type End = Pin<Box<dyn Future<Output = String> + Send>>;
+
 /// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
 /// streams; no copy of them is kept, or their ends could not be seen.
-fn start_process(
-    config: &PoolConfig,
-    launcher: &Launcher,
-    streams: [OwnedFd; 3],
-) -> io::Result<(Process, Pin<Box<dyn Future<Output = String> + Send>>)> {
+fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, End)> {
     let [control, stdout, stderr] = match launcher.start(&config.name, streams) {
         Ok(Remotely { id, ended }) => {
             let ended = async { ended.await.unwrap_or_else(|_| "the launcher has ended".to_owned()) };

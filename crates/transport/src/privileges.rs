@@ -16,9 +16,9 @@ pub struct Privileges {
     /// Limits of the kernel.
     #[serde(skip_serializing_if = "is_default")]
     pub limits: Vec<ResourceLimit>,
-    /// The directory of their control group, where there is one.
+    /// The control group that they join.
     #[serde(skip_serializing_if = "is_default")]
-    pub cgroup: Option<String>,
+    pub cgroup: Option<ControlGroup>,
     /// Permissions that new files do not get.
     #[serde(skip_serializing_if = "is_default")]
     pub umask: Option<u32>,
@@ -45,6 +45,15 @@ pub struct Credentials {
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
+}
+
+/// A control group (cgroup v2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlGroup {
+    /// Its directory, made if need be.
+    pub directory: String,
+    /// Files in it, and what is written to them first.
+    pub limits: Vec<(String, String)>,
 }
 
 /// A limit of setrlimit(2); `None` stands for no limit.
