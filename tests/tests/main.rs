@@ -21,6 +21,7 @@ mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;
 mod input;
+mod launcher;
 mod lifecycle;
 mod listeners;
 mod load;
