@@ -19,7 +19,7 @@ help: ## List the goals
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.1:8080 (LISTEN=ADDR:PORT)
-	$(TARGET_DIR)/release/howdah serve examples/hello --listen $(LISTEN)
+	$(TARGET_DIR)/release/howdah serve examples/hello --listen $(LISTEN) $(if $(filter 0,$(shell id -u)),--allow-root)
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 

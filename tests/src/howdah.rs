@@ -72,11 +72,31 @@ fn toml_text(text: &str) -> String {
 fn configuration(place: &Place, kind: Kind, setup: &Setup) -> String {
     let settings = kind.settings().iter().map(|(key, value)| format!("{key} = {value}"));
     let mut lines: Vec<String> = settings.collect();
+    if !rustix::process::geteuid().is_root() {
+        // Without root's rights the harness could not look into the server's processes.
+        lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
+    }
     let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);
     lines.extend(setup.env.iter().map(|(key, value)| format!("php.env.{key} = {}", toml_text(value))));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The programs, where the user who starts them can reach them.
+fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
+    let original = (program(), php_program());
+    if setup.user.is_none() {
+        return original;
+    }
+    let bin = place.top.join("bin");
+    fs::create_dir(&bin).unwrap_or_else(|e| panic!("{}: {e}", bin.display()));
+    let copy = |from: PathBuf, name: &str| {
+        let to = bin.join(name);
+        fs::copy(&from, &to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+        to
+    };
+    (copy(original.0, "howdah"), copy(original.1, "howdah-php"))
 }
 
 impl Howdah {
@@ -106,7 +126,8 @@ impl Howdah {
                 most => format!("{}-{most}", setup.workers),
             },
         );
-        option("--php", php_program().display().to_string());
+        let (server, php) = programs_for(place, setup);
+        option("--php", php.display().to_string());
         // As on a machine with twice as many cores as this number says.
         if let Ok(threads) = std::env::var("HOWDAH_TEST_THREADS") {
             option("--threads", threads);
@@ -115,14 +136,22 @@ impl Howdah {
         for (key, value) in &setup.ini {
             option("-d", format!("{key}={}", place.fill_in(value)));
         }
+        if rustix::process::geteuid().is_root() && setup.user.is_none() {
+            // Scenarios that say nothing about users run as whoever runs them, as the reference does.
+            arguments.push("--allow-root".into());
+        }
         arguments.extend(setup.args.iter().map(OsString::from));
         let output = File::create(&log).unwrap_or_else(|e| panic!("{}: {e}", log.display()));
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
         // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(program())
+            .args(["--pdeathsig", "KILL"])
+            .args(setup.user.iter().flat_map(|user| {
+                ["--reuid".to_owned(), user.clone(), "--regid".to_owned(), user.clone(), "--clear-groups".to_owned()]
+            }))
+            .arg("--")
+            .arg(server)
             .args(&arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -202,6 +231,7 @@ impl Howdah {
             .args(arguments)
             .arg("--admin")
             .arg(format!("unix:{}", self.admin.display()))
+            .env("HOWDAH_ALLOW_ROOT", "true")
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|e| panic!("cannot run howdah: {e}"))

@@ -30,6 +30,8 @@ pub struct Setup {
     pub(crate) allowed_log: Vec<String>,
     pub(crate) expect_boot_failure: bool,
     pub(crate) expect_exit: Option<i32>,
+    pub(crate) user: Option<String>,
+    pub(crate) open_to_users: bool,
 }
 
 impl Default for Setup {
@@ -50,6 +52,8 @@ impl Default for Setup {
             allowed_log: Vec::new(),
             expect_boot_failure: false,
             expect_exit: Some(0),
+            user: None,
+            open_to_users: false,
         }
     }
 }
@@ -192,6 +196,20 @@ impl Setup {
     #[must_use]
     pub fn expect_exit(mut self, status: Option<i32>) -> Self {
         self.expect_exit = status;
+        self
+    }
+
+    /// Has this user start the server, instead of root who runs the tests. The reference ignores it.
+    #[must_use]
+    pub fn started_by(mut self, user: &str) -> Self {
+        self.user = Some(user.to_owned());
+        self.open_to_users()
+    }
+
+    /// Every user may write where the server and PHP write: for scenarios in which these are several.
+    #[must_use]
+    pub fn open_to_users(mut self) -> Self {
+        self.open_to_users = true;
         self
     }
 }

@@ -214,6 +214,7 @@ scenario!(an_admin_address_in_use_is_an_error, howdah_only = "the endpoint is Ho
     let admin = format!("unix:{}", file.display());
     let other = std::process::Command::new(program())
         .args(["serve", &root, "--listen", &listen, "--admin", &admin])
+        .env("HOWDAH_ALLOW_ROOT", "true")
         .output()
         .unwrap();
     assert_eq!(other.status.code(), Some(1), "{}", output_text(&other));

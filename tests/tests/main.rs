@@ -3,6 +3,7 @@
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod admin;
 mod async_answers;
 mod async_connections;
 mod async_databases;
@@ -22,6 +23,7 @@ mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
 mod input;
+mod launcher;
 mod lifecycle;
 mod listeners;
 mod load;
@@ -50,6 +52,7 @@ mod snapshot_template;
 mod static_files;
 mod step_debugging;
 mod stuck_logs;
+mod users;
 mod worker_loop;
 mod worker_package;
 mod worker_pools;

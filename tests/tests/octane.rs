@@ -55,6 +55,8 @@ fn start(app: &Path, port: u16, admin: u16) -> Running {
             ("CADDY_SERVER_SERVER_NAME", &format!("http://127.0.0.1:{port}")),
             ("CADDY_SERVER_WORKER_DIRECTIVE", "num 2"),
             ("CADDY_SERVER_EXTRA_DIRECTIVES", ""),
+            // Tests may run as root.
+            ("HOWDAH_ALLOW_ROOT", "true"),
             ("HOWDAH_PHP", &php_program().to_string_lossy()),
         ])
         .stdin(Stdio::null())
@@ -89,13 +91,17 @@ fn octane_starts_asks_reloads_and_stops() {
         Request::new("PATCH", "/config/apps/frankenphp").header("Content-Type", "application/json").body(config.text());
     assert_eq!(ask(admin, &reload).unwrap().status, 200);
     assert_eq!(get("/a"), "two /a 1 30");
-    let restart = ask(admin, &Request::new("POST", "/frankenphp/workers/restart")).unwrap().expect(200);
+    let order = |path: &str| Request::new("POST", path);
+    assert_eq!(ask(admin, &order("/frankenphp/workers/restart")).unwrap().status, 403, "any web page can send that");
+    let restart = ask(admin, &order("/frankenphp/workers/restart").header("X-Howdah", "1")).unwrap().expect(200);
     assert_eq!(restart.text(), "workers restarted successfully\n");
     assert_eq!(ask(admin, &Request::get("/frankenphp/workers/restart")).unwrap().status, 405);
     let threads = ask(admin, &Request::get("/frankenphp/threads")).unwrap().expect(200).json();
     assert!(threads["ThreadDebugStates"].as_array().is_some_and(|states| states.iter().any(|s| s["State"] == "ready")));
 
-    assert_eq!(ask(admin, &Request::new("POST", "/stop")).unwrap().status, 200);
+    // As Octane's client sends it.
+    let stop = order("/stop").header("Content-Type", "application/json").body("[]");
+    assert_eq!(ask(admin, &stop).unwrap().status, 200);
     let ended = wait_for_exit(&mut server.0, PATIENCE).expect("stopped");
     assert!(ended.success(), "{ended}");
 }

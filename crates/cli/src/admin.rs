@@ -3,13 +3,15 @@
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
-//! so the socket file is for its owner only.
+//! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
-use crate::admin_frankenphp;
+use crate::admin_guard::Guard;
 use crate::pools::Pools;
-use anyhow::{Context, Result, bail};
+use crate::{admin_frankenphp, identity};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
-use howdah_config::ListenAddr;
+use howdah_config::{ListenAddr, Settings};
+use howdah_http::unix_socket::{self, UnixAccess};
 use howdah_observe::Metrics;
 use howdah_pool::PoolStatus;
 use http_body_util::Full;
@@ -19,12 +21,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// What the endpoint asks of the server.
 #[derive(Debug)]
@@ -74,6 +79,7 @@ pub(crate) struct Outcome {
 }
 
 struct State {
+    guard: Guard,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
     orders: mpsc::Sender<Order>,
@@ -99,31 +105,49 @@ impl Admin {
 /// The bound endpoint, before there is anything to tell.
 pub(crate) enum Socket {
     /// On an address.
-    Tcp(TcpListener),
+    Tcp(std::net::TcpListener),
     /// At a path.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+/// The endpoint in a runtime.
+enum Listening {
+    Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// Binds the endpoint.
-pub(crate) fn bind(addr: &ListenAddr) -> Result<Socket> {
-    open(addr).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
+pub(crate) fn bind(settings: &Settings) -> Result<Socket> {
+    let addr = &settings.admin;
+    let access = identity::admin_access(settings).map_err(|error| anyhow!(error))?;
+    open(addr, access).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
 }
 
 /// Answers on the endpoint until `Admin::end`.
-pub(crate) fn start(socket: Socket, pools: Arc<Pools>, metrics: Arc<Metrics>, orders: mpsc::Sender<Order>) -> Admin {
-    let state = Arc::new(State { pools, metrics, orders, started: Instant::now() });
+pub(crate) fn start(
+    socket: Socket,
+    settings: &Settings,
+    pools: Arc<Pools>,
+    metrics: Arc<Metrics>,
+    orders: mpsc::Sender<Order>,
+) -> Result<Admin> {
+    let socket = match socket {
+        Socket::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
+        Socket::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
+    };
+    let state = Arc::new(State { guard: Guard::new(settings), pools, metrics, orders, started: Instant::now() });
     let (end, ended) = watch::channel(false);
     let connections = ended.clone();
     let task = tokio::spawn(accept(socket, state, ended));
-    Admin { end, task, connections }
+    Ok(Admin { end, task, connections })
 }
 
-fn open(addr: &ListenAddr) -> Result<Socket> {
+fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     match addr {
         ListenAddr::Tcp(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
             listener.set_nonblocking(true)?;
-            Ok(Socket::Tcp(TcpListener::from_std(listener)?))
+            Ok(Socket::Tcp(listener))
         }
         ListenAddr::Unix(path) => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
@@ -133,20 +157,21 @@ fn open(addr: &ListenAddr) -> Result<Socket> {
             if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
                 let _ = std::fs::remove_file(path);
             }
-            let listener = std::os::unix::net::UnixListener::bind(path)?;
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-            listener.set_nonblocking(true)?;
-            Ok(Socket::Unix(UnixListener::from_std(listener)?))
+            let socket = unix_socket::bind_private(path)?;
+            socket.listen(BACKLOG)?;
+            unix_socket::open_up(path, access)?;
+            socket.set_nonblocking(true)?;
+            Ok(Socket::Unix(std::os::fd::OwnedFd::from(socket).into()))
         }
     }
 }
 
-async fn accept(socket: Socket, state: Arc<State>, ended: watch::Receiver<bool>) {
+async fn accept(socket: Listening, state: Arc<State>, ended: watch::Receiver<bool>) {
     let mut stopped = ended.clone();
     loop {
         tokio::select! {
-            accepted = accept_one(&socket) => match accepted {
-                Ok(stream) => drop(tokio::spawn(answer_connection(stream, state.clone(), ended.clone()))),
+            accepted = accept_one(&socket, &state.guard) => match accepted {
+                Ok(accepted) => drop(tokio::spawn(answer_connection(accepted, state.clone(), ended.clone()))),
                 Err(error) => {
                     tracing::warn!("the admin endpoint cannot accept: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -165,17 +190,38 @@ async fn told_to_end(ended: &mut watch::Receiver<bool>) {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn accept_one(socket: &Socket) -> std::io::Result<Box<dyn Stream>> {
+/// A connection, and whether its process is turned away.
+struct Accepted {
+    stream: Box<dyn Stream>,
+    refused: bool,
+}
+
+async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accepted> {
     Ok(match socket {
-        Socket::Tcp(listener) => Box::new(listener.accept().await?.0),
-        Socket::Unix(listener) => Box::new(listener.accept().await?.0),
+        Listening::Tcp(listener) => Accepted { stream: Box::new(listener.accept().await?.0), refused: false },
+        Listening::Unix(listener) => {
+            let stream = listener.accept().await?.0;
+            let peer = stream.peer_cred()?;
+            let admitted = guard.admits(&peer);
+            if let Err(who) = admitted {
+                let (pid, uid) = (peer.pid().unwrap_or_default(), peer.uid());
+                tracing::warn!(pid, uid, "the admin endpoint refuses {who}");
+            }
+            Accepted { stream: Box::new(stream), refused: admitted.is_err() }
+        }
     })
 }
 
-async fn answer_connection(stream: Box<dyn Stream>, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+async fn answer_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+    let Accepted { stream, refused } = accepted;
     let service = service_fn(move |request| {
         let state = state.clone();
-        async move { Ok::<_, Infallible>(answer(&state, request).await) }
+        async move {
+            Ok::<_, Infallible>(match refused {
+                true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
+                false => answer(&state, request).await,
+            })
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -188,6 +234,9 @@ async fn answer_connection(stream: Box<dyn Stream>, state: Arc<State>, mut ended
 }
 
 async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if let Err((status, why)) = state.guard.lets_pass(request.method(), request.uri(), request.headers()) {
+        return outcome(status, false, why);
+    }
     if let Some(answer) = admin_frankenphp::answer(request.method(), request.uri().path(), &state.pools).await {
         let mut response = text(answer.media_type, answer.body);
         *response.status_mut() = answer.status;

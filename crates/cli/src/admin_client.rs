@@ -1,9 +1,10 @@
 //! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin::Outcome;
+use crate::admin_guard::ORDER;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
-use howdah_config::ListenAddr;
+use howdah_config::{AdminAddress, ListenAddr};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -34,9 +35,12 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 }
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
-fn ask(addr: &ListenAddr, method: &str, path: &str) -> Result<(u16, String)> {
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: howdah\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    let mut stream = connect(addr)?;
+fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
+    let token = admin.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let mut stream = connect(&admin.addr)?;
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
@@ -47,8 +51,8 @@ fn ask(addr: &ListenAddr, method: &str, path: &str) -> Result<(u16, String)> {
 }
 
 /// `howdah status`: as text for people, or the JSON as the server gave it.
-pub(crate) fn status(addr: &ListenAddr, json: bool) -> Result<ExitCode> {
-    let (code, body) = ask(addr, "GET", "/status")?;
+pub(crate) fn status(admin: &AdminAddress, json: bool) -> Result<ExitCode> {
+    let (code, body) = ask(admin, "GET", "/status")?;
     if code != 200 {
         bail!("the server answered {code}: {body}");
     }
@@ -62,10 +66,10 @@ pub(crate) fn status(addr: &ListenAddr, json: bool) -> Result<ExitCode> {
 }
 
 /// `howdah stop`: returns when the server has ended, so that another one can be started next.
-pub(crate) fn stop(addr: &ListenAddr) -> Result<ExitCode> {
+pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     // The server closes the connections of its admin endpoint last.
-    let mut until_the_end = connect(addr)?;
-    let code = order(addr, "/stop")?;
+    let mut until_the_end = connect(&admin.addr)?;
+    let code = order(admin, "/stop")?;
     if code == ExitCode::SUCCESS {
         match until_the_end.read(&mut [0; 1]) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -78,8 +82,8 @@ pub(crate) fn stop(addr: &ListenAddr) -> Result<ExitCode> {
 }
 
 /// `howdah reload`, and the order to stop.
-pub(crate) fn order(addr: &ListenAddr, path: &str) -> Result<ExitCode> {
-    let (_, body) = ask(addr, "POST", path)?;
+pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
+    let (_, body) = ask(admin, "POST", path)?;
     let outcome: Outcome = serde_json::from_str(&body).context("the server's answer is no JSON")?;
     if outcome.ok {
         println!("{}", plain_lines(&outcome.message));

@@ -4,14 +4,17 @@
 mod admin;
 mod admin_client;
 mod admin_frankenphp;
+mod admin_guard;
 mod frankenphp;
+mod identity;
 mod pools;
 mod serve;
 mod status_text;
 mod watch;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
-use howdah_config::{ListenAddr, Loaded};
+use howdah_config::{AdminAddress, Loaded};
+use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
@@ -24,6 +27,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const WRONG_SETTINGS: u8 = 2;
 
 fn main() -> ExitCode {
+    // First of all: from here on no other process of the same user reads this one's memory or takes its descriptors.
+    let hidden = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    if let Err(error) = hidden {
+        eprintln!("howdah: cannot close the process to others: {error}");
+        return ExitCode::FAILURE;
+    }
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
+        return launch();
+    }
     let command = match command() {
         Ok(command) => command,
         Err(code) => return code,
@@ -67,6 +79,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// This process stays root, and the server that started it does not.
+fn launch() -> ExitCode {
+    match howdah_pool::launcher_process::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("howdah: launcher: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// What is to be done, by the name that the program was started by and by its arguments.
 fn command() -> Result<Command, ExitCode> {
     let arguments: Vec<String> = std::env::args_os().map(|text| text.to_string_lossy().into_owned()).collect();
@@ -92,7 +115,7 @@ fn load(flags: &ServeFlags) -> Result<Loaded, ExitCode> {
     })
 }
 
-fn admin_address(flags: &ControlFlags) -> Result<ListenAddr, ExitCode> {
+fn admin_address(flags: &ControlFlags) -> Result<AdminAddress, ExitCode> {
     howdah_config::find_admin(flags).map_err(|errors| {
         eprintln!("{errors}");
         ExitCode::from(WRONG_SETTINGS)

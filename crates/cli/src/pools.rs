@@ -1,10 +1,12 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
 use howdah_budget::Budgets;
-use howdah_config::{Mode, PoolSettings, Settings};
+use howdah_config::{Account, Mode, PoolSettings, Settings};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
+use howdah_pool::launcher::Launcher;
 use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, Shards, start_pool};
+use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +17,12 @@ pub(crate) struct Pools(Vec<Arc<Pool>>);
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
-    pub(crate) fn start(settings: &Settings, shards: &Shards, metrics: &Metrics, budgets: Budgets) -> Self {
-        let start = |pool: &PoolSettings| {
-            start_pool(pool_config(settings, pool, budgets), shards.clone(), metrics.pool(&pool.name))
+    pub(crate) fn start(configs: Vec<PoolConfig>, shards: &Shards, metrics: &Metrics, launcher: &Launcher) -> Self {
+        let start = |config: PoolConfig| {
+            let metrics = metrics.pool(&config.name);
+            start_pool(config, shards.clone(), metrics, launcher.clone())
         };
-        Self(settings.pools.iter().map(start).collect())
+        Self(configs.into_iter().map(start).collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
@@ -69,11 +72,56 @@ fn path_text(path: Option<&Path>) -> String {
     path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> PoolConfig {
+/// What the pools are started with.
+///
+/// # Errors
+/// A user that is not there (any more).
+pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolConfig>, String> {
+    settings.pools.iter().map(|pool| pool_config(settings, pool, budgets)).collect()
+}
+
+/// What a pool's processes may do, and the variables that say who they are. Only root can make them somebody else; who is
+/// not, and names a user, has been checked to be that user.
+fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
+    let php = &pool.php;
+    let root = rustix::process::geteuid().is_root();
+    let account = if root { settings.account_of(pool)? } else { None };
+    let limits = howdah_config::limits::read(&php.limits)?;
+    let limit = |limit: howdah_config::limits::Limit| ResourceLimit {
+        name: limit.name.to_owned(),
+        soft: limit.soft,
+        hard: limit.hard,
+    };
+    let cgroup_limits = howdah_config::control_group::read(&php.cgroup_limits)?;
+    let cgroup = php
+        .cgroup
+        .as_deref()
+        .map(|directory| ControlGroup { directory: path_text(Some(directory)), limits: cgroup_limits });
+    let mut env = Vec::new();
+    if let Some(account) = &account {
+        env.push(("USER".to_owned(), account.name.clone()));
+        env.push(("HOME".to_owned(), path_text(account.home.as_deref())));
+    }
+    let privileges = Privileges {
+        user: account.map(|Account { uid, gid, groups, .. }| Credentials { uid, gid, groups }),
+        limits: limits.into_iter().map(limit).collect(),
+        cgroup,
+        umask: php.umask.map(|mode| mode.0),
+        nice: php.nice,
+        oom_score_adj: php.oom_score_adj,
+        no_new_privs: php.no_new_privs,
+        dumpable: php.dumpable,
+    };
+    Ok((privileges, env))
+}
+
+fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
+    let (privileges, mut env) = privileges(settings, pool)?;
     let pairs = |map: &std::collections::BTreeMap<String, String>| {
         map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
     };
-    PoolConfig {
+    env.extend(pairs(&pool.php.env));
+    Ok(PoolConfig {
         name: pool.name.clone(),
         binary: pool.php.binary.clone(),
         mode: pool.mode.to_string(),
@@ -82,7 +130,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Po
         ini_path: path_text(pool.php.config.as_deref()),
         ini: pairs(&pool.php.ini),
         admin_ini: pairs(&pool.php.admin_ini),
-        env: pairs(&pool.php.env),
+        env,
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,
         max_workers: pool.workers.max as usize,
@@ -106,5 +154,6 @@ fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Po
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
         software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
-    }
+        privileges,
+    })
 }

@@ -4,16 +4,18 @@
 //! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
 
 use crate::admin::{self, Order};
-use crate::pools::Pools;
-use crate::watch;
+use crate::pools::{self, Pools};
+use crate::{identity, watch};
 use anyhow::{Context, Result, anyhow};
+use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_http::front::{Drained, Front, runtimes};
 use howdah_http::listener::Listener;
 use howdah_http::site::Site;
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLog, Metrics};
-use howdah_pool::Shards;
+use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
+use howdah_pool::{PoolConfig, Shards};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,15 +23,45 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Serves until told to stop.
+///
+/// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
+/// name, and only then does it start threads, read what clients send, or have PHP started.
 pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let settings = Arc::new(loaded.settings.clone());
+    let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
+    identity::announce_logs(account.as_ref());
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     raise_descriptor_limit();
+    // Listening comes before PHP: a port in use is found before any process is started.
+    let access = identity::listener_access(&settings, account.as_ref()).map_err(|error| anyhow!(error))?;
+    let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(|addr| Listener::bind_for(addr, access)).collect();
+    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let admin = admin::bind(&settings)?;
+    let metrics = Metrics::new();
+    metrics.set_error_log(log.clone());
+    let access_log =
+        AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
+    let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
+    let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
+    let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
+    identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    main.block_on(serve(settings, log))
+    let start = Start { listeners, admin, metrics, access_log, budgets, configs, launcher };
+    main.block_on(serve(settings, log, start))
+}
+
+/// What was opened and settled before the server gave up root's rights.
+struct Start {
+    listeners: Vec<Listener>,
+    admin: admin::Socket,
+    metrics: Arc<Metrics>,
+    access_log: Option<Arc<AccessLog>>,
+    budgets: Budgets,
+    configs: Vec<PoolConfig>,
+    launcher: Option<LauncherProcess>,
 }
 
 /// Every connection, open file and spooled body is a descriptor, and the usual soft limit is 1024: takes what the hard
@@ -57,31 +89,29 @@ struct Server {
     pools: Arc<Pools>,
 }
 
-async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
-    // Listening comes first: a port in use is found before any process is started.
-    let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(Listener::bind).collect();
-    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
-    let metrics = Metrics::new();
-    metrics.set_error_log(log.clone());
-    let access_log =
-        AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
-    let site = Site::new(settings.clone(), metrics.clone(), access_log.clone()).map_err(|error| anyhow!(error))?;
-    let admin = admin::bind(&settings.admin)?;
+async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
+    let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
+    let site = Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
+    let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
+        Some((launcher, end)) => (launcher, Some(end)),
+        None => (Launcher::default(), None),
+    };
     let mut signals = Signals::new()?;
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(&settings, &shards, &metrics, site.budgets));
+    let pools = Arc::new(Pools::start(configs, &shards, &metrics, &launcher));
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, pools.clone(), metrics, orders);
+    let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
     let watchers = watch::start(watched, &pools);
     let server = Server { settings, log, access_log, pools };
+    let mut lost_launcher = false;
     let reply = loop {
         tokio::select! {
             order = ordered.recv() => match order {
@@ -93,6 +123,12 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
                 Event::Reload => server.reload(),
                 Event::ReopenLogs => server.reopen_logs(),
             },
+            () = has_gone(launcher_end.as_mut()) => {
+                // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
+                tracing::error!("the launcher has ended: the server stops");
+                lost_launcher = true;
+                break None;
+            }
         }
     };
     drop(watchers);
@@ -112,12 +148,26 @@ async fn serve(settings: Arc<Settings>, log: LogHandle) -> Result<()> {
     }
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files();
+    if let Some(launcher) = launcher_end {
+        // It removes those whose directories are not the server's.
+        launcher.end().await;
+    }
     admin.end().await;
     if let Some(reply) = reply {
         let _ = reply.send(());
     }
     tracing::info!("stopped");
+    if lost_launcher {
+        return Err(anyhow!("the launcher has ended"));
+    }
     if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
+}
+
+async fn has_gone(launcher: Option<&mut LauncherEnd>) {
+    match launcher {
+        Some(launcher) => launcher.gone().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Server {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
+use crate::check_users;
 use crate::choice::Mode;
 use crate::glob::Glob;
 use crate::origin::Origin;
@@ -25,6 +26,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     http(settings, source);
     replies(settings, source);
     handed_over(settings, source);
+    check_users::check(settings, source);
 }
 
 fn server(settings: &Settings, source: &mut Source<'_>) {

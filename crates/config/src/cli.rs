@@ -224,6 +224,10 @@ fn flag(row: &'static Row) -> Arg {
         .allow_hyphen_values(matches!(row.kind, Kind::Map))
         .help(format!("{first}{words}{default}"))
         .long_help(format!("{text}{words}{default}\n\nExample: --{flag} {}{again}", plain_example(row)));
+    if row.kind == Kind::Bool && row.default == "false" {
+        // A switch: the flag alone switches it on.
+        arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
+    }
     if let Some(short) = short(flag) {
         arg = arg.short(short);
     }
@@ -248,10 +252,11 @@ fn plain_default(row: &'static Row) -> String {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
-        Kind::Number => "N",
+        Kind::Number | Kind::Signed => "N",
         Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
+        Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
         Kind::Address => "ADDR",
         Kind::Workers => "N|MIN-MAX",

@@ -4,12 +4,16 @@
 //! settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and `reference` (what is printed).
 #![forbid(unsafe_code)]
 
+mod account;
 mod address;
 mod check;
+mod check_users;
 mod choice;
 pub mod cli;
+pub mod control_group;
 mod document;
 mod glob;
+pub mod limits;
 mod load;
 mod origin;
 mod pattern;
@@ -23,17 +27,18 @@ mod table;
 mod value;
 mod warnings;
 
+pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
-pub use load::{Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use source::Surroundings;
 pub use table::Row;
-pub use value::{ByteSize, Kind, WorkerRange};
+pub use value::{ByteSize, FileMode, Kind, WorkerRange};

@@ -59,29 +59,38 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     }
 }
 
+/// Where a running server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminAddress {
+    /// Its admin endpoint.
+    pub addr: ListenAddr,
+    /// What requests must carry there.
+    pub token: Option<String>,
+}
+
 /// Where the server is reached that `howdah status`, `reload` and `stop` mean: the address in the flags, environment
 /// or `howdah.toml`, else the first socket there is of those that a server would take by default.
 ///
 /// # Errors
 /// What is wrong with the settings that decide it.
-pub fn find_admin(flags: &ControlFlags) -> Result<ListenAddr, ConfigErrors> {
+pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
 }
 
-fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<ListenAddr, ConfigErrors> {
+fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
     let file = read_file(flags.serve.config.as_deref(), around)?;
     let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
     let settings = Settings::read(&mut source);
-    source.errors.retain(|error| error.setting == "admin" || error.setting == "listen");
+    source.errors.retain(|error| matches!(error.setting.as_str(), "admin" | "admin_token" | "listen"));
     if !source.errors.is_empty() {
         return Err(ConfigErrors(source.errors));
     }
     if source.origins.of("admin") != Origin::Default {
-        return Ok(settings.admin);
+        return Ok(AdminAddress { addr: settings.admin, token: settings.admin_token });
     }
     let paths: Vec<PathBuf> = admin_dirs(around).map(|dir| dir.join(admin_name(&settings.listen))).collect();
     let there = paths.iter().find(|path| path.exists()).or(paths.first()).cloned();
-    Ok(ListenAddr::Unix(there.unwrap_or_default()))
+    Ok(AdminAddress { addr: ListenAddr::Unix(there.unwrap_or_default()), token: None })
 }
 
 /// Reads the `howdah.toml` that is named, or the one in the current directory if there is one.
@@ -322,15 +331,16 @@ mod tests {
                 .map(|(name, dir)| (name.to_owned(), dir.to_str().unwrap().to_owned()))
                 .into(),
             program_dir: None,
+            uid: None,
         };
         let mut flags = ControlFlags::default();
         flags.serve.set("listen", "127.0.0.1:1");
-        let found = find_admin_in(&flags, &around).unwrap();
+        let found = find_admin_in(&flags, &around).unwrap().addr;
         assert_eq!(found, ListenAddr::Unix(one.path().join("howdah-127.0.0.1-1.sock")));
         std::fs::write(two.path().join("howdah-127.0.0.1-1.sock"), "").unwrap();
-        let found = find_admin_in(&flags, &around).unwrap();
+        let found = find_admin_in(&flags, &around).unwrap().addr;
         assert_eq!(found, ListenAddr::Unix(two.path().join("howdah-127.0.0.1-1.sock")));
         flags.serve.set("admin", "127.0.0.1:2");
-        assert_eq!(find_admin_in(&flags, &around).unwrap(), "127.0.0.1:2".parse().unwrap());
+        assert_eq!(find_admin_in(&flags, &around).unwrap().addr, "127.0.0.1:2".parse().unwrap());
     }
 }

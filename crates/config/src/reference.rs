@@ -214,6 +214,8 @@ fn kind(kind: Kind) -> Json {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Signed => json!({ "type": "integer" }),
+        Kind::Mode => json!({ "type": "string", "pattern": "^[0-7]{0,4}$" }),
         Kind::Duration => {
             json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
         }

@@ -10,7 +10,7 @@ use crate::choice::Mode;
 use crate::pattern::PathPattern;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::table::settings;
-use crate::value::{ByteSize, WorkerRange};
+use crate::value::{ByteSize, FileMode, WorkerRange};
 
 settings! {
     /// All settings of a server.
@@ -25,6 +25,40 @@ settings! {
         /// Whoever can connect there can stop the server, so prefer a Unix socket.
         admin: ListenAddr = "a Unix socket named after the first listen address, in `$XDG_RUNTIME_DIR`, `/run` or the temporary directory"
             auto(default_admin) flag("admin") example(r#""unix:/run/howdah/admin.sock""#);
+        /// The permissions of the admin socket, in octal. Its owner is whoever starts the server.
+        ///
+        /// Workers of the server are turned away whatever they may open.
+        admin_mode: FileMode = r#""0600""# example(r#""0660""#);
+        /// The group of the admin socket; `""` for that of its owner.
+        admin_group: Option<String> = r#""""# example(r#""adm""#);
+        /// Let `admin` be an address that other machines can reach.
+        admin_remote: bool = "false" example("true");
+        /// Names under which the admin endpoint is asked on an address, beside that address and `localhost`.
+        admin_hosts: Vec<String> = "[]" example(r#"["web1.internal"]"#);
+        /// What a request to the admin endpoint on an address must carry as `Authorization: Bearer TOKEN`; `""` for nothing.
+        ///
+        /// Without one every process of this machine, scripts included, can stop the server there.
+        admin_token: Option<String> = r#""""# example(r#""a long random text""#);
+        /// Take orders that carry `Content-Type: application/json` in the place of `X-Howdah: 1`, as Laravel Octane's do.
+        ///
+        /// Started as `frankenphp`, the server does.
+        admin_json: bool = "false" example("true");
+        /// The permissions of Unix sockets in `listen`, in octal.
+        listen_mode: FileMode = r#""0660""# example(r#""0666""#);
+        /// The owner of Unix sockets in `listen`; `""` for the user that the server runs as.
+        listen_owner: Option<String> = r#""""# example(r#""www-data""#);
+        /// The group of Unix sockets in `listen`; `""` for that of the server. A proxy in front must be in it.
+        listen_group: Option<String> = r#""""# example(r#""www-data""#);
+        /// Started as root: the user that the server becomes once it listens and its logs are open; `""` for none.
+        ///
+        /// A small process stays root and starts PHP, each pool as its own `user`.
+        user: Option<String> = r#""""# flag("user") example(r#""www-data""#);
+        /// The group that goes with it; `""` for the user's own.
+        group: Option<String> = r#""""# flag("group") example(r#""www-data""#);
+        /// Serve as root, and run PHP as root, where no `user` is set.
+        allow_root: bool = "false" flag("allow-root") example("true");
+        /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
+        dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
         threads: usize = "half the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
         /// How long a stop waits for the requests that still run.
@@ -133,6 +167,35 @@ settings! {
         env: BTreeMap<String, String> = "{}" example(r#"{ APP_ENV = "prod" }"#);
         /// Start PHP without the variables of the server's own environment.
         clear_env: bool = "false" example("true");
+        /// The user that PHP runs as; `""` for the server's. The server must be started as root.
+        user: Option<String> = r#""""# example(r#""site-a""#);
+        /// The group that goes with it; `""` for the user's own.
+        group: Option<String> = r#""""# example(r#""site-a""#);
+        /// Its supplementary groups.
+        groups: Vec<String> = "those that the user is in" auto(no_groups) example(r#"["video"]"#);
+        /// Let other processes of PHP's user read its memory and the kernel write core files of it, to debug it.
+        dumpable: bool = "false" example("true");
+        /// Programs that PHP runs gain no rights by being setuid, setgid or having capabilities.
+        ///
+        /// `mail()` through Postfix's `sendmail` needs such rights.
+        no_new_privs: bool = "false" example("true");
+        /// Limits of the kernel on each process, as `ulimit` sets them: `as`, `core`, `cpu` (seconds), `data`, `fsize`,
+        /// `memlock`, `nofile`, `nproc` (of the user), `stack`. A number, a size, `"unlimited"`, or `"SOFT:HARD"`.
+        limits: BTreeMap<String, String> = "{}" example(r#"{ nofile = 4096, core = 0, as = "2G" }"#);
+        /// The permissions that new files of PHP do not get, in octal; `""` for those that the server was started with.
+        umask: Option<FileMode> = r#""""# example(r#""0027""#);
+        /// The nice value of PHP's processes, from -20 to 19; 0 leaves the server's.
+        nice: i32 = "0" example("5");
+        /// How readily the kernel kills PHP's processes when memory is short, from -1000 to 1000; 0 leaves the server's.
+        oom_score_adj: i32 = "0" example("500");
+        /// The directory of the control group (cgroup v2) that PHP's processes join; it is made if its parent is there. `""` for
+        /// that of the server.
+        cgroup: Option<PathBuf> = r#""""# example(r#""/sys/fs/cgroup/system.slice/howdah.service/shop""#);
+        /// Limits of that group, for all processes of the pool together: `memory.max`, `memory.high` and `memory.swap.max`
+        /// (sizes), `pids.max`, `cpu.max` (cores), `cpu.weight`.
+        ///
+        /// They need the controllers in the parent's directory, which the system must delegate.
+        cgroup_limits: BTreeMap<String, String> = "{}" example(r#"{ "memory.max" = "1G", "pids.max" = 100, "cpu.max" = 1.5 }"#);
     }
     plus {}
 }
@@ -214,6 +277,11 @@ fn default_threads() -> usize {
 fn default_workers() -> WorkerRange {
     let workers = u32::try_from(cores()).unwrap_or(1).saturating_mul(2);
     WorkerRange { min: workers, max: workers }
+}
+
+/// Empty stands for those that the user is in.
+fn no_groups() -> Vec<String> {
+    Vec::new()
 }
 
 fn default_binary() -> PathBuf {

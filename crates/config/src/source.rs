@@ -19,6 +19,8 @@ pub struct Surroundings {
     pub env: BTreeMap<String, String>,
     /// The directory that the running program is in.
     pub program_dir: Option<PathBuf>,
+    /// The user that the process runs as; none where that is of no concern.
+    pub uid: Option<u32>,
 }
 
 impl Surroundings {
@@ -32,6 +34,7 @@ impl Surroundings {
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             env: env.collect(),
             program_dir: program.and_then(|program| program.parent().map(PathBuf::from)),
+            uid: Some(rustix::process::geteuid().as_raw()),
         }
     }
 }

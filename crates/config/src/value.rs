@@ -19,6 +19,8 @@ pub enum Kind {
     Bool,
     /// A whole number.
     Number,
+    /// A whole number that may be below 0.
+    Signed,
     /// A duration such as `"30s"`.
     Duration,
     /// A size such as `"64K"`.
@@ -37,6 +39,8 @@ pub enum Kind {
     Network,
     /// A number of workers: `4` or `"2-8"`.
     Workers,
+    /// Permissions of a file, in octal.
+    Mode,
     /// A pattern of request paths.
     Pattern,
     /// A pattern of file names.
@@ -54,7 +58,7 @@ impl Kind {
         let words = |list: &[&str]| list.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         match self {
             Self::Bool => "true or false".to_owned(),
-            Self::Number => "a whole number".to_owned(),
+            Self::Number | Self::Signed => "a whole number".to_owned(),
             Self::Duration => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
             Self::Size => "a size (\"64K\", \"8M\", \"1G\" or a number of bytes)".to_owned(),
             Self::Text => "text in quotes".to_owned(),
@@ -64,6 +68,7 @@ impl Kind {
             Self::Address => "an address (\"127.0.0.1:8080\", \":8080\", \"[::1]:8080\" or \"unix:/path\")".to_owned(),
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Workers => "a number of workers (4) or a range (\"2-8\")".to_owned(),
+            Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
             Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
             Self::List(of) => format!("a list, each item {}", of.expected()),
@@ -160,6 +165,24 @@ pub struct WorkerRange {
     pub max: u32,
 }
 
+/// Permissions of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FileMode(pub u32);
+
+impl Value for FileMode {
+    const KIND: Kind = Kind::Mode;
+
+    fn from_text(text: &str) -> Option<Self> {
+        let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        let mode = digits.then(|| u32::from_str_radix(text, 8).ok())??;
+        (mode <= 0o777).then_some(Self(mode))
+    }
+
+    fn show(&self) -> String {
+        quoted(&format!("{:04o}", self.0))
+    }
+}
+
 impl Value for bool {
     const KIND: Kind = Kind::Bool;
 
@@ -182,9 +205,9 @@ impl Value for bool {
 
 /// Whole numbers.
 macro_rules! number {
-    ($($ty:ty),+) => { $(
+    ($($ty:ty: $kind:ident),+) => { $(
         impl Value for $ty {
-            const KIND: Kind = Kind::Number;
+            const KIND: Kind = Kind::$kind;
 
             fn from_node(node: &Node) -> Option<Self> {
                 if let Tree::Integer(value) = node.tree { value.try_into().ok() } else { None }
@@ -204,7 +227,7 @@ macro_rules! number {
         }
     )+ };
 }
-number!(u32, u64, usize);
+number!(i32: Signed, u32: Number, u64: Number, usize: Number);
 
 impl Value for Duration {
     const KIND: Kind = Kind::Duration;
@@ -321,7 +344,7 @@ macro_rules! optional {
 
             fn from_node(node: &Node) -> Option<Self> {
                 if matches!(&node.tree, Tree::Text(text) if text.is_empty()) {
-                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern).then_some(None);
+                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode).then_some(None);
                 }
                 let value = <$ty as Value>::from_node(node)?;
                 Some(if $is_none(&value) { None } else { Some(value) })
@@ -351,6 +374,7 @@ optional! {
     PathPattern: "\"\"", |_: &PathPattern| false;
     Duration: "0", Duration::is_zero;
     ByteSize: "0", |size: &ByteSize| size.0 == 0;
+    FileMode: "\"\"", |_: &FileMode| false;
 }
 
 /// Enums written as words.

@@ -24,4 +24,5 @@ mod sendfile;
 pub mod service;
 pub mod shard;
 pub mod site;
+pub mod unix_socket;
 pub mod upstream;

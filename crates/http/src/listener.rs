@@ -1,5 +1,6 @@
 //! Listening sockets: bound with plain errors, accepted without detours, removed at the end.
 
+use crate::unix_socket::{self, UnixAccess};
 use howdah_config::ListenAddr;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -107,9 +108,14 @@ pub struct Listener {
 impl Listener {
     /// Binds an address. A Unix socket's file that nobody answers at (left by a killed server) is replaced.
     pub fn bind(addr: &ListenAddr) -> Result<Self, BindError> {
+        Self::bind_for(addr, UnixAccess::default())
+    }
+
+    /// The same, with a Unix socket opened to these.
+    pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         let bound = match addr {
             ListenAddr::Tcp(tcp) => bind_tcp(*tcp),
-            ListenAddr::Unix(path) => bind_unix(path),
+            ListenAddr::Unix(path) => bind_unix(path, access),
         };
         bound.map(|inner| Self { inner }).map_err(|source| BindError { addr: addr.clone(), source })
     }
@@ -214,7 +220,7 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Inner> {
     Ok(Inner::Tcp(listener, local))
 }
 
-fn bind_unix(path: &Path) -> io::Result<Inner> {
+fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Inner> {
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is in the way"));
@@ -225,12 +231,10 @@ fn bind_unix(path: &Path) -> io::Result<Inner> {
             Err(error) => return Err(error),
         }
     }
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&SockAddr::unix(path)?)?;
+    let socket = unix_socket::bind_private(path)?;
     let path = UnixPath { path: Arc::from(path), identity: identity(path) };
-    // Who may connect is decided by the directory; a web server in front usually runs as another user.
-    std::fs::set_permissions(&path.path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
     socket.listen(BACKLOG)?;
+    unix_socket::open_up(&path.path, access)?;
     socket.set_nonblocking(true)?;
     let listener = UnixListener::from(std::os::fd::OwnedFd::from(socket));
     Ok(Inner::Unix(listener, path))

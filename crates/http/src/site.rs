@@ -51,6 +51,7 @@ impl Site {
         settings: Arc<Settings>,
         metrics: Arc<Metrics>,
         access_log: Option<Arc<AccessLog>>,
+        budgets: Budgets,
     ) -> Result<Self, String> {
         let root = std::path::absolute(&settings.root)
             .map_err(|error| format!("root: cannot make {} absolute: {error}", settings.root.display()))?;
@@ -68,7 +69,6 @@ impl Site {
             .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
             .transpose()?;
         let withheld = Arc::new(Withheld::new(&settings));
-        let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
         metrics.set_budgets(budgets);
         Ok(Self {
             budgets,

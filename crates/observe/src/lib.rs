@@ -9,6 +9,7 @@ mod clock;
 mod connection_pool;
 pub mod escape;
 pub mod log;
+pub mod log_file;
 pub mod metrics;
 mod queue;
 mod sink;

@@ -1,10 +1,10 @@
 //! Where log lines end: a standard stream, or a file that can be reopened after it was rotated away. Only the thread of a
 //! log's queue writes to one (`queue`): any write here may hang for as long as the disk or the reader of a pipe likes.
 
-use std::fs::{File, OpenOptions};
+use crate::log_file;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -63,8 +63,6 @@ impl Sink {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Opening a pipe for writing alone waits for a reader, which may never come; for both, it does not.
-    let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    let file = OpenOptions::new().read(is_pipe).append(true).create(true).open(path);
+    let file = log_file::open(path);
     file.map_err(|error| io::Error::new(error.kind(), format!("cannot open the log {}: {error}", path.display())))
 }

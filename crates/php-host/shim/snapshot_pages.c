@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,12 +62,30 @@ static int scan(const snapshot_state *s, char *start, char *end, uint64_t *walk_
     return n;
 }
 
+/* The page map belongs to root while the process is not dumpable, and is then closed to its own user. For the moment of
+ * opening it the process is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
+ */
+static int open_pagemap(void) {
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 || errno != EACCES || prctl(PR_GET_DUMPABLE) == 1) {
+        return fd;
+    }
+    if (prctl(PR_SET_DUMPABLE, 1) != 0) {
+        return -1;
+    }
+    fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int why = errno;
+    prctl(PR_SET_DUMPABLE, 0);
+    errno = why;
+    return fd;
+}
+
 snapshot_way snapshot_pages_choose(snapshot_state *s) {
     const char *forced = getenv("HOWDAH_SNAPSHOT_PAGES");
     if (forced != NULL && strcmp(forced, "fork") == 0) {
         return SNAPSHOT_WAY_FORK;
     }
-    s->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    s->pagemap = open_pagemap();
     s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     s->scan_buffer_size = REGIONS * sizeof(scan_region);
@@ -91,8 +110,7 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     return SNAPSHOT_WAY_FORK;
 }
 
-static bool reopen(int fd, const char *path) {
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
+static bool reopen(int fd, const char *path, int opened) {
     bool done = opened >= 0 && dup3(opened, fd, O_CLOEXEC) == fd;
     if (!done) {
         snapshot_set_reason("cannot open %s: %s", path, strerror(errno));
@@ -104,7 +122,8 @@ static bool reopen(int fd, const char *path) {
 }
 
 bool snapshot_pages_reopen(snapshot_state *s) {
-    return reopen(s->pagemap, "/proc/self/pagemap") && reopen(s->statm, "/proc/self/statm");
+    return reopen(s->pagemap, "/proc/self/pagemap", open_pagemap()) &&
+           reopen(s->statm, "/proc/self/statm", open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
 }
 
 bool snapshot_pages_prepare(snapshot_state *s) {

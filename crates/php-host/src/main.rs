@@ -8,6 +8,7 @@ mod bridge;
 mod library;
 mod open_call;
 mod php;
+mod privileges;
 mod sharing;
 mod stack_signal;
 mod strangers;
@@ -17,6 +18,7 @@ mod worker;
 mod zygote;
 mod zygote_memory;
 
+use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
 use std::process::ExitCode;
 
 const USAGE: &str = "howdah-php hosts PHP for the howdah server and is started by it.
@@ -25,6 +27,7 @@ Options: --version";
 
 fn main() -> ExitCode {
     let mut pool = None;
+    let mut privileges = Privileges::default();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--version" | "-V" => {
@@ -35,9 +38,18 @@ fn main() -> ExitCode {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;
             }
-            other => match other.strip_prefix("--pool=") {
-                Some(name) => pool = Some(name.to_owned()),
-                None => {
+            other => match (other.strip_prefix("--pool="), other.strip_prefix(PRIVILEGES_ARGUMENT)) {
+                (Some(name), _) => pool = Some(name.to_owned()),
+                (None, Some(text)) => match privileges::parse(text) {
+                    Ok(parsed) => privileges = parsed,
+                    Err(error) => {
+                        eprintln!(
+                            "howdah-php: {PRIVILEGES_ARGUMENT}: {error}; install howdah and howdah-php from one build"
+                        );
+                        return ExitCode::from(2);
+                    }
+                },
+                (None, None) => {
                     eprintln!("howdah-php: unknown argument {other}\n{USAGE}");
                     return ExitCode::from(2);
                 }
@@ -47,6 +59,11 @@ fn main() -> ExitCode {
     if pool.is_none() {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
+    }
+    // Before anything of PHP is run or read.
+    if let Err(why) = privileges::settle(&privileges) {
+        eprintln!("howdah-php: {why}");
+        return ExitCode::FAILURE;
     }
     // The server does without huge pages and that is inherited; whether PHP uses them is for php.ini to say.
     let _ = rustix::thread::disable_transparent_huge_pages(false);

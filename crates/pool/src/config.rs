@@ -1,6 +1,7 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
 use howdah_budget::Budgets;
+use howdah_transport::privileges::Privileges;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,6 +81,8 @@ pub struct PoolConfig {
     pub budgets: Budgets,
     /// `SERVER_SOFTWARE`.
     pub software: String,
+    /// Whom its processes run as, and within which limits.
+    pub privileges: Privileges,
 }
 
 impl PoolConfig {

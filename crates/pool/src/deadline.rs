@@ -10,6 +10,7 @@ use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{KillReason, Lane, Phase};
 use crate::lane_reader::STACK_WAIT;
+use crate::launcher::Launcher;
 use crate::pool::Pool;
 use howdah_transport::control_socket::{ControlSocket, Message};
 use std::os::fd::AsFd;
@@ -26,6 +27,7 @@ struct Overdue {
     pid: u32,
     control: Arc<ControlSocket>,
     pidfd: Arc<std::os::fd::OwnedFd>,
+    launcher: Launcher,
     id: String,
     label: String,
     ran: Duration,
@@ -57,6 +59,7 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
                 pid: lane.pid,
                 control: lane.control.clone(),
                 pidfd: lane.pidfd.clone(),
+                launcher: lane.launcher.clone(),
                 id: call.job.call.id.to_string(),
                 label: call.job.call.label(),
                 ran,
@@ -114,9 +117,9 @@ impl Drop for KillAtEnd {
 
 async fn end(pool: Arc<Pool>, call: Overdue) {
     let kill = KillAtEnd { pool: pool.clone(), index: call.index, pid: call.pid, reason: call.reason };
-    let stack = match rustix::process::pidfd_send_signal(&*call.pidfd, howdah_transport::STACK_SIGNAL) {
-        Ok(()) => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),
-        Err(_) => None,
+    let stack = match call.launcher.ask_for_stack(&call.pidfd) {
+        true => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),
+        false => None,
     };
     drop(kill);
     let stack = stack.unwrap_or_else(|| "not available".to_owned());

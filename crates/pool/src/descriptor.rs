@@ -24,7 +24,16 @@ impl SharedFd {
 
 /// Registers a descriptor for reading with the current runtime.
 pub(crate) fn watch(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<SharedFd>> {
+    register(fd, Interest::READABLE)
+}
+
+/// Registers a descriptor for reading and writing.
+pub(crate) fn watch_both(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<SharedFd>> {
+    register(fd, Interest::READABLE | Interest::WRITABLE)
+}
+
+fn register(fd: Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<SharedFd>> {
     // SAFETY: `SharedFd` owns a share of the open descriptor and always reports the same number, so the descriptor
     // stays open and unchanged until the registration is dropped together with it.
-    unsafe { AsyncFd::register_with_interest(SharedFd(fd), Interest::READABLE) }.map_err(Into::into)
+    unsafe { AsyncFd::register_with_interest(SharedFd(fd), interest) }.map_err(Into::into)
 }

@@ -7,6 +7,7 @@ use crate::call::{Call, RequestBody};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::estimate::{Expected, RouteKey};
+use crate::launcher::Launcher;
 use crate::reply_sink::Sink;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
@@ -200,6 +201,8 @@ pub(crate) struct Lane {
     pub(crate) generation: u64,
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
+    /// Who may signal it.
+    pub(crate) launcher: Launcher,
     /// The shard its reader runs on.
     pub(crate) home: usize,
     pub(crate) phase: Phase,
@@ -240,6 +243,8 @@ pub(crate) struct NewWorker {
     /// Calls its lane holds at most.
     pub(crate) depth: usize,
     pub(crate) several: bool,
+    /// Who may signal it.
+    pub(crate) launcher: Launcher,
 }
 
 impl Lane {
@@ -250,6 +255,7 @@ impl Lane {
             generation: new.generation,
             pid: new.pid,
             pidfd: new.pidfd,
+            launcher: new.launcher,
             home: new.home,
             phase: Phase::Starting,
             was_ready: false,
@@ -512,7 +518,6 @@ impl Lane {
             self.kill_reason.get_or_insert(reason);
         }
         self.phase = Phase::Ending;
-        // An error means that it is dead already; its reader will notice.
-        let _ = rustix::process::pidfd_send_signal(&*self.pidfd, rustix::process::Signal::KILL);
+        self.launcher.kill_worker(&self.pidfd);
     }
 }

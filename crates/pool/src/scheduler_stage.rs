@@ -5,6 +5,7 @@ use crate::call::{Call, CallStats, RequestBody, RequestId};
 use crate::clock::Clock;
 use crate::config::RouteShare;
 use crate::lane::{Job, Lane, NewWorker, Phase};
+use crate::launcher::Launcher;
 use crate::queue::Limits;
 use crate::reply_parts;
 use crate::reply_sink::{self, Receiver};
@@ -52,7 +53,8 @@ impl Stage {
         let (ours, theirs) = pair().unwrap();
         let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
         let pidfd = Arc::new(new_eventfd().unwrap());
-        let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, depth: 2, several: false };
+        let launcher = Launcher::default();
+        let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, depth: 2, several: false, launcher };
         let mut lane = Lane::new(new, sender, Arc::new(ControlSocket::from(ours)));
         lane.phase = Phase::Serving;
         lane.clock = Clock::starting_at(self.began, FIRST);

@@ -79,6 +79,7 @@ pub(crate) fn config(concurrency: usize) -> PoolConfig {
         temp_dir: std::env::temp_dir(),
         budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         software: String::new(),
+        privileges: howdah_transport::privileges::Privileges::default(),
     }
 }
 
@@ -109,6 +110,7 @@ impl Stage {
             home: 0,
             depth: self.pool.config().depth(),
             several: true,
+            launcher: crate::launcher::Launcher::default(),
         };
         let reader = LaneReader::new(self.pool.clone(), &new, frames, eventfd);
         let lane = Lane::new(new, sender.with_bell(our_bell), Arc::new(ours.into()));

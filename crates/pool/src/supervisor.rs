@@ -9,6 +9,7 @@ use crate::deadline;
 use crate::generation::Generation;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
+use crate::launcher::Launcher;
 use crate::pool::{Boots, Pool};
 use crate::scheduler;
 use crate::shard::Shards;
@@ -113,11 +114,12 @@ pub(crate) struct Supervisor {
     /// When to look whether calls still wait.
     grow_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
+    launcher: Launcher,
 }
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
-pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>) -> Arc<Pool> {
+pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>, launcher: Launcher) -> Arc<Pool> {
     let (sender, events) = mpsc::unbounded_channel();
     let target = config.min_workers;
     let pool = Pool::new(config, shards, metrics, sender.clone());
@@ -135,6 +137,7 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>)
         next_home: 0,
         grow_at: None,
         stop: None,
+        launcher,
     };
     tokio::spawn(supervisor.run());
     pool
@@ -335,6 +338,7 @@ impl Supervisor {
             home: home % shards.len().max(1),
             depth: config.depth(),
             several: config.several(),
+            launcher: self.launcher.clone(),
         };
         let reader = LaneReader::new(self.pool.clone(), &new, ordered.frames, ordered.eventfd);
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
@@ -399,7 +403,7 @@ impl Supervisor {
     fn start_generation(&mut self) -> io::Result<Generation> {
         self.last_generation += 1;
         let number = self.last_generation;
-        let zygote = Zygote::start(self.pool.config(), number, &self.sender)?;
+        let zygote = Zygote::start(self.pool.config(), &self.launcher, number, &self.sender)?;
         Ok(Generation {
             number,
             zygote,

@@ -2,20 +2,25 @@
 
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
+use crate::launcher::{Launcher, Remotely};
 use crate::log_limit::LogLimit;
+use crate::program::Program;
 use crate::supervisor::Event;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
@@ -30,54 +35,45 @@ const MAX_LINE: u64 = 64 * 1024;
 pub(crate) struct Zygote {
     socket: Arc<AsyncFd<SharedFd>>,
     output: Arc<Mutex<VecDeque<String>>>,
-    pub(crate) pid: Option<u32>,
+    process: Process,
     reader: tokio::task::JoinHandle<()>,
+}
+
+/// Whose child the zygote is.
+#[derive(Debug)]
+enum Process {
+    /// The server's.
+    Own(Option<u32>),
+    /// The launcher's, under this number.
+    Launched(Launcher, u64),
 }
 
 impl Zygote {
     /// Starts the process and orders it to boot. What it says arrives as `Event::Zygote*` of this generation.
     pub(crate) fn start(
         config: &PoolConfig,
+        launcher: &Launcher,
         generation: u64,
         events: &mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (ours, theirs) = control_socket::pair()?;
-        let mut command = Command::new(&config.binary);
-        if config.clear_env {
-            command.env_clear();
-        }
-        command
-            .arg(format!("--pool={}", config.name))
-            // A terminal sends Ctrl-C to its whole foreground group; only the server is to hear it, or running calls die.
-            .process_group(0)
-            .envs(config.env.iter().map(|(k, v)| (k, v)))
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| {
-            io::Error::new(e.kind(), format!("cannot start {}: {e} (see `--php`)", config.binary.display()))
-        })?;
-        // The command keeps its copy of the zygote's end; while it lives, end-of-file could not be seen.
-        drop(command);
-        let pid = child.id();
-        orphans::keep(pid);
+        let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (process, ended) = start_process(config, launcher, [theirs, their_stdout, their_stderr])?;
         let output = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(pipe) = child.stdout.take() {
-            tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
-        }
-        if let Some(pipe) = child.stderr.take() {
-            tokio::spawn(log_output(pipe, config.name.clone(), output.clone()));
+        for pipe in [stdout, stderr] {
+            tokio::spawn(log_output(Receiver::from_owned_fd(pipe)?, config.name.clone(), output.clone()));
         }
         let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
-        let zygote =
-            Self { reader: tokio::spawn(listen(socket.clone(), generation, events.clone())), socket, output, pid };
+        let zygote = Self {
+            reader: tokio::spawn(listen(socket.clone(), generation, events.clone())),
+            socket,
+            output,
+            process,
+        };
         let gone = events.clone();
         tokio::spawn(async move {
-            let status = child.wait().await.map_or_else(|e| e.to_string(), |s| s.to_string());
-            orphans::forget(pid);
-            // Nobody is told of its end before what it has left behind has ended, too.
-            orphans::end_orphans().await;
-            let _ = gone.send(Event::ZygoteGone { generation, status });
+            let _ = gone.send(Event::ZygoteGone { generation, status: ended.await });
         });
         match zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[]) {
             // It has ended already: why, `ZygoteGone` tells.
@@ -115,11 +111,46 @@ impl Zygote {
 
     /// Ends the zygote and its workers at once.
     pub(crate) fn kill(&self) {
-        if let Some(pid) = self.pid.and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
-            // The process is not reaped before `ZygoteGone`, so the number still names it.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        match &self.process {
+            Process::Own(pid) => {
+                if let Some(pid) = pid.and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
+                    // The process is not reaped before `ZygoteGone`, so the number still names it.
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+            }
+            Process::Launched(launcher, id) => launcher.kill(*id),
         }
     }
+}
+
+/// Resolves when a process has ended, to how.
+type End = Pin<Box<dyn Future<Output = String> + Send>>;
+
+/// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
+/// streams; no copy of them is kept, or their ends could not be seen.
+fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, End)> {
+    let [control, stdout, stderr] = match launcher.start(&config.name, streams) {
+        Ok(Remotely { id, ended }) => {
+            let ended = async { ended.await.unwrap_or_else(|_| "the launcher has ended".to_owned()) };
+            return Ok((Process::Launched(launcher.clone(), id), Box::pin(ended)));
+        }
+        Err(streams) => streams,
+    };
+    let program = Program::of(config);
+    let mut command = Command::from(program.command()?);
+    command.stdin(Stdio::from(control)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    let mut child = command.spawn().map_err(|error| io::Error::new(error.kind(), program.explain(&error)))?;
+    let pid = child.id();
+    orphans::keep(pid);
+    let process = Process::Own(pid);
+    let ended = async move {
+        let status = child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string());
+        orphans::forget(pid);
+        // Nobody is told of its end before what it has left behind has ended, too.
+        orphans::end_orphans().await;
+        status
+    };
+    Ok((process, Box::pin(ended)))
 }
 
 impl Drop for Zygote {

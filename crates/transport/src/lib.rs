@@ -31,6 +31,7 @@ pub mod control_socket;
 pub mod header;
 pub mod held;
 mod pool_page;
+pub mod privileges;
 mod ring;
 mod segment;
 pub mod server_end;

@@ -248,6 +248,8 @@ impl System for Howdah {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut launch = site.launch("howdah", binary, &words);
         launch.environment.push(("LAB_WORKERS".into(), workers.to_string()));
+        // All systems run as whoever measures.
+        launch.environment.push(("HOWDAH_ALLOW_ROOT".into(), "true".into()));
         if self.mode == Mode::Snapshot {
             launch.environment.extend([
                 ("ABSPATH_DIR".into(), site.root.display().to_string()),

@@ -262,7 +262,8 @@ impl Server {
         settings.log.access = access_log.map_or(AccessTarget::Off, |path| AccessTarget::File(path.to_owned()));
         settings.log.access_format = AccessFormat::Json;
         let log = AccessLog::open(&settings.log, metrics.clone()).unwrap().map(Arc::new);
-        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), log.clone()).unwrap());
+        let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
+        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), log.clone(), budgets).unwrap());
         let stand = Arc::new(Stand::default());
         let front = Front::start(&site, &stand, listeners, runtimes(2).unwrap()).unwrap();
         Self { root, stand, addr, metrics, log, front: Some(front) }

@@ -1,0 +1,134 @@
+//! Whom the server runs as: what it does as root at its start, and how it stops being root.
+
+use anyhow::{Context, Result, bail};
+use howdah_config::{Account, ListenAddr, Settings, find_group};
+use howdah_http::unix_socket::UnixAccess;
+use howdah_observe::log_file::{self, LogOwner};
+use howdah_pool::PoolConfig;
+use howdah_pool::launcher::LauncherProcess;
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
+use rustix::thread::CapabilitySet;
+use std::path::PathBuf;
+
+/// Whom the server is to become; `None`: it stays who it is.
+pub(crate) fn account(settings: &Settings) -> Result<Option<Account>, String> {
+    let account = if geteuid().is_root() { settings.account()? } else { None };
+    Ok(account.filter(|account| account.uid != 0))
+}
+
+/// Log files are opened before the server becomes somebody else, and reopened after.
+pub(crate) fn announce_logs(account: Option<&Account>) {
+    if let Some(account) = account {
+        log_file::will_belong_to(LogOwner { uid: account.uid, gid: account.gid, groups: account.groups.clone() });
+    }
+}
+
+/// Who may connect to the Unix sockets among the addresses that are listened on.
+pub(crate) fn listener_access(settings: &Settings, account: Option<&Account>) -> Result<UnixAccess, String> {
+    let owner = settings.listen_owner.as_deref().map(|owner| Account::find(owner, Some("0"), &[])).transpose()?;
+    let group = settings.listen_group.as_deref().map(find_group).transpose()?;
+    Ok(UnixAccess {
+        mode: settings.listen_mode.0,
+        uid: owner.or_else(|| account.cloned()).map(|owner| owner.uid),
+        gid: group.or(account.map(|account| account.gid)),
+    })
+}
+
+/// Who may connect to the admin endpoint's Unix socket.
+pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
+    let gid = settings.admin_group.as_deref().map(find_group).transpose()?;
+    Ok(UnixAccess { mode: settings.admin_mode.0, uid: None, gid })
+}
+
+/// Leaves the launcher behind as root and becomes the account, for good. Without one nothing changes.
+pub(crate) fn give_up_root(
+    settings: &Settings,
+    account: Option<&Account>,
+    configs: &[PoolConfig],
+) -> Result<Option<LauncherProcess>> {
+    let launcher = match account {
+        Some(account) => {
+            has_rights()?;
+            let sockets = settings.listen.iter().chain([&settings.admin]).filter_map(socket_path).collect();
+            let launcher = LauncherProcess::start(configs, sockets).context("cannot start the launcher")?;
+            change_to(account).with_context(|| format!("cannot become {}", account.name))?;
+            Some(launcher)
+        }
+        None => None,
+    };
+    // Changing the user has changed this too.
+    let wanted = if settings.dumpable { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
+    set_dumpable_behavior(wanted).context("cannot close the process to others")?;
+    Ok(launcher)
+}
+
+fn socket_path(addr: &ListenAddr) -> Option<PathBuf> {
+    match addr {
+        ListenAddr::Unix(path) => Some(path.clone()),
+        ListenAddr::Tcp(_) => None,
+    }
+}
+
+/// Root in a container may be without root's rights.
+fn has_rights() -> Result<()> {
+    let have = rustix::thread::capabilities(None).context("cannot read this process's capabilities")?.effective;
+    let needed = [
+        ("CAP_SETUID", CapabilitySet::SETUID),
+        ("CAP_SETGID", CapabilitySet::SETGID),
+        ("CAP_KILL", CapabilitySet::KILL),
+    ];
+    let missing: Vec<_> = needed.iter().filter(|(_, one)| !have.contains(*one)).map(|(name, _)| *name).collect();
+    if !missing.is_empty() {
+        bail!(
+            "to become another user root needs {}, which this container or service does not have",
+            missing.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// The C library's functions change all threads: a log's may run already.
+fn change_to(account: &Account) -> Result<()> {
+    let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+    let groups: Vec<Gid> = account.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    setgroups(&groups)?;
+    setresgid(gid, gid, gid)?;
+    setresuid(uid, uid, uid)?;
+    if setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).is_ok() || nix::unistd::geteuid() != uid {
+        bail!("it had no lasting effect");
+    }
+    // The server starts no program from here on; the launcher does. So no setuid program can give rights back.
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// Says in the log what an operator should know about users.
+pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
+    let own = geteuid().as_raw();
+    let user_of = |config: &PoolConfig| config.privileges.user.as_ref().map_or(own, |user| user.uid);
+    let with = |uid: u32| {
+        configs.iter().filter(|config| user_of(config) == uid).map(|config| config.name.as_str()).collect::<Vec<_>>()
+    };
+    if own == 0 {
+        tracing::warn!("the server runs as root: a hole in it is a hole in the machine; set `user`");
+    }
+    let roots = with(0);
+    if !roots.is_empty() {
+        tracing::warn!(pools = roots.join(","), "PHP runs as root: every script can do anything to this machine");
+    }
+    let shared = with(own);
+    if own != 0 && !shared.is_empty() {
+        tracing::info!(
+            pools = shared.join(","),
+            "PHP runs as the server's own user, so scripts can signal the server; php.user gives it another one"
+        );
+    }
+    if matches!(settings.admin, ListenAddr::Tcp(_)) && settings.admin_token.is_none() {
+        tracing::warn!(
+            "the admin endpoint is on {} without `admin_token`: every process of this machine can stop the server, \
+             scripts included",
+            settings.admin
+        );
+    }
+}

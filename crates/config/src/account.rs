@@ -1,0 +1,127 @@
+//! Users and groups by name: whom the server and the pools' PHP run as, looked up in the system's databases.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
+
+use crate::settings::{PoolSettings, Settings};
+
+/// A user with the groups that its processes have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The user's name, or its number where it has none.
+    pub name: String,
+    /// The user.
+    pub uid: u32,
+    /// The group of its processes.
+    pub gid: u32,
+    /// Their supplementary groups.
+    pub groups: Vec<u32>,
+    /// The user's home directory, if it is known.
+    pub home: Option<PathBuf>,
+}
+
+impl Account {
+    /// Looks up a user by name or number, with the group named beside it, else the user's own, and with these
+    /// supplementary groups, else those that the user is in.
+    ///
+    /// # Errors
+    /// What is not there, for the operator.
+    pub fn find(user: &str, group: Option<&str>, groups: &[String]) -> Result<Self, String> {
+        let known = match user.parse() {
+            Ok(number) => User::from_uid(Uid::from_raw(number)),
+            Err(_) => User::from_name(user),
+        };
+        let known = known.map_err(|error| format!("cannot look up the user \"{user}\": {error}"))?;
+        let (uid, own_group) = match (&known, user.parse::<u32>()) {
+            (Some(known), _) => (known.uid.as_raw(), Some(known.gid)),
+            (None, Ok(number)) => (number, None),
+            (None, Err(_)) => return Err(format!("there is no user \"{user}\"")),
+        };
+        let gid = match (group, own_group) {
+            (Some(group), _) => Gid::from_raw(find_group(group)?),
+            (None, Some(own)) => own,
+            (None, None) => return Err(format!("user {user} has no entry that says its group; set the group too")),
+        };
+        let groups = match (&known, groups) {
+            (_, [_, ..]) => groups.iter().map(|name| find_group(name)).collect::<Result<_, _>>()?,
+            (Some(known), []) => groups_of(&known.name, gid)?,
+            (None, []) => vec![gid.as_raw()],
+        };
+        let home = known.as_ref().map(|known| known.dir.clone());
+        let name = known.map_or_else(|| user.to_owned(), |known| known.name);
+        Ok(Self { name, uid, gid: gid.as_raw(), groups, home })
+    }
+}
+
+/// The number of a group.
+///
+/// # Errors
+/// That it is not there, for the operator.
+pub fn find_group(group: &str) -> Result<u32, String> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(group) {
+        Ok(Some(found)) => Ok(found.gid.as_raw()),
+        Ok(None) => Err(format!("there is no group \"{group}\"")),
+        Err(error) => Err(format!("cannot look up the group \"{group}\": {error}")),
+    }
+}
+
+fn groups_of(user: &str, gid: Gid) -> Result<Vec<u32>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("cannot look up the groups of \"{user}\": {error}");
+    let name = CString::new(user).map_err(|error| failed(&error))?;
+    let found = getgrouplist(&name, gid).map_err(|error| failed(&error))?;
+    Ok(found.into_iter().map(Gid::as_raw).collect())
+}
+
+impl Settings {
+    /// Whom the server becomes; `None`: it stays who it is.
+    ///
+    /// # Errors
+    /// What is not there.
+    pub fn account(&self) -> Result<Option<Account>, String> {
+        let find = |user: &String| Account::find(user, self.group.as_deref(), &[]);
+        self.user.as_ref().map(find).transpose()
+    }
+
+    /// Whom a pool's PHP runs as; `None`: the one that starts the server.
+    ///
+    /// # Errors
+    /// What is not there.
+    pub fn account_of(&self, pool: &PoolSettings) -> Result<Option<Account>, String> {
+        let php = &pool.php;
+        let (user, group) = match (&php.user, &self.user) {
+            (Some(own), _) => (own, php.group.as_ref()),
+            (None, Some(servers)) => (servers, php.group.as_ref().or(self.group.as_ref())),
+            (None, None) => return Ok(None),
+        };
+        Account::find(user, group.map(String::as_str), &php.groups).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name_and_number_with_their_groups() {
+        let root = Account::find("root", None, &[]).unwrap();
+        assert_eq!((root.uid, root.gid, root.name.as_str()), (0, 0, "root"));
+        assert!(root.groups.contains(&0), "{root:?}");
+        assert_eq!(Account::find("0", None, &[]).unwrap(), root);
+        let mixed = Account::find("root", Some("4711"), &["0".to_owned(), "4712".to_owned()]).unwrap();
+        assert_eq!((mixed.gid, mixed.groups), (4711, vec![0, 4712]));
+        assert_eq!(Account::find("4294960000", Some("7"), &[]).unwrap().groups, [7]);
+        for (user, group, what) in [
+            ("no-such-user", None, "there is no user \"no-such-user\""),
+            ("root", Some("no-such-group"), "there is no group \"no-such-group\""),
+            ("4294960000", None, "set the group too"),
+        ] {
+            let error = Account::find(user, group, &[]).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Checks whom the server and PHP are to run as, against who starts the server, and what else concerns rights.
+
+use std::path::Path;
+
+use crate::account::{Account, find_group};
+use crate::address::ListenAddr;
+use crate::control_group;
+use crate::limits;
+use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::source::Source;
+
+/// Reports what is wrong with users, groups and limits, and with the reach of the admin endpoint.
+pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
+    if let ListenAddr::Tcp(addr) = settings.admin
+        && !addr.ip().to_canonical().is_loopback()
+        && !settings.admin_remote
+    {
+        let message = format!(
+            "others can reach {addr}, and whoever does can stop the server; take 127.0.0.1 or a Unix socket, or set \
+             admin_remote = true and an admin_token"
+        );
+        source.object("admin", message);
+    }
+    for pool in &settings.pools {
+        numbers(pool, source);
+    }
+    let Some(uid) = source.around.uid else { return };
+    for (key, group) in [("admin_group", &settings.admin_group), ("listen_group", &settings.listen_group)] {
+        if let Some(Err(message)) = group.as_deref().map(find_group) {
+            source.object(key, message);
+        }
+    }
+    if let Some(Err(message)) = settings.listen_owner.as_deref().map(|owner| Account::find(owner, Some("0"), &[])) {
+        source.object("listen_owner", message);
+    }
+    server(settings, uid, source);
+    for pool in &settings.pools {
+        php(settings, pool, uid, source);
+    }
+}
+
+fn name(pool: &PoolSettings, key: &str) -> String {
+    if pool.name == DEFAULT_POOL { format!("php.{key}") } else { format!("pool.{}.{key}", pool.name) }
+}
+
+fn numbers(pool: &PoolSettings, source: &mut Source<'_>) {
+    let php = &pool.php;
+    if let Err(message) = limits::read(&php.limits) {
+        source.object(&name(pool, "limits"), message);
+    }
+    if let Err(message) = control_group::read(&php.cgroup_limits) {
+        source.object(&name(pool, "cgroup_limits"), message);
+    } else if php.cgroup.is_none() && !php.cgroup_limits.is_empty() {
+        source.object(&name(pool, "cgroup_limits"), "needs a `cgroup` that they are for".to_owned());
+    }
+    if let Some(parent) = php.cgroup.as_deref().and_then(Path::parent)
+        && source.around.uid.is_some()
+        && !parent.join("cgroup.procs").exists()
+    {
+        let message = format!("{} is no directory of control groups (cgroup v2)", parent.display());
+        source.object(&name(pool, "cgroup"), message);
+    }
+    if !(-20..=19).contains(&php.nice) {
+        source.object(&name(pool, "nice"), format!("must be from -20 to 19, not {}", php.nice));
+    }
+    if !(-1000..=1000).contains(&php.oom_score_adj) {
+        source.object(&name(pool, "oom_score_adj"), format!("must be from -1000 to 1000, not {}", php.oom_score_adj));
+    }
+}
+
+fn server(settings: &Settings, uid: u32, source: &mut Source<'_>) {
+    match settings.account() {
+        Err(message) => source.object("user", message),
+        Ok(None) if settings.group.is_some() => {
+            source.object("group", "says nothing without a `user`".to_owned());
+        }
+        Ok(None) if uid == 0 && !settings.allow_root => {
+            let message = "the server was started as root and would stay it, and PHP with it. Say whom it is to become, \
+                           for example user = \"www-data\" (--user www-data); or, where nothing is at stake, allow_root \
+                           = true (--allow-root)";
+            source.object("user", message.to_owned());
+        }
+        Ok(account) => may_become(settings, account.as_ref(), uid, "user", source),
+    }
+}
+
+fn php(settings: &Settings, pool: &PoolSettings, uid: u32, source: &mut Source<'_>) {
+    let key = name(pool, "user");
+    match settings.account_of(pool) {
+        Err(message) => {
+            let own = pool.php.user.is_some() || pool.php.group.is_some() || !pool.php.groups.is_empty();
+            if own {
+                source.object(&key, message);
+            }
+        }
+        Ok(None) if pool.php.group.is_some() || !pool.php.groups.is_empty() => {
+            let key = name(pool, if pool.php.group.is_some() { "group" } else { "groups" });
+            source.object(&key, "says nothing without a `user`".to_owned());
+        }
+        Ok(account) if pool.php.user.is_some() => may_become(settings, account.as_ref(), uid, &key, source),
+        Ok(_) => {}
+    }
+}
+
+fn may_become(settings: &Settings, account: Option<&Account>, uid: u32, key: &str, source: &mut Source<'_>) {
+    let Some(account) = account else { return };
+    if uid != 0 && account.uid != uid {
+        let own = Account::find(&uid.to_string(), Some("0"), &[]).map_or_else(|_| uid.to_string(), |own| own.name);
+        let message = format!("only root can become {}; the server was started by {own}", account.name);
+        source.object(key, message);
+    } else if account.uid == 0 && !settings.allow_root {
+        source.object(key, format!("{} is root; set allow_root = true if that is meant", account.name));
+    }
+}

@@ -1,0 +1,177 @@
+//! A launcher whose server is in wrong hands: it does nothing but what was settled.
+
+use super::*;
+use howdah_transport::privileges::Privileges;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::os::fd::BorrowedFd;
+use std::process::Command;
+use std::thread::JoinHandle;
+
+struct Server {
+    socket: OwnedFd,
+    launcher: Option<JoinHandle<io::Result<()>>>,
+}
+
+fn program(pool: &str, binary: &str) -> ToLauncher {
+    let (clear_env, env, privileges) = (true, Vec::new(), Privileges::default());
+    ToLauncher::Program(Box::new(Program { pool: pool.into(), binary: binary.into(), clear_env, env, privileges }))
+}
+
+impl Server {
+    /// A launcher that may start `script`, run by a shell that is a process of its own, as the pool `p`.
+    fn new(directory: &Path, script: &str) -> Self {
+        let binary = directory.join("program");
+        std::fs::write(&binary, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&binary, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let (socket, theirs) = control_socket::pair().unwrap();
+        let server = Self { socket, launcher: Some(std::thread::spawn(move || serve(theirs))) };
+        server.say(&program("p", binary.to_str().unwrap()), &[]);
+        server
+    }
+
+    fn say(&self, order: &ToLauncher, fds: &[BorrowedFd<'_>]) {
+        control_socket::send(&self.socket, &serde_json::to_vec(order).unwrap(), fds, false).unwrap();
+    }
+
+    fn hear(&self) -> (u64, String) {
+        let (bytes, _) = control_socket::receive(&self.socket, false).unwrap().unwrap();
+        let FromLauncher::Ended { id, status } = serde_json::from_slice(&bytes).unwrap();
+        (id, status)
+    }
+
+    /// Starts a pool's program; its output.
+    fn start(&self, id: u64, pool: &str) -> OwnedFd {
+        let (_ours, control) = control_socket::pair().unwrap();
+        let (output, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        self.say(&ToLauncher::Start { id, pool: pool.into() }, &[control.as_fd(), theirs.as_fd(), theirs.as_fd()]);
+        output
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both).unwrap();
+        if let Some(launcher) = self.launcher.take() {
+            launcher.join().unwrap().unwrap();
+        }
+    }
+}
+
+fn first_line(output: &OwnedFd) -> String {
+    let mut text = String::new();
+    let mut byte = [0; 1];
+    while matches!(rustix::io::read(output, &mut byte), Ok(1)) && byte[0] != b'\n' {
+        text.push(char::from(byte[0]));
+    }
+    text
+}
+
+#[test]
+fn only_what_was_settled_is_started() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::new(directory.path(), "echo started");
+    let _early = server.start(1, "p");
+    server.say(&ToLauncher::Settled, &[]);
+    let mark = directory.path().join("mark");
+    server.say(&program("evil", "/usr/bin/touch"), &[]);
+    server.say(&ToLauncher::Socket { path: mark.clone() }, &[]);
+    let _evil = server.start(2, "evil");
+    let (id, status) = server.hear();
+    assert!(id == 2 && status.contains("knows no pool"), "nothing is said of the early one: {id} {status}");
+    let output = server.start(3, "p");
+    assert_eq!(first_line(&output), "started");
+    assert_eq!(server.hear(), (3, "exit status: 0".to_owned()));
+}
+
+#[test]
+fn only_a_socket_and_pipes_are_handed_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::new(directory.path(), "echo started");
+    server.say(&ToLauncher::Settled, &[]);
+    let file = tempfile::tempfile().unwrap();
+    let (ours, control) = control_socket::pair().unwrap();
+    let (_output, pipe) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let cases: [&[BorrowedFd<'_>]; 5] = [
+        &[],
+        &[control.as_fd(), pipe.as_fd()],
+        &[file.as_fd(), pipe.as_fd(), pipe.as_fd()],
+        &[control.as_fd(), pipe.as_fd(), file.as_fd()],
+        &[control.as_fd(), pipe.as_fd(), pipe.as_fd(), ours.as_fd()],
+    ];
+    for (id, fds) in (1..).zip(cases) {
+        server.say(&ToLauncher::Start { id, pool: "p".into() }, fds);
+        let (heard, status) = server.hear();
+        assert!(heard == id && status.contains("a socket and two pipes"), "{status}");
+    }
+}
+
+#[test]
+fn only_children_of_what_was_started_are_signalled() {
+    let directory = tempfile::tempdir().unwrap();
+    // The child reads from a pipe that nobody writes to, and so waits for ever.
+    let script = format!(
+        "mkfifo {0}/wait; cat {0}/wait & echo $!; wait $!; echo ended $?; exec cat {0}/wait",
+        directory.path().display()
+    );
+    let server = Server::new(directory.path(), &script);
+    server.say(&ToLauncher::Settled, &[]);
+    let output = server.start(1, "p");
+    let child = Pid::from_raw(first_line(&output).parse().unwrap()).unwrap();
+    let pidfd = pidfd_open(child, PidfdFlags::empty()).unwrap();
+
+    let mut bystander = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let other = pidfd_open(Pid::from_child(&bystander), PidfdFlags::empty()).unwrap();
+    let file = tempfile::tempfile().unwrap();
+    for which in [WorkerSignal::Kill, WorkerSignal::Stack] {
+        for fd in [other.as_fd(), file.as_fd()] {
+            server.say(&ToLauncher::Signal { which }, &[fd]);
+        }
+        server.say(&ToLauncher::Signal { which }, &[]);
+    }
+    server.say(&ToLauncher::Kill { id: 7 }, &[]);
+    server.say(&ToLauncher::Signal { which: WorkerSignal::Kill }, &[pidfd.as_fd()]);
+    // Orders are obeyed in turn: what came before has had its effect by now.
+    let said = [first_line(&output), first_line(&output)];
+    assert!(said.iter().any(|line| line == "ended 137"), "the shell itself may say something, too: {said:?}");
+    assert!(bystander.try_wait().unwrap().is_none());
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    server.say(&ToLauncher::Kill { id: 1 }, &[]);
+    let (id, status) = server.hear();
+    assert!(id == 1 && status.contains("signal: 9"), "{status}");
+}
+
+#[test]
+fn a_pool_has_so_many_processes_and_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::new(directory.path(), "echo started; exec sleep 600");
+    server.say(&ToLauncher::Settled, &[]);
+    let outputs: Vec<_> = (1..=MAX_OF_POOL as u64).map(|id| server.start(id, "p")).collect();
+    assert!(outputs.iter().all(|output| first_line(output) == "started"));
+    let _more = server.start(999, "p");
+    let (id, status) = server.hear();
+    assert!(id == 999 && status.contains("which all still run"), "{status}");
+    for id in 1..=MAX_OF_POOL as u64 {
+        server.say(&ToLauncher::Kill { id }, &[]);
+    }
+    let ended: std::collections::BTreeSet<u64> = (0..MAX_OF_POOL).map(|_| server.hear().0).collect();
+    assert_eq!(ended.len(), MAX_OF_POOL);
+}
+
+#[test]
+fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, replaced) = (directory.path().join("ours"), directory.path().join("replaced"));
+    let _listeners = [&ours, &replaced].map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
+    let server = Server::new(directory.path(), "exec true");
+    for path in [&ours, &replaced] {
+        server.say(&ToLauncher::Socket { path: path.clone() }, &[]);
+    }
+    server.say(&ToLauncher::Settled, &[]);
+    let _output = server.start(1, "p");
+    assert_eq!(server.hear(), (1, "exit status: 0".to_owned()), "the sockets were seen before");
+    std::fs::remove_file(&replaced).unwrap();
+    std::fs::write(&replaced, "somebody's").unwrap();
+    drop(server);
+    assert!(!ours.exists() && replaced.exists());
+}

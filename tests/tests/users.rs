@@ -1,0 +1,522 @@
+//! Whom the server and each pool's PHP run as, and what PHP can do to the others' processes: really tried, from PHP.
+//!
+//! Root runs these, as it does where the tests are run as a whole: nobody else can become several users.
+
+use howdah_tests::howdah::program;
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Setup, Site, scenario, script_scenario};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+/// Every way that a process has to look into another or to act on it. Each is answered with "done" or why not.
+const ATTACK: &str = r#"
+function attack_calls(): FFI {
+    static $c;
+    return $c ??= FFI::cdef('long syscall(long number, ...); int *__errno_location(void);
+        int getpriority(int which, int who);
+        int setpriority(int which, int who, int value);
+        long ptrace(long request, int pid, void *address, void *data);
+        struct span { void *base; unsigned long length; };
+        long process_vm_readv(int pid, struct span *to, unsigned long n, struct span *from, unsigned long m, unsigned long flags);
+        long process_vm_writev(int pid, struct span *from, unsigned long n, struct span *to, unsigned long m, unsigned long flags);');
+}
+function attack_result(int $returned): string {
+    return $returned >= 0 ? 'done' : posix_strerror(attack_calls()->__errno_location()[0]);
+}
+function attack(int $pid): array {
+    $c = attack_calls();
+    $said = fn () => preg_replace('~.*: ~', '', error_get_last()['message'] ?? 'no reason');
+    $read = function (string $file, string $mode = 'rb') use ($pid, $said) {
+        $opened = @fopen("/proc/$pid/$file", $mode);
+        return $opened ? 'done' : $said();
+    };
+    $result = ['mem' => $read('mem'), 'mem for writing' => $read('mem', 'r+b')];
+    foreach (['environ', 'maps', 'smaps', 'smaps_rollup', 'numa_maps', 'auxv', 'pagemap', 'io', 'syscall'] as $file) {
+        // Some of them open for everybody and refuse to be read.
+        $opened = @fopen("/proc/$pid/$file", 'rb');
+        $result[$file] = $opened === false ? $said() : (@fread($opened, 8) ? 'done' : 'nothing to read');
+    }
+    $listed = @scandir("/proc/$pid/fd");
+    $result['fd'] = $listed === false ? 'cannot be listed' : 'done';
+    for ($fd = 0; $fd < 64; $fd++) {
+        // By their numbers, too: a directory that cannot be listed may still be entered.
+        if (@readlink("/proc/$pid/fd/$fd") !== false || @fopen("/proc/$pid/fd/$fd", 'rb') !== false) {
+            $result["fd $fd"] = 'done';
+        }
+    }
+    foreach (['cwd', 'root', 'exe'] as $link) {
+        $result[$link] = @readlink("/proc/$pid/$link") !== false ? 'done' : 'refused';
+    }
+    $result['root/etc/passwd'] = $read('root/etc/passwd');
+    $result['clear_refs'] = $read('clear_refs', 'wb');
+    $result['coredump_filter'] = $read('coredump_filter', 'r+b');
+    // PTRACE_SEIZE stops nobody; with PTRACE_ATTACH as the second way.
+    $result['ptrace seize'] = attack_result($c->ptrace(0x4206, $pid, null, null));
+    $memory = FFI::new('char[8]');
+    $span = $c->new('struct span');
+    $span->base = FFI::cast('void *', FFI::addr($memory));
+    $span->length = 8;
+    // Programs without relocation lie there; whatever is there, refused comes before not found.
+    $from = $c->new('struct span');
+    $from->base = FFI::cast('void *', 0x400000);
+    $from->length = 8;
+    foreach (['process_vm_readv', 'process_vm_writev'] as $call) {
+        $done = attack_result($c->$call($pid, FFI::addr($span), 1, FFI::addr($from), 1, 0));
+        $result[$call] = $done === 'Bad address' ? 'done' : $done;
+    }
+    $pidfd = $c->syscall(434, $pid, 0);
+    $result['pidfd_getfd'] = $pidfd < 0 ? attack_result($pidfd) : attack_result($c->syscall(438, $pidfd, 2, 0));
+    $kcmp = ['x86_64' => 312, 'aarch64' => 272][php_uname('m')];
+    $result['kcmp'] = attack_result($c->syscall($kcmp, $pid, getmypid(), 2, 0, 0));
+    $result['ptrace attach'] = attack_result($c->ptrace(16, $pid, null, null));
+    $result['signal'] = posix_kill($pid, 0) ? 'done' : posix_strerror(posix_get_last_error());
+    $result['pidfd signal'] = attack_result($c->syscall(424, $pidfd, SIGCONT, null, 0));
+    $result['priority'] = attack_result($c->setpriority(0, $pid, $c->getpriority(0, $pid)));
+    return $result;
+}
+"#;
+
+const ATTACK_BY_PID: &str = "require_once $_SERVER['DOCUMENT_ROOT'] . '/attack_lib.php';
+    $own = getmypid();
+    header('Content-Type: application/json');
+    if (isset($_GET['own'])) {
+        // A process that anybody of the same user may look into: what the tests take for refused must be possible there.
+        $other = proc_open(['sleep', '60'], [], $pipes);
+        $pid = proc_get_status($other)['pid'];
+        while (!str_contains(@file_get_contents(\"/proc/$pid/cmdline\"), 'sleep')) usleep(1000);
+        echo json_encode(attack($pid));
+        proc_terminate($other, SIGKILL);
+        proc_close($other);
+    } else {
+        echo json_encode((int)$_GET['pid'] === $own ? ['self' => $own] : attack((int)$_GET['pid']));
+    }";
+
+const WHO: &str = "echo json_encode(['uid' => [posix_getuid(), posix_geteuid()], 'gid' => [posix_getgid(), posix_getegid()],
+    'groups' => posix_getgroups(), 'status' => file_get_contents('/proc/self/status'), 'home' => getenv('HOME'), 'user' => getenv('USER'),
+    'pid' => getmypid()]);";
+
+/// What PHP may do to a process of its own user though that process is closed to it: the kernel asks for no more.
+const OF_THE_USER: [&str; 3] = ["signal", "pidfd signal", "priority"];
+
+fn attacks(setup: Setup) -> Setup {
+    setup
+        .ini("ffi.enable", "true")
+        .library("attack_lib.php", ATTACK)
+        .php("attack.php", ATTACK_BY_PID)
+        .php("b/attack.php", ATTACK_BY_PID)
+        .php("who.php", WHO)
+        .php("b/who.php", WHO)
+}
+
+/// The server is one user, its two pools are two others.
+fn three_users(setup: Setup) -> Setup {
+    if !can_be_others() {
+        return setup;
+    }
+    attacks(setup)
+        .open_to_users()
+        .setting("user", "\"nobody\"")
+        .setting("php.user", "\"www-data\"")
+        .setting("pool.b.user", "\"daemon\"")
+        .setting("pool.b.workers", "1")
+        .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+        .more_processes(2)
+}
+
+/// What a program prints about users.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+pub(crate) fn number(user: &str) -> u64 {
+    said("id", &["-u", user]).parse().unwrap()
+}
+
+fn group(name: &str) -> u64 {
+    said("getent", &["group", name]).split(':').nth(2).unwrap().parse().unwrap()
+}
+
+/// Whether the tests run as somebody who can become several users; said where not.
+pub(crate) fn can_be_others() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("not run: only root becomes other users");
+    }
+    root
+}
+
+fn owner(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let ids: Vec<u64> = line.split_ascii_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "no way back: {line}");
+    ids[0]
+}
+
+fn is_dumpable(pid: u32) -> bool {
+    // Files below belong to the process's user where it is dumpable, to root where not.
+    fs::metadata(format!("/proc/{pid}/mem")).unwrap().uid() != 0
+}
+
+/// What an attack on a process from the script at this path could do.
+fn done(site: &Site, path: &str, query: &str) -> Vec<String> {
+    let text = site.get_ok(&format!("{path}?{query}"));
+    let result: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    result.into_iter().filter(|(_, how)| how == "done").map(|(name, _)| name).collect()
+}
+
+/// The attack itself can succeed, where it may.
+fn attacks_work(site: &Site, path: &str) {
+    let done = done(site, path, "own");
+    for name in
+        ["mem", "environ", "maps", "fd", "fd 0", "cwd", "ptrace seize", "process_vm_readv", "pidfd_getfd", "kcmp"]
+            .into_iter()
+            .chain(OF_THE_USER)
+    {
+        assert!(done.iter().any(|it| it == name), "{name} is not refused to a process of the same user: {done:?}");
+    }
+}
+
+script_scenario!(
+    pools_of_two_users_reach_neither_each_other_nor_the_server,
+    howdah_only = "PHP-FPM's pools are tried by nobody",
+    three_users,
+    |site| {
+        if !can_be_others() {
+            return;
+        }
+        let server = site.howdah().pid();
+        assert_eq!(owner(server), number("nobody"));
+        let mut pools: BTreeMap<u64, usize> = BTreeMap::new();
+        let all: Vec<u32> = site.howdah().processes().iter().map(|identity| identity.pid).collect();
+        for pid in &all {
+            *pools.entry(owner(*pid)).or_default() += 1;
+            assert!(!is_dumpable(*pid) || owner(*pid) == 0, "{pid}");
+        }
+        let users = [0, number("nobody"), number("www-data"), number("daemon")];
+        assert!(users.iter().all(|user| pools.contains_key(user)) && pools.len() == 4, "{pools:?}");
+        assert_eq!((pools[&0], pools[&number("nobody")]), (1, 1), "one launcher, one server");
+        for (path, user) in [("/attack.php", "www-data"), ("/b/attack.php", "daemon")] {
+            attacks_work(site, path);
+            for pid in &all {
+                let own = owner(*pid) == number(user);
+                let expected: &[&str] = if own { &OF_THE_USER } else { &[] };
+                let done = done(site, path, &format!("pid={pid}"));
+                let unexpected: Vec<_> = done.iter().filter(|name| !expected.contains(&name.as_str())).collect();
+                assert!(unexpected.is_empty(), "{user} did to {pid} of {}: {unexpected:?}", owner(*pid));
+            }
+        }
+    }
+);
+
+script_scenario!(
+    a_server_of_the_same_user_is_closed_to_php,
+    howdah_only = "nginx and PHP-FPM are two programs",
+    |s| if can_be_others() { attacks(s).started_by("daemon") } else { s },
+    |site| {
+        if !can_be_others() {
+            return;
+        }
+        attacks_work(site, "/attack.php");
+        let all: Vec<u32> = site.howdah().processes().iter().map(|identity| identity.pid).collect();
+        for pid in all {
+            assert_eq!(owner(pid), number("daemon"));
+            assert!(!is_dumpable(pid));
+            let done = done(site, "/attack.php", &format!("pid={pid}"));
+            let unexpected: Vec<_> = done.iter().filter(|name| !OF_THE_USER.contains(&name.as_str())).collect();
+            assert!(unexpected.is_empty(), "PHP did to {pid}: {unexpected:?}");
+        }
+        // What no part of one user can be kept from is said.
+        let log = site.log();
+        assert_eq!(log.matches("scripts can signal the server").count(), 1, "{log}");
+    }
+);
+
+script_scenario!(
+    php_has_its_users_groups_and_nothing_of_roots,
+    howdah_only = "users are Howdah's settings",
+    |s| if !can_be_others() {
+        s
+    } else {
+        three_users(s)
+        .setting("pool.b.groups", "[\"video\", \"audio\"]")
+        .setting("pool.b.umask", "\"0077\"")
+        .setting("pool.b.nice", "7")
+        .setting("pool.b.oom_score_adj", "321")
+        .setting("pool.b.no_new_privs", "true")
+        .setting("pool.b.limits", "{ nofile = 321, core = \"0:1M\", fsize = \"1G\" }")
+        .php(
+            "b/limits.php",
+            "$file = sys_get_temp_dir() . '/' . uniqid(); touch($file);
+             echo json_encode(['limits' => file_get_contents('/proc/self/limits'), 'mode' => decoct(fileperms($file) & 0777),
+               'nice' => pcntl_getpriority(), 'oom' => (int)file_get_contents('/proc/self/oom_score_adj')]); unlink($file);",
+        )
+    },
+    |site| {
+        if !can_be_others() {
+            return;
+        }
+        let who = |path: &str| -> Value { serde_json::from_str(&site.get_ok(path)).unwrap() };
+        let capabilities = |status: &str| {
+            let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
+            status
+                .lines()
+                .filter(|line| sets.iter().any(|set| line.starts_with(set)))
+                .all(|line| line.ends_with(":\t0000000000000000"))
+        };
+        let a = who("/who.php");
+        let (uid, gid) = (number("www-data"), group("www-data"));
+        assert_eq!((&a["uid"], &a["gid"]), (&json!([uid, uid]), &json!([gid, gid])));
+        let home = said("getent", &["passwd", "www-data"]).split(':').nth(5).map(str::to_owned);
+        assert_eq!((a["user"].as_str(), a["home"].as_str()), (Some("www-data"), home.as_deref()));
+        assert!(
+            !a["groups"].as_array().unwrap().contains(&0.into()),
+            "root's group stays with nobody: {}",
+            a["groups"]
+        );
+        let status = a["status"].as_str().unwrap();
+        assert!(capabilities(status) && status.contains("NoNewPrivs:\t0"), "{status}");
+
+        let b = who("/b/who.php");
+        let mut groups: Vec<u64> = b["groups"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+        groups.sort_unstable();
+        let mut named = ["video", "audio"].map(group);
+        named.sort_unstable();
+        assert_eq!(groups, named);
+        let status = b["status"].as_str().unwrap();
+        assert!(capabilities(status) && status.contains("NoNewPrivs:\t1"), "{status}");
+        let limits = who("/b/limits.php");
+        assert_eq!(
+            (limits["mode"].as_str(), limits["nice"].as_i64(), limits["oom"].as_i64()),
+            (Some("600"), Some(7), Some(321))
+        );
+        let text = limits["limits"].as_str().unwrap();
+        let words = |name: &str| -> Vec<String> {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+            line[name.len()..].split_ascii_whitespace().take(2).map(str::to_owned).collect()
+        };
+        assert_eq!(words("Max open files"), ["321", "321"]);
+        assert_eq!(words("Max core file size"), ["0", "1048576"]);
+        assert_eq!(words("Max file size"), ["1073741824", "1073741824"]);
+        // A container's root may lack the right to widen limits.
+        if Command::new("prlimit").args(["--nice=20:20", "true"]).output().unwrap().status.success() {
+            assert_eq!(words("Max nice priority"), ["20", "20"], "whoever keeps the nice values may lower them again");
+        } else {
+            eprintln!("not looked at: root may not widen the limit of the nice value here");
+        }
+    }
+);
+
+/// A server whose PHP is somebody else: whatever the one does to the other goes through the launcher.
+pub(crate) fn two_users(setup: Setup) -> Setup {
+    if can_be_others() {
+        setup.open_to_users().setting("user", "\"nobody\"").setting("php.user", "\"www-data\"")
+    } else {
+        setup
+    }
+}
+
+scenario!(
+    sockets_and_logs_belong_to_whom_they_are_for,
+    howdah_only = "users are Howdah's settings",
+    |s| {
+        let s = s.unix_listener().setting("log.access", "\"@TOP@/access.log\"").file("a.txt", "a");
+        if !can_be_others() {
+            return s;
+        }
+        two_users(s)
+            .setting("listen_group", "\"www-data\"")
+            .setting("admin_group", "\"daemon\"")
+            .setting("admin_mode", "\"0640\"")
+    },
+    |site| {
+        if !can_be_others() {
+            return;
+        }
+        let about = |path: &std::path::Path| {
+            let found = fs::symlink_metadata(path).unwrap();
+            (u64::from(found.uid()), u64::from(found.gid()), found.mode() & 0o777)
+        };
+        let run = site.place().run.clone();
+        assert_eq!(about(&run.join("http.sock")), (number("nobody"), group("www-data"), 0o660));
+        assert_eq!(about(&run.join("admin.sock")), (0, group("daemon"), 0o640));
+        // In a directory of root's: made by root, and given away.
+        let log = site.place().top.join("access.log");
+        assert_eq!(about(&log), (number("nobody"), group("nogroup"), 0o640));
+        let has = |file: &std::path::Path, text: &str| {
+            eventually(PATIENCE, || fs::read_to_string(file).is_ok_and(|content| content.contains(text)))
+        };
+        assert_eq!(site.get_ok("/a.txt?before"), "a");
+        assert!(has(&log, "/a.txt?before"));
+        // As logrotate does with `create 0640 nobody nogroup`.
+        let old = site.place().top.join("access.log.1");
+        fs::rename(&log, &old).unwrap();
+        fs::write(&log, "").unwrap();
+        assert!(Command::new("chown").arg("nobody:nogroup").arg(&log).status().unwrap().success());
+        site.howdah().signal(Signal::USR1);
+        let _ = site.wait_for_log(&["logs reopened"]);
+        assert_eq!(site.get_ok("/a.txt?after"), "a");
+        assert!(has(&log, "/a.txt?after") && !has_now(&old, "/a.txt?after"));
+    },
+);
+
+fn has_now(file: &std::path::Path, text: &str) -> bool {
+    fs::read_to_string(file).is_ok_and(|content| content.contains(text))
+}
+
+#[test]
+fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
+    if !can_be_others() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (top, precious) = (directory.path(), directory.path().join("precious"));
+    fs::write(&precious, "root's").unwrap();
+    fs::set_permissions(top, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&precious, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let logs = top.join("logs");
+    fs::create_dir(&logs).unwrap();
+    assert!(Command::new("chown").arg("daemon").arg(&logs).status().unwrap().success());
+    std::os::unix::fs::symlink(&precious, logs.join("error.log")).unwrap();
+    fs::hard_link(&precious, logs.join("access.log")).unwrap();
+    let root = top.to_str().unwrap();
+    for flag in ["--error-log", "--access-log"] {
+        let log = logs.join(if flag == "--error-log" { "error.log" } else { "access.log" });
+        let arguments = ["serve", root, "--user", "nobody", "--listen", "127.0.0.1:0", flag, log.to_str().unwrap()];
+        let (code, said) = start_as_root(top, &arguments);
+        assert!(code == Some(1) && said.contains("users other than root may change"), "{flag}: {said}");
+        assert_eq!(fs::metadata(&precious).unwrap().uid(), 0);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's");
+    }
+}
+
+/// The server's answer to being started like this by root.
+fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(program())
+        .args(arguments)
+        .current_dir(directory)
+        .env("TMPDIR", directory)
+        .env("XDG_RUNTIME_DIR", directory)
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn root_does_not_serve_without_a_word_about_users() {
+    if !can_be_others() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().to_str().unwrap();
+    for (arguments, status) in [(["serve", root], 2), (["check", root], 1)] {
+        let (code, said) = start_as_root(directory.path(), &arguments);
+        assert!(
+            code == Some(status) && said.contains("--allow-root") && said.contains("user = \"www-data\""),
+            "{said}"
+        );
+    }
+    let (code, said) = start_as_root(directory.path(), &["check", root, "--allow-root"]);
+    assert!(code == Some(0) && said.contains("allow_root = true"), "{said}");
+    let (code, said) = start_as_root(directory.path(), &["check", root, "--user", "nobody"]);
+    assert!(code == Some(0) && said.contains("user = \"nobody\""), "{said}");
+    // Nobody else can become somebody.
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let binary = directory.path().join("howdah");
+    fs::copy(program(), &binary).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=daemon", "--regid=daemon", "--clear-groups", "--"])
+        .arg(&binary)
+        .args(["check", root, "--user", "www-data"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(1)
+            && said.contains("only root can become www-data; the server was started by daemon"),
+        "{said}"
+    );
+}
+
+#[test]
+fn root_that_serves_as_root_says_so() {
+    if !can_be_others() {
+        return;
+    }
+    howdah_tests::run(
+        howdah_tests::Kind::Classic,
+        |s| s,
+        |site| {
+            let log = site.log();
+            assert!(
+                log.contains("WARN") && log.contains("the server runs as root") && log.contains("PHP runs as root"),
+                "{log}"
+            );
+        },
+    );
+}
+
+/// Where control groups can be made: cgroup v2 as it is mounted here.
+fn control_groups() -> Option<std::path::PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, path, kind) = (words.next(), words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| std::path::PathBuf::from(path))
+    });
+    let group = mount.map(|mount| mount.join(format!("howdah-test-{}", std::process::id())));
+    let made = group.filter(|group| fs::create_dir(group).is_ok());
+    if made.is_none() {
+        eprintln!("not run: no control groups can be made here");
+    }
+    made
+}
+
+#[test]
+fn a_pool_has_its_control_group() {
+    let Some(group) = control_groups() else { return };
+    let (pool, limited) = (group.join("pool"), group.join("limited"));
+    let controllers = fs::read_to_string(group.join("cgroup.controllers")).unwrap();
+    let has_pids = controllers.split_ascii_whitespace().any(|controller| controller == "pids");
+    let setup = |s: Setup| {
+        let s = two_users(s)
+            .setting("php.cgroup", &format!("{:?}", pool.display().to_string()))
+            .setting("pool.b.cgroup", &format!("{:?}", limited.display().to_string()))
+            .setting("pool.b.cgroup_limits", "{ \"pids.max\" = 99 }")
+            .setting("pool.b.workers", "1")
+            .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+            .php("who.php", "echo file_get_contents('/proc/self/cgroup');")
+            .php("b/who.php", "echo 'limited';");
+        // Where the kernel cannot limit, PHP does not start without the limit, and the operator reads why.
+        if has_pids {
+            s.more_processes(2)
+        } else {
+            s.allow_log("is its controller delegated to").allow_log("pool_down").allow_log("howdah-php:")
+        }
+    };
+    howdah_tests::run(howdah_tests::Kind::Classic, setup, |site| {
+        let name = pool.file_name().unwrap().to_str().unwrap();
+        let own = site.get_ok("/who.php");
+        assert!(own.lines().any(|line| line.starts_with("0::/") && line.ends_with(&format!("/{name}"))), "{own}");
+        let members = fs::read_to_string(pool.join("cgroup.procs")).unwrap();
+        assert!(members.lines().count() >= 3, "the process that forks and its workers: {members}");
+        assert!(members.lines().all(|pid| pid != site.howdah().pid().to_string()));
+        if has_pids {
+            assert_eq!(site.get_ok("/b/who.php"), "limited");
+            assert_eq!(fs::read_to_string(limited.join("pids.max")).unwrap().trim(), "99");
+        } else {
+            let _ = site.wait_for_log(&["cannot set pids.max of", "is its controller delegated to"]);
+        }
+    });
+    // A group in which a process is left cannot be removed.
+    for directory in [&pool, &limited, &group] {
+        fs::remove_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    }
+}
