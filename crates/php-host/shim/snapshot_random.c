@@ -210,3 +210,11 @@ void shim_snapshot_random_renew(void) {
         zend_call_known_instance_method_with_0_params(engines[class_index(object)]->constructor, object, NULL);
     }
 }
+
+void shim_snapshot_random_apart(void) {
+    uint32_t seed[2];
+    shim_compat_forget_random_state();
+    if (getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed) {
+        shim_compat_seed_combined_lcg(seed[0], seed[1]);
+    }
+}

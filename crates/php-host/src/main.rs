@@ -12,6 +12,8 @@ mod sharing;
 mod stack_signal;
 mod template;
 mod warmup;
+mod warmup_check;
+mod warmup_report;
 mod worker;
 mod zygote;
 mod zygote_memory;

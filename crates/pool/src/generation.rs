@@ -1,7 +1,7 @@
 //! One zygote with the workers that were forked from it, and the orders for more.
 
 use crate::lane::{Lane, Phase};
-use crate::pool::{Boots, Pool};
+use crate::pool::{Boots, Pool, WarmUp};
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};
@@ -25,6 +25,7 @@ pub(crate) struct Generation {
     pub(crate) started: Instant,
     pub(crate) booted: bool,
     pub(crate) boots: Boots,
+    pub(crate) warm_up: WarmUp,
     pub(crate) ordered: HashMap<u32, Ordered>,
 }
 

@@ -124,6 +124,8 @@ pub(crate) enum KillReason {
     Stopping,
     /// It did not become ready in time.
     BootTimeout,
+    /// Its warm-up has left what a snapshot must not hold; the next one does without.
+    WarmUp,
 }
 
 impl KillReason {
@@ -135,6 +137,7 @@ impl KillReason {
             Self::Broken(_) => "broken",
             Self::Stopping => "stopping",
             Self::BootTimeout => "boot_timeout",
+            Self::WarmUp => "warm_up",
         }
     }
 }

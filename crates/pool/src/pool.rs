@@ -51,6 +51,16 @@ pub(crate) struct About {
     /// Why the last start failed, while none has succeeded since.
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
+    pub(crate) warm_up: WarmUp,
+}
+
+/// What a snapshot pool's warm-up has shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct WarmUp {
+    /// The pool serves without it.
+    pub(crate) refused: bool,
+    /// For the operator.
+    pub(crate) findings: Vec<String>,
 }
 
 /// Where a snapshot pool's workers get the booted application from.
@@ -357,7 +367,7 @@ impl Pool {
             Some(KillReason::Stuck) => {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
             }
-            Some(KillReason::BootTimeout) | None => {
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None => {
                 Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
             }
         };

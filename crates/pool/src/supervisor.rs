@@ -9,13 +9,13 @@ use crate::deadline;
 use crate::generation::Generation;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
-use crate::pool::{Boots, Pool};
+use crate::pool::{Boots, Pool, WarmUp};
 use crate::scheduler;
 use crate::shard::Shards;
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
 use howdah_transport::CallMap;
-use howdah_transport::zygote_protocol::FromZygote;
+use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -99,6 +99,8 @@ pub(crate) struct Supervisor {
     /// When to look whether calls still wait.
     grow_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
+    /// The worker that was ended because of its warm-up.
+    refused: Option<u32>,
 }
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
@@ -121,6 +123,7 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>)
         next_home: 0,
         grow_at: None,
         stop: None,
+        refused: None,
     };
     tokio::spawn(supervisor.run());
     pool
@@ -171,7 +174,8 @@ impl Supervisor {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
                 self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
                 let useless = !was_ready || (idle && lived < SHORT_LIFE);
-                if useless && self.stop.is_none() {
+                let meant = matches!(reason, Some(KillReason::WarmUp));
+                if useless && !meant && self.stop.is_none() {
                     let why = match reason {
                         Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
                         _ if was_ready => format!("worker {pid} ended before its first call"),
@@ -221,6 +225,7 @@ impl Supervisor {
                 tracing::info!(pool = self.pool.name(), "each worker boots the application on its own: {why}");
                 self.note_boots(number, Boots::Alone(why));
             }
+            FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
@@ -237,6 +242,7 @@ impl Supervisor {
                 }
                 let pool = self.pool.name();
                 match (status, signal) {
+                    (_, Some(_)) if self.refused == Some(pid) => self.refused = None,
                     (_, Some(signal)) if self.stop.is_none() => {
                         tracing::warn!(pool, pid, signal, "worker killed by a signal")
                     }
@@ -256,6 +262,36 @@ impl Supervisor {
             // Should the zygote be gone, so is its template.
             let _ = generation.zygote.drop_template();
             self.note_boots(number, Boots::TemplateGone(pid));
+        }
+    }
+
+    /// Says what the warm-up has shown. A worker whose warm-up is refused waits for its end; the zygote knows by now that
+    /// the next one is to do without.
+    fn note_warm_up(&mut self, number: u64, pid: u32, refused: bool, findings: Vec<Finding>) {
+        let pool = self.pool.name();
+        for finding in &findings {
+            if finding.is_error {
+                tracing::error!(pool, "warm-up: {}", finding.text);
+            } else {
+                tracing::info!(pool, "warm-up: {}", finding.text);
+            }
+        }
+        if refused {
+            tracing::error!(pool, "the pool serves without its warm-up; see docs/guide/snapshot.md, \"Warm-up\"");
+            self.refused = Some(pid);
+            for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.pid == pid) {
+                lane.kill(KillReason::WarmUp);
+            }
+        }
+        let Some(generation) = self.generation_mut(number) else { return };
+        // A later boot without warm-up has less to say.
+        generation.warm_up.refused |= refused;
+        generation.warm_up.findings.extend(findings.into_iter().map(|finding| finding.text));
+        generation.warm_up.findings.sort();
+        generation.warm_up.findings.dedup();
+        let warm_up = generation.warm_up.clone();
+        if self.current.as_ref().is_some_and(|g| g.number == number) {
+            self.pool.update_about(|about| about.warm_up = warm_up);
         }
     }
 
@@ -375,6 +411,7 @@ impl Supervisor {
             started: Instant::now(),
             booted: false,
             boots: Boots::Unknown,
+            warm_up: WarmUp::default(),
             ordered: HashMap::new(),
         })
     }
@@ -391,6 +428,7 @@ impl Supervisor {
                     self.pool.update_about(|about| {
                         about.generation = generation.number;
                         about.boots = Boots::Unknown;
+                        about.warm_up = WarmUp::default();
                     });
                     self.current = Some(generation);
                 }
@@ -537,6 +575,7 @@ impl Supervisor {
         self.pool.update_about(|about| {
             about.generation = number;
             about.boots = next.boots.clone();
+            about.warm_up = next.warm_up.clone();
         });
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();
