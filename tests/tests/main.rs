@@ -13,6 +13,7 @@ mod async_library;
 mod async_lifecycle;
 mod async_pool;
 mod async_waits;
+mod boot_messages;
 mod compression;
 mod crash;
 mod difference;

@@ -1,9 +1,11 @@
 //! What the warm-up of snapshot mode leaves, and what the check of it finds: two visitors of a warm application have
 //! nothing in common, or the pool serves without the warm-up and says why.
 
+use crate::snapshot_extensions::with_extension;
 use howdah_tests::{Kind, Request, Setup, Site, in_each_way, run};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::path::Path;
 
 const WORKERS: usize = 2;
 
@@ -330,6 +332,44 @@ fn fresh(site: &Site, target: &str) -> String {
     site.send(&Request::get(target).close()).expect(200).text()
 }
 
+/// libuuid keeps a clock and a sequence number in memory; where it may keep them in a file they come from there.
+in_each_way!(
+    time_based_uuids_do_not_go_on_from_the_boots_sequence,
+    |s| {
+        let handle = "echo json_encode([uuid_create(UUID_TYPE_TIME), uuid_create(UUID_TYPE_TIME), uuid_create(UUID_TYPE_RANDOM)]);";
+        script(with_extension(s, "uuid", "extension"), "uuid_create(UUID_TYPE_TIME);", handle, "")
+    },
+    |site| {
+        let (mut seen, mut sequences) = (HashSet::new(), HashSet::new());
+        for _ in 0..24 {
+            let all: Vec<String> = serde_json::from_str(&fresh(site, "/page")).unwrap();
+            sequences.insert(all[0][19..23].to_owned());
+            for one in all {
+                assert!(seen.insert(one.clone()), "twice: {one}");
+            }
+        }
+        // One of 16384 each.
+        let by_file = Path::new("/var/lib/libuuid").exists();
+        assert!(by_file || sequences.len() > 20, "the boot's sequence goes on in each request: {sequences:?}");
+    },
+);
+
+in_each_way!(
+    gmps_random_numbers_do_not_go_on_from_the_boots,
+    |s| {
+        let s = with_extension(s, "gmp", "extension");
+        script(s, "gmp_random_bits(64);", "echo gmp_strval(gmp_random_bits(128)), ' ', gmp_strval(gmp_random_bits(128));", "")
+    },
+    |site| {
+        let mut seen = HashSet::new();
+        for _ in 0..12 {
+            for number in fresh(site, "/page").split(' ') {
+                assert!(seen.insert(number.to_owned()), "twice: {number}");
+            }
+        }
+    },
+);
+
 in_each_way!(
     visitors_of_a_warm_application_draw_their_own_numbers,
     |s| script(
@@ -350,3 +390,36 @@ in_each_way!(
         }
     },
 );
+
+// --- advice ------------------------------------------------------------------------------------------------------------
+
+/// A request that maps memory makes the restore search for written pages.
+const MAPS: &str = "if (isset($_GET['map'])) { $GLOBALS['big'] = str_repeat('x', 120 << 20); } echo 'ok';";
+
+#[test]
+fn a_pool_whose_requests_search_each_time_is_advised_once_to_warm_up() {
+    run(
+        Kind::Classic,
+        |s| {
+            s.workers(2).setting("mode", "\"snapshot\"").setting("script", "\"../root/worker.php\"").ini("memory_limit", "512M").php(
+                "worker.php",
+                &format!("$handle = function () {{ {MAPS} }}; while (frankenphp_handle_request($handle)) {{}}"),
+            )
+        },
+        |site| {
+            let advice = "set warmup";
+            for _ in 0..40 {
+                let _ = site.get_ok("/");
+            }
+            assert!(!site.log().contains(advice), "{}", site.log());
+            for _ in 0..120 {
+                let _ = site.get_ok("/?map=1");
+            }
+            let _ = site.wait_for_log(&[advice]);
+            for _ in 0..80 {
+                let _ = site.get_ok("/?map=1");
+            }
+            assert_eq!(site.log().lines().filter(|line| line.contains(advice)).count(), 1, "{}", site.log());
+        },
+    );
+}

@@ -14,6 +14,8 @@ use crate::status::Counters;
 use crate::supervisor::Event;
 use crate::watch;
 use howdah_observe::PoolMetrics;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +43,23 @@ pub struct Pool {
     pub(crate) counters: Counters,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
+    boot_log: BootLog,
+}
+
+/// What workers have logged while they booted, since one was last ready: each attempt says the same again.
+#[derive(Debug, Default)]
+struct BootLog(Mutex<HashSet<u64>>);
+
+impl BootLog {
+    /// More different lines than these are all logged.
+    const MOST: usize = 256;
+
+    fn is_new(&self, line: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
+    }
 }
 
 /// What the supervisor knows of the running generation.
@@ -114,6 +133,7 @@ impl Pool {
             counters: Counters::default(),
             metrics,
             about: Mutex::default(),
+            boot_log: BootLog::default(),
         });
         for (io_thread, notify) in watches.into_iter().enumerate() {
             pool.shards.runtime(io_thread).spawn(watch::run(Arc::downgrade(&pool), io_thread, notify));
@@ -322,6 +342,17 @@ impl Pool {
         let lane = scheduler.lanes.get(index)?.as_ref()?;
         let call = lane.in_flight.get(number)?;
         Some((call.job.call.id.to_string(), call.job.call.label()))
+    }
+
+    /// Whether a worker's line, which belongs to no call, is worth logging: each failed boot would repeat its own.
+    pub(crate) fn is_news(&self, index: usize, line: &str) -> bool {
+        let ready = self.lock().lanes.get(index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
+        ready || self.boot_log.is_new(line)
+    }
+
+    /// A worker has booted: what the next one that does not says is news.
+    pub(crate) fn forget_boot_log(&self) {
+        self.boot_log.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Who sends the interim answers of a running call.

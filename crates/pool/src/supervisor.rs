@@ -35,6 +35,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
+/// Calls of a worker after which its restores are judged.
+const CALLS_TO_JUDGE: u64 = 50;
+
 /// What the supervisor is told.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -101,6 +104,8 @@ pub(crate) struct Supervisor {
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// The worker that was ended because of its warm-up.
     refused: Option<u32>,
+    /// `advise_warm_up` has spoken.
+    advised: bool,
 }
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
@@ -124,6 +129,7 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>)
         grow_at: None,
         stop: None,
         refused: None,
+        advised: false,
     };
     tokio::spawn(supervisor.run());
     pool
@@ -156,6 +162,7 @@ impl Supervisor {
         match event {
             Event::WorkerReady { worker, generation } => {
                 tracing::debug!(pool = self.pool.name(), worker, generation, "worker ready");
+                self.pool.forget_boot_log();
                 if self.current.as_ref().is_some_and(|g| g.number == generation) {
                     self.failures = 0;
                     self.not_before = None;
@@ -380,15 +387,17 @@ impl Supervisor {
     }
 
     fn note_failure(&mut self, why: String) {
+        // A worker's message stands in the log with all its lines.
+        let short = why.lines().next().unwrap_or_default();
         if self.not_before.is_some_and(|t| t > Instant::now()) {
             // Workers that were started together fail together: one attempt.
-            tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}");
+            tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}");
             return;
         }
         self.failures += 1;
         let pause = Duration::from_millis(100 * u64::from(self.failures).pow(2)).min(MAX_BACKOFF);
         self.not_before = Some(Instant::now() + pause);
-        tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}; next attempt in {pause:?}");
+        tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}; next attempt in {pause:?}");
         let mut scheduler = self.pool.lock();
         let serving = scheduler.lanes.iter().flatten().any(|l| l.phase == Phase::Serving);
         if !serving && self.failures >= FAILURES_UNTIL_DOWN {
@@ -468,6 +477,7 @@ impl Supervisor {
         self.kill_slow_starters();
         self.grow();
         self.shrink();
+        self.advise_warm_up();
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline
         {
@@ -492,6 +502,24 @@ impl Supervisor {
                 tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
                 generation.zygote.kill();
             }
+        }
+    }
+
+    /// Says once that a snapshot pool restores the slow way for want of a warm-up.
+    fn advise_warm_up(&mut self) {
+        let config = self.pool.config();
+        if self.advised || config.mode != "snapshot" || !config.warmup.is_empty() {
+            return;
+        }
+        let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));
+        let slow = |lane: &Lane| lane.calls >= CALLS_TO_JUDGE && searches(lane) * 2 > lane.calls;
+        self.advised = self.pool.lock().lanes.iter().flatten().any(slow);
+        if self.advised {
+            tracing::info!(
+                pool = self.pool.name(),
+                "most requests map memory or load code anew, so each restore searches for written pages: set warmup to \
+                 typical paths; see docs/guide/snapshot.md"
+            );
         }
     }
 
