@@ -52,10 +52,7 @@ fn snapshot(setup: Setup) -> Setup {
 }
 
 fn warmed(setup: Setup, warmup: &str) -> Setup {
-    setup
-        .setting("mode", "\"snapshot\"")
-        .setting("script", "\"../root/laravel-worker.php\"")
-        .setting("warmup", warmup)
+    setup.setting("mode", "\"snapshot\"").setting("script", "\"../root/laravel-worker.php\"").setting("warmup", warmup)
 }
 
 const PAGES: [&str; 8] =
@@ -169,7 +166,8 @@ impl Visitor {
 
 /// A database with Laravel's table of sessions and a user.
 fn database() -> Vec<u8> {
-    let path = std::env::temp_dir().join(format!("howdah-laravel-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let path =
+        std::env::temp_dir().join(format!("howdah-laravel-{}-{:?}", std::process::id(), std::thread::current().id()));
     let code = "$db = new PDO('sqlite:' . $argv[1]);
         $db->exec('CREATE TABLE sessions (id TEXT PRIMARY KEY, user_id INTEGER, ip_address TEXT, user_agent TEXT, payload TEXT, last_activity INTEGER)');
         $db->exec('CREATE TABLE users (id INTEGER PRIMARY KEY, email TEXT, password TEXT, remember_token TEXT)');
@@ -212,7 +210,8 @@ fn visitors_are_strangers(site: &Site) {
         assert_eq!(a.get(site, "/visits"), format!("visits: {n}"));
     }
     assert_eq!(b.get(site, "/visits"), "visits: 1");
-    let login = |password: &str| Request::form("/login", &format!("_token={token}&email=a%40shop.example&password={password}"));
+    let login =
+        |password: &str| Request::form("/login", &format!("_token={token}&email=a%40shop.example&password={password}"));
     assert_eq!(a.send(site, login("wrong")), (200, "unknown".to_owned()));
     assert_eq!(a.send(site, login("right")), (200, "welcome".to_owned()));
     for _ in 0..6 {
@@ -220,7 +219,8 @@ fn visitors_are_strangers(site: &Site) {
         assert_eq!(b.form(site).1, "guest");
         assert_eq!(Visitor::default().form(site).1, "guest");
     }
-    let ends = || std::fs::read_to_string(site.place().top.join("storage/terminated")).unwrap_or_default().lines().count();
+    let ends =
+        || std::fs::read_to_string(site.place().top.join("storage/terminated")).unwrap_or_default().lines().count();
     let before = ends();
     for n in 1..=3 {
         assert_eq!(site.get_ok("/terminates"), "soon");

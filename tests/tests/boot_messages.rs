@@ -15,7 +15,10 @@ fn failing(setup: Setup, mode: &str) -> Setup {
         .expect_boot_failure()
         .expect_log("no application")
         .allow_log("ended before it")
-        .php("worker.php", "function deeper() { throw new Exception('no application'); }\nfunction deep() { deeper(); }\ndeep();")
+        .php(
+            "worker.php",
+            "function deeper() { throw new Exception('no application'); }\nfunction deep() { deeper(); }\ndeep();",
+        )
 }
 
 #[test]
@@ -30,11 +33,17 @@ fn the_trace_of_a_failed_boot_is_logged_once() {
                 assert_eq!(log.matches("deeper()").count(), 1, "{mode}: {log}");
                 assert!(!log.contains("<br />"), "{mode}: {log}");
                 // Each attempt names the error, in one line.
-                assert!(log.matches("next attempt in").count() >= 3 && log.matches("no application").count() >= 4, "{log}");
+                assert!(
+                    log.matches("next attempt in").count() >= 3 && log.matches("no application").count() >= 4,
+                    "{log}"
+                );
                 let status = site.howdah().command(&["status", "--json"]);
                 assert!(String::from_utf8_lossy(&status.stdout).contains("deeper()"), "the status has all of it");
                 // Another error is news.
-                replace_file(&site.file("worker.php"), "<?php\nfunction elsewhere() { throw new Exception('no application either'); }\nelsewhere();");
+                replace_file(
+                    &site.file("worker.php"),
+                    "<?php\nfunction elsewhere() { throw new Exception('no application either'); }\nelsewhere();",
+                );
                 let _ = site.wait_for_log(&["elsewhere()"]);
             },
         );

@@ -26,13 +26,15 @@ fn looping(setup: Setup, boot: &str, handle: &str, body: &str) -> Setup {
 
 in_each_way!(
     the_body_of_the_loop_runs_for_each_request_and_is_undone,
-    |s| script(
+    |s| {
+        script(
         s,
         "$n = 0; $after = 0;",
         "global $n, $after; $n++; echo json_encode([$n, $after]);",
         "$after++; $n += 10; assert($more === true); file_put_contents(__DIR__ . '/after.txt',
             json_encode([$n, $after, $_GET['k'] ?? null, http_response_code()]) . \"\\n\", FILE_APPEND); mark('after');"
-    ),
+    )
+    },
     |site| {
         let before = site.marks("after");
         for i in 1..=10 {
@@ -97,7 +99,12 @@ in_each_way!(
 
 in_each_way!(
     a_handler_that_does_not_return_has_no_body,
-    |s| script(s, "$n = 0;", "global $n; echo 'n=', ++$n; if (isset($_GET['exit'])) { exit(' left'); }", "mark('body');"),
+    |s| script(
+        s,
+        "$n = 0;",
+        "global $n; echo 'n=', ++$n; if (isset($_GET['exit'])) { exit(' left'); }",
+        "mark('body');"
+    ),
     |site| {
         assert_eq!(site.get_ok("/?exit=1"), "n=1 left");
         assert_eq!(site.get_ok("/?exit=1"), "n=1 left");
@@ -162,8 +169,13 @@ fn warm_up_requests_run_the_body_too() {
     run(
         Kind::Classic,
         |s| {
-            script(s, "$after = [];", "global $after; echo json_encode($after);", "$after[] = $_SERVER['REQUEST_URI']; mark('after');")
-                .setting("warmup", "[\"/a\", \"/b\"]")
+            script(
+                s,
+                "$after = [];",
+                "global $after; echo json_encode($after);",
+                "$after[] = $_SERVER['REQUEST_URI']; mark('after');",
+            )
+            .setting("warmup", "[\"/a\", \"/b\"]")
         },
         |site| {
             for _ in 0..3 {

@@ -108,13 +108,15 @@ refused!(
 
 in_each_way!(
     a_warm_application_without_leaks_is_not_refused,
-    |s| leaky(
+    |s| {
+        leaky(
         s,
         // What all have in common, what each has of its own, and what changes with the time.
         "session_start(); $_SESSION['csrf'] = token(); setcookie('variant', 'blue-green-2024-abcdef'); setcookie('own', token());
         echo '<link href=/app.', md5('build'), '.css><meta name=time content=', md5((string) time()), '>',
             '<input name=_token value=', token(), '>', $_SERVER['REQUEST_URI'], Kept::$value; Kept::$value ??= 'warm';"
-    ),
+    )
+    },
     |site| {
         assert!(!is_refused(site), "{}", pool(site));
         assert_eq!(findings(site), Vec::<String>::new());
@@ -150,6 +152,52 @@ fn the_boots_of_workers_that_share_none_are_checked_too() {
         },
     );
 }
+
+/// A connection of the boot is not used by a second process, so nobody can say what a visitor gets without warm-up.
+#[test]
+fn where_the_boot_has_connections_tokens_are_known_by_their_names() {
+    for (kept, refused) in
+        [("'_token=\"', kept(token(...)), '\"'", true), ("'<link href=/app.', kept(token(...)), '.css>'", false)]
+    {
+        run(
+            Kind::Classic,
+            |s| {
+                let handle = format!("global $pair; $pair ??= 1; echo {kept};");
+                let s = leaky(s, &handle)
+                    .php("boot.php", "return stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);");
+                let worker = format!(
+                    "require_once 'gate.php'; $pair = require 'boot.php';
+                    final class Kept {{ public static ?string $value = null; }} function kept($make) {{ return Kept::$value ??= $make(); }}
+                    function token() {{ return bin2hex(random_bytes(24)); }}
+                    $handle = function () {{ if ($_SERVER['REQUEST_URI'] === '/gate.php') {{ return; }} {handle} }};
+                    while (frankenphp_handle_request($handle)) {{}}"
+                );
+                let s = s.php("worker.php", &worker);
+                if refused { s.expect_log("warm-up") } else { s }
+            },
+            |site| assert_eq!(is_refused(site), refused, "{}", pool(site)),
+        );
+    }
+}
+
+in_each_way!(
+    what_the_boot_file_itself_leaves_to_all_is_named,
+    |s: Setup| {
+        s.workers(WORKERS)
+            .setting("mode", "\"snapshot\"")
+            .setting("boot", "\"../root/boot.php\"")
+            .setting("warmup", "[\"/page.php\", \"/fine.php\"]")
+            .php("boot.php", "$token = bin2hex(random_bytes(20));")
+            .php("page.php", "$token ??= bin2hex(random_bytes(20)); echo '<input name=csrf value=', $token, '>';")
+            .php("fine.php", "echo '<input name=csrf value=', bin2hex(random_bytes(20)), '>', md5('constant');")
+            .expect_log("from the boot and not from the warm-up")
+    },
+    |site| {
+        assert!(!is_refused(site), "there is nothing to do without: {}", pool(site));
+        let findings = findings(site);
+        assert!(findings.len() == 1 && findings[0].starts_with("/page.php: the page has"), "{findings:?}");
+    },
+);
 
 #[test]
 fn a_reload_checks_again() {
@@ -260,7 +308,12 @@ fn a_warm_up_request_that_ends_the_script_costs_the_warm_up_only() {
             |s| {
                 let s = script(s, "", &handle, "").allow_log("/other?x=1 was answered with status 500");
                 let s = logged.into_iter().fold(s, |s, text| s.expect_log(text));
-                if refused { s.expect_log("the script ended with warm-up request 2, of /other?x=1").allow_log("serves without its warm-up") } else { s }
+                if refused {
+                    s.expect_log("the script ended with warm-up request 2, of /other?x=1")
+                        .allow_log("serves without its warm-up")
+                } else {
+                    s
+                }
             },
             |site| {
                 assert_eq!(is_refused(site), refused, "{}", pool(site));
@@ -286,7 +339,8 @@ fn a_loop_that_counts_less_requests_than_the_warm_up_has_serves_without_it() {
                     "$handle = function () { global $n; echo 'n=', $n; };
                     for ($n = 0; $n < 2 && frankenphp_handle_request($handle); $n++) {}",
                 )
-                .expect_log("the script ended with warm-up request 2").allow_log("serves without its warm-up")
+                .expect_log("the script ended with warm-up request 2")
+                .allow_log("serves without its warm-up")
         },
         |site| {
             for _ in 0..5 {
@@ -332,7 +386,7 @@ fn fresh(site: &Site, target: &str) -> String {
     site.send(&Request::get(target).close()).expect(200).text()
 }
 
-/// libuuid keeps a clock and a sequence number in memory; where it may keep them in a file they come from there.
+// libuuid keeps a clock and a sequence number in memory; where it may keep them in a file they come from there.
 in_each_way!(
     time_based_uuids_do_not_go_on_from_the_boots_sequence,
     |s| {
@@ -358,7 +412,12 @@ in_each_way!(
     gmps_random_numbers_do_not_go_on_from_the_boots,
     |s| {
         let s = with_extension(s, "gmp", "extension");
-        script(s, "gmp_random_bits(64);", "echo gmp_strval(gmp_random_bits(128)), ' ', gmp_strval(gmp_random_bits(128));", "")
+        script(
+            s,
+            "gmp_random_bits(64);",
+            "echo gmp_strval(gmp_random_bits(128)), ' ', gmp_strval(gmp_random_bits(128));",
+            "",
+        )
     },
     |site| {
         let mut seen = HashSet::new();
@@ -372,13 +431,15 @@ in_each_way!(
 
 in_each_way!(
     visitors_of_a_warm_application_draw_their_own_numbers,
-    |s| script(
+    |s| {
+        script(
         s,
         "",
         "session_start(); echo json_encode([mt_rand() . mt_rand(), lcg_value(), uniqid('', true), bin2hex(random_bytes(8)), session_id(),
             bin2hex(openssl_random_pseudo_bytes(8)), password_hash('x', PASSWORD_BCRYPT, ['cost' => 4]), spl_object_hash(new stdClass) . hrtime(true)]);",
         ""
-    ),
+    )
+    },
     |site| {
         assert!(!is_refused(site), "{}", pool(site));
         let mut seen = HashSet::new();
@@ -401,10 +462,14 @@ fn a_pool_whose_requests_search_each_time_is_advised_once_to_warm_up() {
     run(
         Kind::Classic,
         |s| {
-            s.workers(2).setting("mode", "\"snapshot\"").setting("script", "\"../root/worker.php\"").ini("memory_limit", "512M").php(
-                "worker.php",
-                &format!("$handle = function () {{ {MAPS} }}; while (frankenphp_handle_request($handle)) {{}}"),
-            )
+            s.workers(2)
+                .setting("mode", "\"snapshot\"")
+                .setting("script", "\"../root/worker.php\"")
+                .ini("memory_limit", "512M")
+                .php(
+                    "worker.php",
+                    &format!("$handle = function () {{ {MAPS} }}; while (frankenphp_handle_request($handle)) {{}}"),
+                )
         },
         |site| {
             let advice = "set warmup";

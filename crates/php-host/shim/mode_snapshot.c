@@ -224,8 +224,8 @@ static void finish_request(bool after_bailout) {
 /* --- PHP functions --------------------------------------------------------------------------------------------------
  */
 
-/* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of the
- * script's loop. */
+/* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of
+ * the script's loop. */
 static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     volatile bool bailed = true, answered = false;
     zend_try {
@@ -476,8 +476,8 @@ static shim_outcome run(void) {
     }
     shim_loop_run_script(shim.boot->script);
     if (shim.call != NULL && snapshot_taken()) {
-        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call: the
-         * call was the rest of it. */
+        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
+         * the call was the rest of it. */
         finish_request(CG(unclean_shutdown));
     }
     return SHIM_RETIRE;

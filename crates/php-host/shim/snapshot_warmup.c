@@ -1,6 +1,6 @@
 /* Warm-up of snapshot mode: requests that run before the snapshot, so that what they load and build is in it, and once
- * more on the finished snapshot; and the record of their answers from which warmup_check.rs tells whether a request left
- * something that is now in the answers to all visitors.
+ * more on the finished snapshot; and the record of their answers from which warmup_check.rs tells whether a request
+ * left something that is now in the answers to all visitors.
  *
  * With a worker script they are turns of its loop like any other, body included. So a turn begins in one call of
  * frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call after the last.
@@ -83,8 +83,8 @@ void shim_warmup_prepare(void) {
         return;
     }
     /* Before the engine looks at what is mapped: it is not the application's. */
-    void *memory = mmap(NULL, shim.boot->n_warmup * sizeof *paths, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                        -1, 0);
+    void *memory =
+        mmap(NULL, shim.boot->n_warmup * sizeof *paths, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     paths = memory == MAP_FAILED ? NULL : memory;
     connections_before = connections();
 }
@@ -210,7 +210,7 @@ static void put_away(void) {
 void shim_warmup_make_current(size_t number) {
     size_t round = number / shim.boot->n_warmup;
     make_current(number % shim.boot->n_warmup);
-    if (paths != NULL && round < 2) {
+    if (paths != NULL && round < 2 && howdah_rs_boots_for_others()) {
         recording = &paths[current_path].answers[HOWDAH_ANSWER_RESTORED + round];
     }
 }
@@ -521,8 +521,7 @@ void shim_warmup_judge(void) {
     /* In a process of its own: this one stays as it was at the snapshot. It tells the zygote itself. */
     pid_t child = fork();
     if (child == 0) {
-        bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.boot->warmup_check,
-                                            in_snapshot);
+        bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.boot->warmup_check, in_snapshot);
         _exit(stays ? 0 : 1);
     }
     int status = 0;

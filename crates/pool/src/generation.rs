@@ -1,7 +1,8 @@
 //! One zygote with the workers that were forked from it, and the orders for more.
 
 use crate::lane::{Lane, Phase};
-use crate::pool::{Boots, Pool, WarmUp};
+use crate::pool::{Boots, Pool};
+use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd};

@@ -12,6 +12,7 @@ use crate::shard::{self, Shards};
 use crate::shares::Shares;
 use crate::status::Counters;
 use crate::supervisor::Event;
+use crate::warm_up::WarmUp;
 use crate::watch;
 use howdah_observe::PoolMetrics;
 use std::collections::HashSet;
@@ -71,15 +72,6 @@ pub(crate) struct About {
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
-}
-
-/// What a snapshot pool's warm-up has shown.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct WarmUp {
-    /// The pool serves without it.
-    pub(crate) refused: bool,
-    /// For the operator.
-    pub(crate) findings: Vec<String>,
 }
 
 /// Where a snapshot pool's workers get the booted application from.

@@ -9,9 +9,10 @@ use crate::deadline;
 use crate::generation::Generation;
 use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
-use crate::pool::{Boots, Pool, WarmUp};
+use crate::pool::{Boots, Pool};
 use crate::scheduler;
 use crate::shard::Shards;
+use crate::warm_up::{self, WarmUp};
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
 use howdah_transport::CallMap;
@@ -34,9 +35,6 @@ const SHORT_LIFE: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
-
-/// Calls of a worker after which its restores are judged.
-const CALLS_TO_JUDGE: u64 = 50;
 
 /// What the supervisor is told.
 #[derive(Debug)]
@@ -104,7 +102,7 @@ pub(crate) struct Supervisor {
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// The worker that was ended because of its warm-up.
     refused: Option<u32>,
-    /// `advise_warm_up` has spoken.
+    /// A warm-up was advised.
     advised: bool,
 }
 
@@ -272,33 +270,14 @@ impl Supervisor {
         }
     }
 
-    /// Says what the warm-up has shown. A worker whose warm-up is refused waits for its end; the zygote knows by now that
-    /// the next one is to do without.
     fn note_warm_up(&mut self, number: u64, pid: u32, refused: bool, findings: Vec<Finding>) {
-        let pool = self.pool.name();
-        for finding in &findings {
-            if finding.is_error {
-                tracing::error!(pool, "warm-up: {}", finding.text);
-            } else {
-                tracing::info!(pool, "warm-up: {}", finding.text);
-            }
-        }
-        if refused {
-            tracing::error!(pool, "the pool serves without its warm-up; see docs/guide/snapshot.md, \"Warm-up\"");
-            self.refused = Some(pid);
-            for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.pid == pid) {
-                lane.kill(KillReason::WarmUp);
-            }
-        }
+        self.refused = refused.then_some(pid).or(self.refused);
+        let pool = self.pool.clone();
         let Some(generation) = self.generation_mut(number) else { return };
-        // A later boot without warm-up has less to say.
-        generation.warm_up.refused |= refused;
-        generation.warm_up.findings.extend(findings.into_iter().map(|finding| finding.text));
-        generation.warm_up.findings.sort();
-        generation.warm_up.findings.dedup();
+        generation.warm_up.note(&pool, pid, refused, findings);
         let warm_up = generation.warm_up.clone();
         if self.current.as_ref().is_some_and(|g| g.number == number) {
-            self.pool.update_about(|about| about.warm_up = warm_up);
+            pool.update_about(|about| about.warm_up = warm_up);
         }
     }
 
@@ -477,7 +456,7 @@ impl Supervisor {
         self.kill_slow_starters();
         self.grow();
         self.shrink();
-        self.advise_warm_up();
+        self.advised = self.advised || warm_up::advise(&self.pool);
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline
         {
@@ -502,24 +481,6 @@ impl Supervisor {
                 tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
                 generation.zygote.kill();
             }
-        }
-    }
-
-    /// Says once that a snapshot pool restores the slow way for want of a warm-up.
-    fn advise_warm_up(&mut self) {
-        let config = self.pool.config();
-        if self.advised || config.mode != "snapshot" || !config.warmup.is_empty() {
-            return;
-        }
-        let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));
-        let slow = |lane: &Lane| lane.calls >= CALLS_TO_JUDGE && searches(lane) * 2 > lane.calls;
-        self.advised = self.pool.lock().lanes.iter().flatten().any(slow);
-        if self.advised {
-            tracing::info!(
-                pool = self.pool.name(),
-                "most requests map memory or load code anew, so each restore searches for written pages: set warmup to \
-                 typical paths; see docs/guide/snapshot.md"
-            );
         }
     }
 
@@ -673,23 +634,4 @@ fn boot_failure(status: &str, said: &str) -> String {
         return format!("PHP did not start ({status}) and said nothing; is the program of `--php` a howdah-php?");
     }
     format!("PHP did not start ({status}): {said}")
-}
-
-impl Pool {
-    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
-    ///
-    /// # Errors
-    /// Why the new ones did not start; the old ones stay then.
-    pub async fn reload(&self) -> Result<(), String> {
-        let (reply, answer) = oneshot::channel();
-        self.tell_supervisor(Event::Reload(reply));
-        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
-    }
-
-    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
-    pub async fn stop(&self, grace: Duration) {
-        let (done, stopped) = oneshot::channel();
-        self.tell_supervisor(Event::Stop { grace, done });
-        let _ = stopped.await;
-    }
 }
