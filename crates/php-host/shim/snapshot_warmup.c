@@ -307,6 +307,8 @@ static void end_shutdown_functions(void) {
         zend_call_function(&entry->fci, &entry->fci_cache);
         zval_ptr_dtor(&result);
         shim_loop_report_exception();
+        /* exit() there ends only the function. */
+        zend_clear_exception();
         bool again = is_repeated(code);
         if (!again && n_repeated < MAX_REPEATED && was_registered_before(code)) {
             repeated[n_repeated++] = code;
@@ -413,7 +415,7 @@ shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cac
 }
 
 void shim_warmup_script_ended(void) {
-    if (turns == 0 || refused) {
+    if (turns == 0 || refused || shim.script_child) {
         return;
     }
     char why[400];
