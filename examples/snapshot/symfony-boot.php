@@ -8,11 +8,15 @@
  * too.
  */
 
+use Symfony\Component\Dotenv\Dotenv;
 use Symfony\Component\HttpFoundation\Request;
 
 require_once __DIR__ . '/vendor/autoload.php';
 
 (static function (): void {
+    if (class_exists(Dotenv::class) && (is_file(__DIR__ . '/.env') || is_file(__DIR__ . '/.env.local.php'))) {
+        (new Dotenv())->bootEnv(__DIR__ . '/.env', 'prod');
+    }
     $kernel = new App\Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
     // Any answer will do, 404 too: what is wanted are the classes that it takes.
     $kernel->terminate($request = Request::create('/'), $kernel->handle($request));

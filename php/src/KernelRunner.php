@@ -6,7 +6,9 @@ namespace Howdah\Runtime;
 
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\HttpCache\HttpCache;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Symfony\Component\Runtime\RunnerInterface;
 
@@ -24,6 +26,9 @@ final class KernelRunner implements RunnerInterface
     {
         // As Symfony's own worker runner names it: ErrorHandler and VarDumper answer in HTML then.
         $_SERVER['APP_RUNTIME_MODE'] = $_ENV['APP_RUNTIME_MODE'] = 'web=1&worker=1';
+        if (\function_exists('Howdah\after_warmup')) {
+            \Howdah\after_warmup($this->reset(...));
+        }
         $this->loop->run($this->handle(...), $this->terminate(...));
 
         return 0;
@@ -37,6 +42,18 @@ final class KernelRunner implements RunnerInterface
         // Only a request that was answered is terminated.
         [$this->request, $this->response] = [$request, $response];
         $response->send();
+    }
+
+    /** After the warm-up of snapshot mode. A kernel that has handled requests resets its services when it is booted again. */
+    private function reset(): void
+    {
+        $kernel = $this->kernel;
+        while ($kernel instanceof HttpCache) {
+            $kernel = $kernel->getKernel();
+        }
+        if ($kernel instanceof KernelInterface) {
+            $kernel->boot();
+        }
     }
 
     private function terminate(): void

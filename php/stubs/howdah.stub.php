@@ -66,6 +66,26 @@ namespace Howdah {
      */
     function log(string $message, int $level = 6, array $context = []): void {}
 
+    /**
+     * Snapshot mode: takes the snapshot here; what follows runs in every request. False where there is nothing to take.
+     */
+    function snapshot(): bool {}
+
+    /** Snapshot mode: `$callback` runs at the start of every request. Without effect elsewhere. */
+    function on_restore(callable $callback): void {}
+
+    /**
+     * Snapshot mode: `$callback` runs once, after the last warm-up request and before the snapshot, to bring back what belongs to
+     * a visitor. Without effect elsewhere.
+     */
+    function after_warmup(callable $callback): void {}
+
+    /**
+     * Snapshot mode: has this request run on a worker that has booted since, and does not return. False where that cannot be
+     * done; the request goes on here then.
+     */
+    function boot_again(string $why = ''): bool {}
+
     /** @return string "classic", "worker", "snapshot" or "async" */
     function mode(): string {}
 

@@ -130,3 +130,101 @@ fn symfony_in_snapshot_mode_follows_a_new_container() {
     follows_a_new_container(|s| s.setting("script", "\"../root/symfony-worker.php\""));
     follows_a_new_container(|s| s.setting("boot", "\"../symfony-boot.php\""));
 }
+
+/// A kernel of Symfony's own class with a service that is reset between requests; marks tell what has run.
+const SMALL: &str = r#"<?php
+namespace App;
+set_include_path('/usr/share/php');
+foreach (['HttpKernel', 'DependencyInjection', 'Config', 'Dotenv', 'Runtime'] as $part) {
+    require_once "Symfony/Component/$part/autoload.php";
+}
+require_once dirname(__DIR__) . '/root/gate.php';
+spl_autoload_register(function ($class) { if (str_starts_with($class, 'Howdah\\Runtime\\')) { require '@PACKAGE@' . substr($class, 15) . '.php'; } });
+use Symfony\Component\DependencyInjection\{ContainerBuilder, Reference};
+use Symfony\Component\HttpFoundation\{Request, Response};
+final class Counter { public int $n = 0; public function reset(): void { $this->n = 0; \mark('reset'); } }
+final class Http implements \Symfony\Component\HttpKernel\HttpKernelInterface, \Symfony\Component\HttpKernel\TerminableInterface {
+    public function __construct(private Counter $counter) {}
+    public function handle(Request $request, int $type = 1, bool $catch = true): Response {
+        return new Response(++$this->counter->n . ' ' . ($_ENV['OF_ENV'] ?? 'no .env') . ' ' . $request->getPathInfo()); }
+    public function terminate(Request $request, Response $response): void { \mark('terminate' . strtr($request->getPathInfo(), '/', '-')); }
+}
+final class Kernel extends \Symfony\Component\HttpKernel\Kernel {
+    public function registerBundles(): iterable { return []; }
+    public function getProjectDir(): string { return dirname(__DIR__); }
+    public function registerContainerConfiguration(\Symfony\Component\Config\Loader\LoaderInterface $loader) {}
+    protected function build(ContainerBuilder $container) {
+        $container->register('counter', Counter::class)->setPublic(true)->addTag('kernel.reset', ['method' => 'reset']);
+        $container->register('http_kernel', Http::class)->setPublic(true)->setArguments([new Reference('counter')]);
+        $container->register('services_resetter', \Symfony\Component\HttpKernel\DependencyInjection\ServicesResetter::class)->setPublic(true);
+        $container->addCompilerPass(new \Symfony\Component\HttpKernel\DependencyInjection\ResettableServicePass());
+    }
+}
+"#;
+
+/// The loop of the package `howdah/runtime`.
+const RUNNER: &str = "<?php require dirname(__DIR__) . '/vendor/autoload.php';
+(new Symfony\\Component\\Dotenv\\Dotenv())->bootEnv(dirname(__DIR__) . '/.env', 'prod');
+(new Howdah\\Runtime\\KernelRunner(new App\\Kernel('prod', false), new Howdah\\Runtime\\Loop()))->run();";
+
+fn small(setup: Setup, script: &str, way: &str) -> Setup {
+    let package = repository("php/src/");
+    let setup = if way.is_empty() { setup } else { setup.env("HOWDAH_SNAPSHOT_PAGES", way) };
+    setup
+        .workers(2)
+        .setting("mode", "\"snapshot\"")
+        .setting("script", "\"../root/worker.php\"")
+        .setting("warmup", "[\"/warm\"]")
+        .file("worker.php", script)
+        .file("../vendor/autoload.php", SMALL.replace("@PACKAGE@", &format!("{}/", package.display())))
+        .file("../.env", "OF_ENV=one\n")
+        .ini("display_errors", "0")
+        .ini("error_reporting", "E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED")
+}
+
+#[test]
+fn symfonys_terminate_runs_and_its_services_are_reset_after_the_warm_up() {
+    for (name, script) in [("example", text("examples/snapshot/symfony-worker.php")), ("runner", RUNNER.to_owned())] {
+        for way in ["", "fork"] {
+            run(
+                Kind::Classic,
+                |s| small(s, &script, way),
+                |site| {
+                    assert_eq!(site.get_ok("/a"), "1 one /a", "{name}");
+                    let resets = site.marks("reset");
+                    assert_eq!(resets, 3, "{name}: two by rounds of the warm-up, one after it");
+                    for n in 1..=5 {
+                        assert_eq!(site.get_ok("/b"), "1 one /b", "{name}");
+                        site.wait_for_mark("terminate-b", n);
+                    }
+                    assert_eq!(site.marks("reset"), resets, "{name}: requests find services that have been reset");
+                    let out = site.howdah().command(&["status", "--json"]);
+                    let status: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+                    assert_eq!(status["pools"][0]["snapshot_warmup"], serde_json::json!([]), "{name}");
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn symfonys_worker_script_loads_and_follows_its_env_file() {
+    let script = text("examples/snapshot/symfony-worker.php");
+    run(
+        Kind::Classic,
+        |s| small(s, &script, ""),
+        |site| {
+            assert_eq!(site.get_ok("/a"), "1 one /a");
+            replace_file(&site.place().top.join(".env"), "OF_ENV=two\n");
+            for _ in 0..6 {
+                assert_eq!(site.get_ok("/a"), "1 two /a");
+            }
+            let _ = site.wait_for_log(&[".env has changed"]);
+            // Symfony's own file for one machine goes before it.
+            std::fs::write(site.place().top.join(".env.local"), "OF_ENV=three\n").unwrap();
+            for _ in 0..6 {
+                assert_eq!(site.get_ok("/a"), "1 three /a");
+            }
+        },
+    );
+}

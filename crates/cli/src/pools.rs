@@ -148,6 +148,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Re
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         warmup: pool.warmup.clone(),
+        warmup_check: pool.warmup_check,
         root: settings.root.clone(),
         front_controller: settings.front_controller.clone().unwrap_or_default(),
         reply_memory: settings.http.reply_memory.bytes() as usize,

@@ -60,6 +60,12 @@ pub(crate) fn render(status: &Value) -> String {
         } else if let Some(why) = pool["snapshot_unshared"].as_str() {
             let _ = writeln!(out, "  each worker boots on its own: {}", plain_lines(why));
         }
+        if pool["snapshot_warmup_refused"] == true {
+            let _ = writeln!(out, "  SERVES WITHOUT ITS WARM-UP, which would give all visitors the same:");
+        }
+        for finding in pool["snapshot_warmup"].as_array().into_iter().flatten() {
+            let _ = writeln!(out, "  warm-up: {}", text(finding));
+        }
         let _ = writeln!(
             out,
             "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",

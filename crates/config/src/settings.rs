@@ -135,6 +135,9 @@ settings! {
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that are requested from each new worker before it takes work.
         warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
+        /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
+        /// same session, cookie or token.
+        warmup_check: bool = "true" example("false");
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
         ///
         /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that

@@ -19,6 +19,35 @@ void howdah_rs_ready(void);
  * then. */
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
+/* Snapshot mode: whether this worker boots for others and has not said yet how that went. */
+bool howdah_rs_boots_for_others(void);
+
+/* An answer to a warm-up request. */
+typedef struct howdah_warmup_answer {
+    uint32_t status; /* 0: there was none */
+    uint32_t head_length, session_length, body_length;
+    char head[8192];     /* lines "Name: value\n" */
+    char session[16384]; /* strings of the session, "name=value\n" */
+    char body[131072];   /* what lies behind is left out */
+} howdah_warmup_answer;
+
+/* Two visitors each where no warm-up request has run, and on the finished snapshot. */
+enum { HOWDAH_ANSWER_ALONE = 0, HOWDAH_ANSWER_RESTORED = 2, HOWDAH_ANSWERS = 4 };
+
+/* A path of the warm-up. */
+typedef struct howdah_warmup_path {
+    uint32_t worst_status;
+    howdah_warmup_answer answers[HOWDAH_ANSWERS];
+} howdah_warmup_path;
+
+/* Looks at what the warm-up requests were answered and tells the server. `compare`: look for what two visitors have in
+ * common as well; `removable`: the pool can do without warm-up requests in its snapshot. False when that is what will
+ * happen. Called in a fork of the worker, which ends then. */
+bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool compare, bool removable);
+
+/* The warm-up cannot be done: the server will replace this worker by one without, which `why` is the reason for. */
+void howdah_rs_warmup_failed(const char *why);
+
 /* Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
  * shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body. */
 const WireCall *howdah_rs_next_call(void);
@@ -136,6 +165,7 @@ typedef struct howdah_boot {
     unsigned long concurrency;     /* calls that a worker runs at once; 1 in all modes but async */
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
+    bool warmup_check; /* compare the answers of two visitors to them */
 } howdah_boot;
 
 /* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings
@@ -145,6 +175,9 @@ int howdah_c_startup(const howdah_boot *boot);
 /* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
  * timers, signal handlers, crash and stack-dump handlers). */
 void howdah_c_after_fork(void);
+
+/* Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone. */
+void howdah_c_refuse_warmup(void);
 
 /* Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork(). */
 int howdah_c_fork_sibling(void);

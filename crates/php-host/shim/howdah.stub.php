@@ -67,6 +67,9 @@ namespace Howdah {
     /** Snapshot mode: `$callback` runs first in every request. */
     function on_restore(callable $callback): void {}
 
+    /** Calls `$callback` once, after the last warm-up request of a worker script and before the snapshot. */
+    function after_warmup(callable $callback): void {}
+
     /**
      * Snapshot mode, in a request of which nothing was sent: what the boot has read has changed. The worker ends, one that
      * boots now takes its place, and the request runs on a worker whose boot began after it arrived. Does not return then.

@@ -13,17 +13,9 @@
 
 #include <ext/standard/php_filestat.h>
 #include <string.h>
-#include <strings.h>
 #include <syslog.h>
 #include <time.h>
 
-/* Rounds of warm-up calls before the snapshot: the first call builds the application's services, a second one takes the
- * ways of code that comes to an application that has run before, and what the third does is what others will do. */
-#define HANDLER_ROUNDS 3
-/* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
- * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds. */
-#define JIT_ROUNDS 1000
-#define JIT_SECONDS 3
 /* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
 #define WARM_ROUNDS 2
 
@@ -38,82 +30,12 @@ static lasting *last;
 /* When the boot began, microseconds since the epoch; as the calls' time of arrival. */
 static uint64_t boot_began;
 static bool by_boot_file;
-/* A warm-up call runs: nobody reads its output. */
-static bool warming;
+/* The script's handler has run for the current call: its next question for a call ends this one. */
+static bool handled;
 
 static zval restore_callbacks; /* an array, or undefined */
 
 static zif_handler original_signal_functions[8];
-
-/* --- warm-up ------------------------------------------------------------------------------------------------------ */
-
-static void make_current(const WireCall *call) {
-    shim.call = call;
-    shim.vars = (const WireVar *)(call + 1);
-    shim.strings = (const char *)(shim.vars + call->n_vars);
-    shim.response_refused = false;
-    shim.peak_memory = 0;
-    /* Output is dropped as after an answer's end. */
-    shim.response_ended = true;
-}
-
-static bool jit_is_on(void) {
-    if (INI_INT("opcache.jit_buffer_size") <= 0) {
-        return false;
-    }
-    static const char *const off[] = {"", "0", "no", "off", "disable"};
-    const char *setting = INI_STR("opcache.jit");
-    for (size_t i = 0; setting != NULL && i < sizeof off / sizeof *off; i++) {
-        if (strcasecmp(setting, off[i]) == 0) {
-            return false;
-        }
-    }
-    return setting != NULL;
-}
-
-/* Calls through a worker script's handler before the snapshot, so that what they load and build is in it. */
-static void warm_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    const size_t paths = shim.boot->n_warmup, rounds = jit_is_on() ? JIT_ROUNDS : HANDLER_ROUNDS;
-    const time_t begun = time(NULL);
-    for (size_t i = 0; i < rounds * paths; i++) {
-        if (i % paths == 0 && i >= HANDLER_ROUNDS * paths && time(NULL) - begun > JIT_SECONDS) {
-            return;
-        }
-        warming = true;
-        make_current(shim.boot->warmup[i % shim.boot->n_warmup]);
-        shim_loop_open();
-        bool stays = shim_loop_run(function, cache);
-        if (!stays) {
-            shim_log(LOG_ERR, "snapshot: the handler ended the script during warm-up of %s", shim_text(shim.call->uri));
-        }
-        shim_loop_answer();
-        shim_loop_put_away();
-        shim_server_array_reset();
-        shim.call = NULL;
-        warming = false;
-        if (!stays) {
-            zend_bailout();
-        }
-    }
-}
-
-/* Warm-up for a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the
- * next, above all its compiled regular expressions, is in the snapshot then. */
-static void warm_process(void) {
-    for (volatile size_t i = 0; i < shim.boot->n_warmup; i++) {
-        make_current(shim.boot->warmup[i]);
-        zend_first_try {
-            shim_mode_classic.run();
-        }
-        zend_end_try();
-        zend_first_try {
-            shim_mode_classic.after();
-        }
-        zend_end_try();
-        shim_server_array_reset();
-        shim.call = NULL;
-    }
-}
 
 /* --- the snapshot and the calls on it --------------------------------------------------------------------------------
  */
@@ -158,6 +80,15 @@ static void offer_boot(void) {
     snapshot_adopt();
 }
 
+/* The same once the warm-up calls have run on the snapshot and what they were answered has been looked at. */
+static void share_when_warm(void) {
+    if (!last->offered && last->warm_calls >= shim.boot->n_warmup * WARM_ROUNDS) {
+        last->offered = true;
+        shim_warmup_judge();
+        offer_boot();
+    }
+}
+
 static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
         refuse("it was asked for in a fiber");
@@ -176,7 +107,7 @@ static void take_snapshot(void) {
         refuse(trouble);
     }
     settle();
-    if (snapshot_take(offer_boot) == SNAPSHOT_FAILED) {
+    if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
     }
     /* Each restore comes here. */
@@ -195,15 +126,12 @@ static void check_connections(void) {
 
 /* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
 static bool take_call(void) {
-    size_t warm_total = shim.boot->n_warmup * WARM_ROUNDS;
-    if (last->warm_calls < warm_total && !shim_snapshot_warmup_refused()) {
-        warming = true;
-        make_current(shim.boot->warmup[last->warm_calls++ % shim.boot->n_warmup]);
+    if (last->warm_calls < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
+        shim_warmup_make_current(last->warm_calls++);
         return true;
     }
-    if (!last->offered && snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
-        last->offered = true;
-        offer_boot();
+    if (snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
+        share_when_warm();
     }
     if (!last->ready) {
         const snapshot_numbers *numbers = snapshot_stats();
@@ -247,7 +175,7 @@ static bool wait_for_call(void) {
     }
     shim_loop_open();
     shim_snapshot_random_renew();
-    if (!warming) {
+    if (!shim_warmup_running()) {
         shim_debugger_begin();
     }
     call_restore_callbacks();
@@ -272,10 +200,12 @@ static void report_numbers(bool fit) {
 
 /* Ends the request and goes back to the snapshot. */
 static void finish_request(bool after_bailout) {
+    shim_warmup_session();
     shim_snapshot_end_request(after_bailout);
     const bool fit = shim_snapshot_settle(after_bailout);
     bool retire = !fit;
-    if (warming) {
+    if (shim_warmup_running()) {
+        shim_warmup_answered();
         if (shim.script_child) {
             _exit(EG(exit_status));
         }
@@ -297,25 +227,50 @@ static void finish_request(bool after_bailout) {
 /* --- PHP functions --------------------------------------------------------------------------------------------------
  */
 
+/* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of
+ * the script's loop. */
+static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    volatile bool bailed = true, answered = false;
+    zend_try {
+        if (shim_loop_run(function, cache) && !shim.script_child) {
+            shim_warmup_session();
+            shim_loop_answer();
+            shim_warmup_answered();
+            answered = true;
+        }
+        bailed = false;
+    }
+    zend_end_try();
+    if (!answered) {
+        finish_request(bailed);
+    }
+    handled = true;
+}
+
 bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (shim.script_child || by_boot_file) {
         return false;
     }
     if (!snapshot_taken()) {
-        shim_loop_boot_end();
-        warm_handler(function, cache);
+        if (shim_loop_booting()) {
+            shim_loop_boot_end();
+            shim_warmup_ask_alone(function, cache);
+        }
+        if (shim_warmup_turn(function, cache) == SHIM_WARMUP_TURN) {
+            return true;
+        }
         if (!wait_for_call()) {
             shim_loop_leave();
             return false;
         }
+    } else if (handled) {
+        finish_request(false);
     }
-    volatile bool bailed = true;
-    zend_try {
-        shim_loop_run(function, cache);
-        bailed = false;
+    if (shim.call == NULL) {
+        return false;
     }
-    zend_end_try();
-    finish_request(bailed);
+    run_handler(function, cache);
+    return true;
 }
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, _IS_BOOL, 0)
@@ -362,7 +317,7 @@ PHP_FUNCTION(howdah_on_restore) {
 /* Whether another worker can do the call in this one's place. One that arrived before the boot began is run here: it
  * could have come before what has changed since, and else it might wander for ever. */
 static bool may_give_back(void) {
-    return shim.mode == &shim_mode_snapshot && snapshot_taken() && shim.call != NULL && !warming &&
+    return shim.mode == &shim_mode_snapshot && snapshot_taken() && shim.call != NULL && !shim_warmup_running() &&
            !shim.script_child && !SG(headers_sent) && shim.call->received_unix_us > boot_began;
 }
 
@@ -398,6 +353,7 @@ static const zend_function_entry functions[] = {
 
 void shim_snapshot_functions_startup(void) {
     zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
+    shim_warmup_functions_startup();
 }
 
 /* Functions that change what only many system calls could put back; they tell, so that requests without them are fast.
@@ -498,6 +454,7 @@ static shim_outcome run_by_boot_file(void) {
 }
 
 static shim_outcome run(void) {
+    shim_warmup_prepare();
     if (!snapshot_prepare() || (last = snapshot_lasting_memory(sizeof *last)) == NULL) {
         shim_log(LOG_CRIT, "snapshot: %s", snapshot_reason());
         return SHIM_RETIRE;
@@ -515,7 +472,7 @@ static shim_outcome run(void) {
     shim_snapshot_settle_watch();
     watch_functions();
     if (by_boot_file) {
-        warm_process();
+        shim_warmup_process();
     }
     shim_snapshot_heap_install();
     if (by_boot_file) {
@@ -523,8 +480,9 @@ static shim_outcome run(void) {
     }
     shim_loop_run_script(shim.boot->script);
     if (shim.call != NULL && snapshot_taken()) {
-        /* The script took the snapshot itself and ended without asking for a call: the call was the rest of it. */
-        finish_request(false);
+        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
+         * the call was the rest of it. */
+        finish_request(CG(unclean_shutdown));
     }
     return SHIM_RETIRE;
 }
@@ -533,6 +491,9 @@ static shim_outcome run(void) {
 static shim_outcome after(void) {
     if (snapshot_taken() && shim.call != NULL) {
         finish_request(true);
+    }
+    if (!snapshot_taken()) {
+        shim_warmup_script_ended();
     }
     shim_loop_close_script();
     if (snapshot_taken()) {

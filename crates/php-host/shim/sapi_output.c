@@ -3,6 +3,7 @@
  * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
 #include "async.h"
 #include "shim.h"
+#include "snapshot_request.h"
 #include "worker_loop.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ size_t shim_sapi_write(const char *data, size_t length) {
         return length;
     }
     if (shim.call == NULL || shim.response_ended) {
+        shim_warmup_output(data, length);
         return length;
     }
     if (async_output_to_main(data, length)) {
@@ -131,6 +133,7 @@ static void send_head(unsigned status, sapi_headers_struct *headers) {
 
 int shim_sapi_send_headers(sapi_headers_struct *headers) {
     if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
+        shim_warmup_head(answer_status(headers), headers);
         return SAPI_HEADER_SENT_SUCCESSFULLY;
     }
     send_head(answer_status(headers), headers);

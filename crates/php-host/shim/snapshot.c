@@ -272,9 +272,10 @@ static void restore(void) {
 }
 
 /* One child per request. Returns in children only; this process ends with the first that does not succeed. */
-static void run_children(snapshot_state *s) {
-    pid_t parent = getpid();
+static void run_children(snapshot_state *s, void (*forking)(void)) {
     for (;;) {
+        forking();
+        pid_t parent = getpid();
         pid_t child = snapshot_fork();
         if (child < 0) {
             fprintf(stderr, "howdah-php: fork: %s\n", strerror(errno));
@@ -323,8 +324,7 @@ __attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(v
             return SNAPSHOT_FAILED;
         }
         s->taken = true;
-        forking();
-        run_children(s);
+        run_children(s, forking);
         return s->numbers.restores == 0 ? SNAPSHOT_TAKEN : SNAPSHOT_RESTORED;
     }
     getcontext(&s->engine);

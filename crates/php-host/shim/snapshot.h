@@ -79,7 +79,7 @@ bool snapshot_spare(const void *start, size_t length);
 /* Memory of the snapshot whose content nobody will read: it is neither stored nor put back. Before snapshot_take(). */
 void snapshot_loose(const void *start, size_t length);
 /* Takes the snapshot; returns again after each restore. Not on a stack that a fiber allocated. With SNAPSHOT_WAY_FORK
- * `forking` is called before the first child; it may return in forks of this process too. */
+ * `forking` is called before each child; it may return in forks of this process too. */
 snapshot_return snapshot_take(void (*forking)(void));
 /* Brings the process back to the snapshot: snapshot_take() returns once more. Returns only when that is impossible
  * (snapshot_reason() says why); nothing has been changed in memory then and the process should end. */

@@ -10,6 +10,7 @@
 #include "snapshot_request.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -186,7 +187,39 @@ static void seed_combined_lcg(void) {
     shim_compat_seed_combined_lcg(seed[0], seed[1]);
 }
 
+/* What a library keeps for this thread goes back to what it was when the library was loaded. libuuid keeps the clock
+ * and the sequence number of its last time-based UUID there, and a supply of UUIDs that uuidd has reserved for it: from
+ * the same state all workers would go on with the same ones. "Not used yet" makes it draw a sequence number anew, or
+ * read what the system's file says. */
+static int forget_uuids(struct dl_phdr_info *library, size_t size, void *unused) {
+    (void)size;
+    (void)unused;
+    const char *name = strrchr(library->dlpi_name, '/');
+    if (name == NULL || strncmp(name, "/libuuid.so", sizeof "/libuuid.so" - 1) != 0 || library->dlpi_tls_data == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &library->dlpi_phdr[i];
+        if (segment->p_type == PT_TLS) {
+            char *own = library->dlpi_tls_data;
+            memcpy(own, (const char *)library->dlpi_addr + segment->p_vaddr, segment->p_filesz);
+            memset(own + segment->p_filesz, 0, segment->p_memsz - segment->p_filesz);
+        }
+    }
+    return 0;
+}
+
+/* gmp_random_bits() and its like: the extension lets its generator go at the end of each request. */
+static void forget_gmp(void) {
+    zend_module_entry *gmp = shim_extension("gmp");
+    if (gmp != NULL && gmp->request_shutdown_func != NULL) {
+        gmp->request_shutdown_func(gmp->type, gmp->module_number);
+    }
+}
+
 void shim_snapshot_random_forget(void) {
+    dl_iterate_phdr(forget_uuids, NULL);
+    forget_gmp();
     seeds = snapshot_lasting_memory(sizeof *seeds);
     if (seeds == NULL) {
         snapshot_spoil("no memory for random seeds");
@@ -208,5 +241,13 @@ void shim_snapshot_random_renew(void) {
     for (size_t i = 0; i < n_unseeded; i++) {
         zend_object *object = unseeded[i];
         zend_call_known_instance_method_with_0_params(engines[class_index(object)]->constructor, object, NULL);
+    }
+}
+
+void shim_snapshot_random_apart(void) {
+    uint32_t seed[2];
+    shim_compat_forget_random_state();
+    if (getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed) {
+        shim_compat_seed_combined_lcg(seed[0], seed[1]);
     }
 }

@@ -75,6 +75,22 @@ void shim_loop_boot_variables(zval *array) {
     php_register_variable("FRANKENPHP_WORKER", "1", array);
 }
 
+static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
+
+/* What a boot prints goes to the log, and so does an error with log_errors: once is enough. */
+static void report_boot_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
+    const bool logged = phase == LOOP_BOOTING && PG(log_errors) && PG(error_log) == NULL;
+    const zend_uchar displays = PG(display_errors);
+    if (logged) {
+        PG(display_errors) = 0;
+    }
+    /* Does not return from a fatal error: the script is over then. */
+    original_error(type, file, line, message);
+    if (logged) {
+        PG(display_errors) = displays;
+    }
+}
+
 /* A script's request without a call: nobody gets its headers, its output goes to the log. */
 static void enter_script_alone(void) {
     SG(request_info).no_headers = 1;
@@ -106,6 +122,10 @@ bool shim_loop_open_script(const char *path) {
         shim_log(LOG_WARNING, "cannot enter the directory of %s", path);
     }
     EG(exit_status) = 0;
+    if (original_error == NULL) {
+        original_error = zend_error_cb;
+        zend_error_cb = report_boot_error;
+    }
     return true;
 }
 

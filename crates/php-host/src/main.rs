@@ -14,6 +14,8 @@ mod stack_signal;
 mod strangers;
 mod template;
 mod warmup;
+mod warmup_check;
+mod warmup_report;
 mod worker;
 mod zygote;
 mod zygote_memory;

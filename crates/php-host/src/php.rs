@@ -1,6 +1,6 @@
 //! The shim's C functions, each wrapped once.
 
-use crate::warmup;
+use crate::{warmup, warmup_report};
 use howdah_transport::wire::WireCall;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
@@ -20,6 +20,7 @@ struct Boot {
     concurrency: c_ulong,
     warmup: *const *const WireCall,
     n_warmup: usize,
+    warmup_check: bool,
 }
 
 // SAFETY: the declarations are those of bridge.h; each function's conditions stand where it is called.
@@ -27,6 +28,7 @@ unsafe extern "C" {
     fn howdah_c_startup(boot: *const Boot) -> c_int;
     fn howdah_c_after_fork();
     fn howdah_c_fork_sibling() -> c_int;
+    fn howdah_c_refuse_warmup();
     fn howdah_c_worker_run() -> c_int;
     fn howdah_c_shutdown();
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
@@ -44,6 +46,7 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
     let text = |value: &str| {
         CString::new(value).map(|s| s.into_raw().cast_const()).map_err(|_| format!("NUL byte in {value:?}"))
     };
+    warmup_report::targets(&spec.warmup);
     let warmup: Vec<*const WireCall> =
         spec.warmup.iter().map(|target| Box::leak(warmup::call(spec, target)).as_ptr().cast()).collect();
     let boot = Boot {
@@ -59,6 +62,7 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
         concurrency: c_ulong::from(spec.concurrency),
         n_warmup: warmup.len(),
         warmup: warmup.leak().as_ptr(),
+        warmup_check: spec.warmup_check,
     };
     // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
     // called once, by the zygote, which has one thread.
@@ -70,6 +74,12 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
 pub(crate) fn after_fork() {
     // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
     unsafe { howdah_c_after_fork() }
+}
+
+/// Workers that are forked from now on run warm-up requests only where what they leave is undone.
+pub(crate) fn refuse_warmup() {
+    // SAFETY: sets a flag of the shim; this process has one thread.
+    unsafe { howdah_c_refuse_warmup() }
 }
 
 /// Forks a child of this process's parent; 0 in the child.

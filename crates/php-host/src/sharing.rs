@@ -103,6 +103,9 @@ impl Sharing {
                 self.booter = None;
                 self.possible = false;
             }
+            // It will be replaced, and the next worker boots.
+            FromZygote::WarmUp { refused: true, .. } => self.booter = None,
+            FromZygote::WarmUp { .. } => {}
             FromZygote::Forked { worker, .. } | FromZygote::ForkFailed { worker, .. } => {
                 self.given.retain(|order| order.worker != *worker);
             }

@@ -19,6 +19,8 @@ use std::os::fd::OwnedFd;
 struct Offer {
     socket: OwnedFd,
     zygote: Pid,
+    /// The worker that boots.
+    worker: Pid,
 }
 
 /// The offer of a worker that boots; taken once.
@@ -31,7 +33,7 @@ static OFFER: OfferCell = OfferCell(Cell::new(None));
 
 /// This worker boots, and tells the zygote through the socket whether others can be forked from it.
 pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
-    OFFER.0.set(Some(Offer { socket, zygote }));
+    OFFER.0.set(Some(Offer { socket, zygote, worker: rustix::process::getpid() }));
 }
 
 /// The application has booted. Returns in this worker with false, and with true in each worker that is forked from it.
@@ -49,6 +51,23 @@ pub(crate) fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let _ = tell(&offer.socket, &message);
     plug(offer.socket);
     false
+}
+
+/// Whether this worker boots for others and has not said yet how that went.
+pub(crate) fn is_expected() -> bool {
+    let offer = OFFER.0.take();
+    let expected = offer.is_some();
+    OFFER.0.set(offer);
+    expected
+}
+
+/// Tells the zygote something about this worker's boot, before it offers that: `message` gets the worker's process id,
+/// as this may be a fork of it.
+pub(crate) fn report(message: impl FnOnce(u32) -> FromZygote) {
+    if let Some(offer) = OFFER.0.take() {
+        let _ = tell(&offer.socket, &message(offer.worker.as_raw_nonzero().get() as u32));
+        OFFER.0.set(Some(offer));
+    }
 }
 
 fn tell(socket: &OwnedFd, message: &FromZygote) -> io::Result<()> {

@@ -214,6 +214,9 @@ impl Zygote {
 
     /// Passes on what a worker or the template has said about processes that are this one's children.
     fn pass_on(&mut self, message: &FromZygote) -> io::Result<()> {
+        if let FromZygote::WarmUp { refused: true, .. } = message {
+            php::refuse_warmup();
+        }
         if let FromZygote::Template { pid, .. } | FromZygote::Forked { pid, .. } = message {
             self.adopt(*pid as i32)?;
         }

@@ -69,6 +69,8 @@ pub struct PoolConfig {
     pub max_memory: u64,
     /// Request targets that a new worker runs before it takes calls (snapshot mode).
     pub warmup: Vec<String>,
+    /// Whether the answers of two visitors to them are compared before the pool serves.
+    pub warmup_check: bool,
     /// The directory that is served.
     pub root: PathBuf,
     /// The script below the root that runs where no file matches, or empty.

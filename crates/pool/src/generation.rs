@@ -2,6 +2,7 @@
 
 use crate::lane::{Lane, Phase};
 use crate::pool::{Boots, Pool};
+use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_bell, new_eventfd};
@@ -25,6 +26,7 @@ pub(crate) struct Generation {
     pub(crate) started: Instant,
     pub(crate) booted: bool,
     pub(crate) boots: Boots,
+    pub(crate) warm_up: WarmUp,
     pub(crate) ordered: HashMap<u32, Ordered>,
 }
 

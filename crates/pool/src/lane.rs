@@ -166,6 +166,8 @@ pub(crate) enum KillReason {
     BootTimeout,
     /// The server's own reader of its lane panicked.
     Panicked,
+    /// Its warm-up has left what a snapshot must not hold; the next one does without.
+    WarmUp,
 }
 
 impl KillReason {
@@ -178,6 +180,7 @@ impl KillReason {
             Self::Stopping => "stopping",
             Self::BootTimeout => "boot_timeout",
             Self::Panicked => "panicked",
+            Self::WarmUp => "warm_up",
         }
     }
 }

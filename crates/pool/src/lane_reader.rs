@@ -543,6 +543,9 @@ impl LaneReader {
         if call.is_none() && level <= 3 {
             self.said.get_or_insert_with(|| text.to_string());
         }
+        if call.is_none() && !self.pool.is_news(self.index, &text) {
+            return;
+        }
         let pool = self.pool.name();
         match level {
             0..=3 => tracing::error!(target: "php", pool, pid = self.pid, request = id, label, "{text}"),

@@ -15,14 +15,17 @@ use crate::shard::{self, Shards};
 use crate::shares::Shares;
 use crate::status::Counters;
 use crate::supervisor::Event;
+use crate::warm_up::WarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
 use howdah_transport::control_socket::ControlSocket;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// How long a call asks a full queue for a place before it is refused, and how often.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
@@ -42,6 +45,23 @@ pub struct Pool {
     pub(crate) counters: Counters,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
+    boot_log: BootLog,
+}
+
+/// What workers have logged while they booted, since one was last ready: each attempt says the same again.
+#[derive(Debug, Default)]
+struct BootLog(Mutex<HashSet<u64>>);
+
+impl BootLog {
+    /// More different lines than these are all logged.
+    const MOST: usize = 256;
+
+    fn is_new(&self, line: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
+    }
 }
 
 /// A body that a worker has asked for.
@@ -60,6 +80,7 @@ pub(crate) struct About {
     /// Why the last start failed, while none has succeeded since.
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
+    pub(crate) warm_up: WarmUp,
 }
 
 /// Where a snapshot pool's workers get the booted application from.
@@ -118,6 +139,7 @@ impl Pool {
             counters: Counters::default(),
             metrics,
             about: Mutex::default(),
+            boot_log: BootLog::default(),
         });
         for (io_thread, notify) in watches.into_iter().enumerate() {
             let looked_after = Arc::downgrade(&pool);
@@ -225,23 +247,6 @@ impl Pool {
     #[must_use]
     pub fn can_serve(&self) -> bool {
         self.lock().lanes.iter().flatten().any(|lane| lane.phase == Phase::Serving)
-    }
-
-    /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
-    ///
-    /// # Errors
-    /// Why the new ones did not start; the old ones stay then.
-    pub async fn reload(&self) -> Result<(), String> {
-        let (reply, answer) = oneshot::channel();
-        self.tell_supervisor(Event::Reload(reply));
-        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
-    }
-
-    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
-    pub async fn stop(&self, grace: Duration) {
-        let (done, stopped) = oneshot::channel();
-        self.tell_supervisor(Event::Stop { grace, done });
-        let _ = stopped.await;
     }
 
     /// Never panics: each operation leaves the scheduler consistent.
@@ -382,6 +387,17 @@ impl Pool {
         let lane = scheduler.lanes.get(index)?.as_ref()?;
         let call = lane.in_flight.get(number)?;
         Some((call.job.call.id.to_string(), call.job.call.label()))
+    }
+
+    /// Whether a worker's line, which belongs to no call, is worth logging: each failed boot would repeat its own.
+    pub(crate) fn is_news(&self, index: usize, line: &str) -> bool {
+        let ready = self.lock().lanes.get(index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
+        ready || self.boot_log.is_new(line)
+    }
+
+    /// A worker has booted: what the next one that does not says is news.
+    pub(crate) fn forget_boot_log(&self) {
+        self.boot_log.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Who sends the interim answers of a running call.

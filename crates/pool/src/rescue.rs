@@ -151,11 +151,11 @@ fn fault_of(part: Part, death: &Death<'_>) -> Fault {
         Some(KillReason::Stuck) => {
             Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
         }
-        Some(KillReason::BootTimeout) | None if part == Part::TimedOut => Fault::with(
+        Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Part::TimedOut => Fault::with(
             FaultKind::WorkerDied,
             format!("worker {pid} ended itself: the script ran past max_execution_time and then past hard_timeout"),
         ),
-        Some(KillReason::BootTimeout) | None => {
+        Some(KillReason::BootTimeout | KillReason::WarmUp) | None => {
             Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
         }
     }

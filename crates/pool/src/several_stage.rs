@@ -73,6 +73,7 @@ pub(crate) fn config(concurrency: usize) -> PoolConfig {
         max_requests: 0,
         max_memory: 0,
         warmup: Vec::new(),
+        warmup_check: true,
         root: std::env::temp_dir(),
         front_controller: String::new(),
         reply_memory: 1 << 16,

@@ -34,6 +34,10 @@ pub struct PoolStatus {
     pub snapshot_template: Option<u32>,
     /// In snapshot mode, why each worker boots on its own instead.
     pub snapshot_unshared: Option<String>,
+    /// In snapshot mode, true if `warmup` left something that all visitors would share, and the pool serves without it.
+    pub snapshot_warmup_refused: bool,
+    /// In snapshot mode, what is wrong with the requests of `warmup`.
+    pub snapshot_warmup: Vec<String>,
     /// Why no worker can be started, while that is so.
     pub down: Option<String>,
     /// Why the last attempt to start PHP failed, until one succeeds.
@@ -184,6 +188,8 @@ impl Pool {
                 ),
                 _ => None,
             },
+            snapshot_warmup_refused: about.warm_up.refused,
+            snapshot_warmup: about.warm_up.findings,
             down: scheduler.down.clone(),
             last_error: about.last_error,
             queued: scheduler.waiting(),

@@ -13,9 +13,10 @@ use crate::launcher::Launcher;
 use crate::pool::{Boots, Pool};
 use crate::scheduler;
 use crate::shard::Shards;
+use crate::warm_up::{self, WarmUp};
 use crate::zygote::Zygote;
 use howdah_observe::PoolMetrics;
-use howdah_transport::zygote_protocol::FromZygote;
+use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -114,6 +115,10 @@ pub(crate) struct Supervisor {
     /// When to look whether calls still wait.
     grow_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
+    /// The worker that was ended because of its warm-up.
+    refused: Option<u32>,
+    /// A warm-up was advised.
+    advised: bool,
     launcher: Launcher,
 }
 
@@ -137,6 +142,8 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>,
         next_home: 0,
         grow_at: None,
         stop: None,
+        refused: None,
+        advised: false,
         launcher,
     };
     tokio::spawn(supervisor.run());
@@ -198,6 +205,7 @@ impl Supervisor {
         match event {
             Event::WorkerReady { worker, generation } => {
                 tracing::debug!(pool = self.pool.name(), worker, generation, "worker ready");
+                self.pool.forget_boot_log();
                 if self.current.as_ref().is_some_and(|g| g.number == generation) {
                     self.failures = 0;
                     self.not_before = None;
@@ -217,7 +225,8 @@ impl Supervisor {
                 self.pool.counters.restarts.fetch_add(1, Ordering::Relaxed);
                 self.pool.metrics().restarts.inc(reason.as_ref().map_or("ended", KillReason::label));
                 let useless = !was_ready || (idle && lived < SHORT_LIFE);
-                if useless && self.stop.is_none() {
+                let meant = matches!(reason, Some(KillReason::WarmUp));
+                if useless && !meant && self.stop.is_none() {
                     let why = match reason {
                         Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
                         _ if was_ready => format!("worker {pid} ended before its first call"),
@@ -269,6 +278,7 @@ impl Supervisor {
                 tracing::info!(pool = self.pool.name(), "each worker boots the application on its own: {why}");
                 self.note_boots(number, Boots::Alone(why));
             }
+            FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
@@ -285,6 +295,7 @@ impl Supervisor {
                 }
                 let pool = self.pool.name();
                 match (status, signal) {
+                    (_, Some(_)) if self.refused == Some(pid) => self.refused = None,
                     (_, Some(signal)) if self.stop.is_none() => {
                         tracing::warn!(pool, pid, signal, "worker killed by a signal")
                     }
@@ -304,6 +315,17 @@ impl Supervisor {
             // Should the zygote be gone, so is its template.
             let _ = generation.zygote.drop_template();
             self.note_boots(number, Boots::TemplateGone(pid));
+        }
+    }
+
+    fn note_warm_up(&mut self, number: u64, pid: u32, refused: bool, findings: Vec<Finding>) {
+        self.refused = refused.then_some(pid).or(self.refused);
+        let pool = self.pool.clone();
+        let Some(generation) = self.generation_mut(number) else { return };
+        generation.warm_up.note(&pool, pid, refused, findings);
+        let warm_up = generation.warm_up.clone();
+        if self.current.as_ref().is_some_and(|g| g.number == number) {
+            pool.update_about(|about| about.warm_up = warm_up);
         }
     }
 
@@ -379,15 +401,17 @@ impl Supervisor {
     }
 
     fn note_failure(&mut self, why: String) {
+        // A worker's message stands in the log with all its lines.
+        let short = why.lines().next().unwrap_or_default();
         if self.not_before.is_some_and(|t| t > Instant::now()) {
             // Workers that were started together fail together: one attempt.
-            tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}");
+            tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}");
             return;
         }
         self.failures += 1;
         let pause = Duration::from_millis(100 * u64::from(self.failures).pow(2)).min(MAX_BACKOFF);
         self.not_before = Some(Instant::now() + pause);
-        tracing::error!(pool = self.pool.name(), failures = self.failures, "{why}; next attempt in {pause:?}");
+        tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}; next attempt in {pause:?}");
         let mut scheduler = self.pool.lock();
         let serving = scheduler.lanes.iter().flatten().any(|l| l.phase == Phase::Serving);
         if !serving && self.failures >= FAILURES_UNTIL_DOWN {
@@ -410,6 +434,7 @@ impl Supervisor {
             started: Instant::now(),
             booted: false,
             boots: Boots::Unknown,
+            warm_up: WarmUp::default(),
             ordered: HashMap::new(),
         })
     }
@@ -426,6 +451,7 @@ impl Supervisor {
                     self.pool.update_about(|about| {
                         about.generation = generation.number;
                         about.boots = Boots::Unknown;
+                        about.warm_up = WarmUp::default();
                     });
                     self.current = Some(generation);
                 }
@@ -466,6 +492,7 @@ impl Supervisor {
         self.kill_slow_starters();
         self.grow();
         self.shrink();
+        self.advised = self.advised || warm_up::advise(&self.pool);
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline
         {
@@ -589,6 +616,7 @@ impl Supervisor {
         self.pool.update_about(|about| {
             about.generation = number;
             about.boots = next.boots.clone();
+            about.warm_up = next.warm_up.clone();
         });
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();

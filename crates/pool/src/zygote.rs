@@ -181,6 +181,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         max_memory: config.max_memory,
         concurrency: config.concurrency as u32,
         warmup: config.warmup.clone(),
+        warmup_check: config.warmup_check,
         root: config.root.to_string_lossy().into_owned(),
         front_controller: config.front_controller.clone(),
     }

@@ -55,6 +55,16 @@ pub enum FromZygote {
         /// What the application has opened that workers cannot share, for the operator.
         why: String,
     },
+    /// Snapshot mode: what the warm-up has shown. Said by the worker that booted first, passed on by the zygote. When it
+    /// is refused, workers that are forked from now on do without, and the server ends this one.
+    WarmUp {
+        /// The worker's process id.
+        pid: u32,
+        /// True: its snapshot must not serve.
+        refused: bool,
+        /// For the operator.
+        findings: Vec<Finding>,
+    },
     /// A worker could not be forked.
     ForkFailed {
         /// The number from the order.
@@ -71,6 +81,15 @@ pub enum FromZygote {
         /// The signal that killed it.
         signal: Option<i32>,
     },
+}
+
+/// Something that the warm-up has shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// False for what may be meant.
+    pub is_error: bool,
+    /// What it is, with the path.
+    pub text: String,
 }
 
 /// How a pool's PHP starts.
@@ -102,6 +121,8 @@ pub struct BootSpec {
     pub concurrency: u32,
     /// Request targets that a new worker runs before it takes calls.
     pub warmup: Vec<String>,
+    /// Whether the answers of two visitors to them are compared.
+    pub warmup_check: bool,
     /// The directory that is served, for those.
     pub root: String,
     /// The script below the root that runs where no file matches, or empty.

@@ -1,6 +1,23 @@
 <?php
 /* The same as a worker script; without a loop in classic mode. */
 
+final class Handler
+{
+    public static bool $over = false;
+
+    public static function end(): void
+    {
+        if (self::$over) {
+            frankenphp_finish_request();
+        }
+    }
+}
+
+if (Howdah\mode() === 'classic') {
+    // In a loop the answer is complete when the handler has returned or thrown; what runs later prints for nobody.
+    register_shutdown_function('Handler::end');
+}
+
 require_once __DIR__ . '/application.php';
 
 $handle = static function (): void {
@@ -13,7 +30,13 @@ $handle = static function (): void {
 };
 
 if (Howdah\mode() === 'classic') {
-    $handle();
+    try {
+        $handle();
+        Handler::$over = true;
+    } catch (Throwable $thrown) {
+        Handler::$over = true;
+        throw $thrown;
+    }
 } else {
     while (frankenphp_handle_request($handle)) {
     }

@@ -3,6 +3,7 @@
 
 use App\Counter;
 use Illuminate\Http\Request;
+use Illuminate\Support\Facades\Auth;
 use Illuminate\Support\Facades\DB;
 use Illuminate\Support\Facades\Route;
 use Illuminate\Support\Facades\Validator;
@@ -19,5 +20,12 @@ Route::get('/rows', fn () => DB::select('SELECT 1 + 1 AS two, ? AS given', ['x']
 Route::get('/check', fn (Request $request) => Validator::make($request->query(), ['mail' => 'required|email'])->errors()->all());
 Route::get('/token', fn () => strlen(csrf_token()));
 Route::post('/token', fn () => 'posted');
+Route::get('/form', fn () => response('<form><input type="hidden" name="_token" value="' . csrf_token() . '"></form>' . (Auth::id() ?? 'guest')));
+Route::post('/form', fn () => 'saved');
+Route::post('/login', fn (Request $request) => Auth::attempt($request->only('email', 'password')) ? 'welcome' : 'unknown');
+Route::get('/terminates', function () {
+    app()->terminating(fn () => file_put_contents(storage_path('terminated'), "x\n", FILE_APPEND));
+    return 'soon';
+});
 Route::get('/broken', fn () => throw new RuntimeException('broken on purpose'));
 Route::get('/gate.php', fn () => 'ready');

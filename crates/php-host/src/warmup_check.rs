@@ -1,0 +1,172 @@
+//! Whether a warm-up has left something in the snapshot that all visitors would get: a session, a cookie, a token.
+//!
+//! Each path was asked by four visitors who sent no cookies: two where no warm-up request had run, two on the snapshot.
+//! What looks random, is the same for the two on the snapshot and is unknown to the other two is suspicious. It is
+//! harmless where the other two have something equal in its place too, as with a hash that changes with the time.
+//! Where the first two could not be asked only cookies and what is called a token are looked at.
+
+use std::collections::HashSet;
+
+/// Shorter text is too easily equal by chance.
+const SHORTEST: usize = 16;
+/// Different characters that text must have to look random.
+const VARIETY: usize = 8;
+/// Bytes before a value by which its place is found in another answer.
+const CONTEXT: usize = 24;
+/// Without an answer to compare with, a name has to stand this near.
+const NAME_WITHIN: usize = 80;
+/// What a forged form is told by is called.
+const TOKEN_NAMES: [&str; 5] = ["csrf", "_token", "xsrf", "authenticity", "verificationtoken"];
+/// Findings for one path that are worth reading.
+const MOST: usize = 3;
+
+/// What one visitor was answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answer<'a> {
+    /// 0: there was no answer.
+    pub(crate) status: u32,
+    /// Lines `Name: value`.
+    pub(crate) head: &'a [u8],
+    /// Lines `name=value`, strings of the session.
+    pub(crate) session: &'a [u8],
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    fn parts(&self) -> [(&'static str, &'a [u8]); 3] {
+        [("the head", self.head), ("the session", self.session), ("the page", self.body)]
+    }
+
+    fn cookies(&self) -> Vec<(&'a [u8], &'a [u8])> {
+        let lines = self.head.split(|b| *b == b'\n');
+        lines
+            .filter(|line| line.len() > 11 && line[..11].eq_ignore_ascii_case(b"set-cookie:"))
+            .filter_map(|line| {
+                let pair = line[11..].split(|b| *b == b';').next()?.trim_ascii();
+                let middle = pair.iter().position(|b| *b == b'=')?;
+                Some((&pair[..middle], &pair[middle + 1..]))
+            })
+            .collect()
+    }
+
+    fn cookie(&self, name: &[u8]) -> Option<&'a [u8]> {
+        // The last one counts for a browser.
+        self.cookies().into_iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+}
+
+/// The four answers of one path.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Answers<'a> {
+    /// Where no warm-up request had run.
+    pub(crate) alone: [Answer<'a>; 2],
+    /// On the snapshot.
+    pub(crate) restored: [Answer<'a>; 2],
+}
+
+/// What two visitors on the snapshot have in common that they should not have, for the operator; values are masked.
+pub(crate) fn shared(answers: &Answers<'_>) -> Vec<String> {
+    let [first, second] = &answers.restored;
+    if first.status == 0 || second.status == 0 {
+        return Vec::new();
+    }
+    // Both, or none: one of them does not tell what is a visitor's own.
+    let alone = answers.alone.iter().all(|answer| answer.status != 0).then_some(&answers.alone);
+    let mut found = Vec::new();
+    let mut values = HashSet::new();
+    for (name, value) in first.cookies() {
+        if second.cookie(name) == Some(value) && is_own_cookie(name, value, alone) && values.insert(value) {
+            found.push(format!("the cookie {} is {}", shown(name), masked(value)));
+        }
+    }
+    for (index, (part, text)) in first.parts().into_iter().enumerate() {
+        let others = all_words(second.parts()[index].1);
+        let alone = alone.map(|alone| alone.map(|answer| answer.parts()[index].1));
+        let known: HashSet<&[u8]> = alone.iter().flatten().flat_map(|text| all_words(text)).collect();
+        for word in words(text) {
+            let same = looks_random(word.text) && others.contains(word.text) && !known.contains(word.text);
+            // A cookie's value may be longer than the word in it.
+            if same && is_own_word(&word, text, alone) && !values.iter().any(|value| find(value, word.text).is_some()) {
+                values.insert(word.text);
+                found.push(format!("{part} has {} after `{}`", masked(word.text), shown(context(text, word.start))));
+            }
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// Whether a cookie that two visitors share should be each one's own.
+fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Answer<'_>; 2]>) -> bool {
+    let Some([a, b]) = alone else { return looks_random(value) };
+    match (a.cookie(name), b.cookie(name)) {
+        (Some(a), Some(b)) => a != b,
+        (None, None) => looks_random(value),
+        (Some(other), None) | (None, Some(other)) => other != value && looks_random(value),
+    }
+}
+
+/// Whether a word of both visitors, which the other two do not have, should be each one's own.
+fn is_own_word(word: &Word<'_>, text: &[u8], alone: Option<[&[u8]; 2]>) -> bool {
+    let Some(alone) = alone else {
+        let near = &text[word.start.saturating_sub(NAME_WITHIN)..word.start];
+        let near = String::from_utf8_lossy(near).to_ascii_lowercase();
+        return TOKEN_NAMES.iter().any(|name| near.contains(name));
+    };
+    let before = context(text, word.start);
+    let in_place = alone.map(|text| {
+        let at = find(text, before)? + before.len();
+        words(&text[at..]).next().filter(|word| word.start == 0).map(|word| word.text)
+    });
+    !matches!(in_place, [Some(a), Some(b)] if a == b)
+}
+
+/// A run of the characters that tokens and ids are made of.
+struct Word<'a> {
+    text: &'a [u8],
+    start: usize,
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = Word<'_>> {
+    let mut start = 0;
+    text.split(|b| !(b.is_ascii_alphanumeric() || b"_-+".contains(b))).filter_map(move |word| {
+        let own = start;
+        start += word.len() + 1;
+        (!word.is_empty()).then_some(Word { text: word, start: own })
+    })
+}
+
+fn all_words(text: &[u8]) -> HashSet<&[u8]> {
+    words(text).map(|word| word.text).collect()
+}
+
+fn looks_random(text: &[u8]) -> bool {
+    let distinct: HashSet<u8> = text.iter().copied().collect();
+    text.len() >= SHORTEST && distinct.len() >= VARIETY && text.iter().any(u8::is_ascii_digit)
+}
+
+fn context(text: &[u8], end: usize) -> &[u8] {
+    &text[end.saturating_sub(CONTEXT)..end]
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    if what.is_empty() {
+        return Some(0);
+    }
+    text.windows(what.len()).position(|window| window == what)
+}
+
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+/// The log is no place for a secret.
+fn masked(value: &[u8]) -> String {
+    let start: String = shown(value).chars().take(4).collect();
+    format!("\"{start}…\" ({} characters) for both of two visitors", value.len())
+}
+
+#[cfg(test)]
+#[path = "warmup_check_tests.rs"]
+mod tests;
