@@ -6,6 +6,7 @@ mod admin_client;
 mod admin_frankenphp;
 mod frankenphp;
 mod pools;
+mod sandbox;
 mod serve;
 mod status_text;
 mod watch;
@@ -36,12 +37,17 @@ fn main() -> ExitCode {
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 print!("{}", loaded.show());
+                print!("{}", sandbox::reports(&loaded.settings));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
         },
         Command::Status { server, json } => match admin_address(&server) {
             Ok(addr) => admin_client::status(&addr, json),
+            Err(code) => return code,
+        },
+        Command::Sandbox(server) => match admin_address(&server) {
+            Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
         Command::Reload(server) => match admin_address(&server) {

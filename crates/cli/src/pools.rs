@@ -1,10 +1,10 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
-use howdah_config::{Mode, PoolSettings, Settings};
+use howdah_config::{Mode, PoolSettings, SandboxSettings, Settings, SystemCalls};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
-use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, Shards, start_pool};
-use std::path::Path;
+use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, SandboxSpec, Shards, start_pool};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,7 +67,26 @@ fn path_text(path: Option<&Path>) -> String {
     path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
+fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
+    let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
+    SandboxSpec {
+        profile: settings.profile.to_string(),
+        required: settings.required,
+        detect: settings.detect,
+        read: paths(&settings.read),
+        write: paths(&settings.write),
+        write_code: paths(&settings.write_code),
+        execute: paths(&settings.execute),
+        connect: settings.connect.clone(),
+        bind: settings.bind.clone(),
+        allow: groups(&settings.allow),
+        deny: groups(&settings.deny),
+        private_tmp: settings.private_tmp,
+    }
+}
+
+pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
     let pairs = |map: &std::collections::BTreeMap<String, String>| {
         map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
     };
@@ -101,6 +120,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings) -> PoolConfig {
         front_controller: settings.front_controller.clone().unwrap_or_default(),
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        sandbox: sandbox(&pool.sandbox),
         software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
     }
 }

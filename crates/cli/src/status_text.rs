@@ -38,6 +38,11 @@ pub(crate) fn render(status: &Value) -> String {
         } else if let Some(why) = pool["snapshot_unshared"].as_str() {
             let _ = writeln!(out, "  each worker boots on its own: {why}");
         }
+        if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
+            let learnt = pool["sandbox_needs"].as_array().map_or(0, Vec::len);
+            let learnt = if profile == "learn" { format!(", {learnt} needs found: `howdah sandbox`") } else { String::new() };
+            let _ = writeln!(out, "  sandbox {profile}{learnt}");
+        }
         let _ = writeln!(
             out,
             "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",

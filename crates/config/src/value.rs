@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{ListenAddr, TrustedProxy};
-use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks};
+use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls};
 use crate::document::{Node, Tree};
 use crate::pattern::PathPattern;
 
@@ -199,7 +199,7 @@ macro_rules! number {
         }
     )+ };
 }
-number!(u32, u64, usize);
+number!(u16, u32, u64, usize);
 
 impl Value for Duration {
     const KIND: Kind = Kind::Duration;
@@ -364,7 +364,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat);
+words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);
@@ -485,7 +485,7 @@ impl<T: Value + 'static> Value for Vec<T> {
         match &node.tree {
             Tree::List(items) => items.iter().map(T::from_node).collect(),
             // One item may be written without brackets.
-            Tree::Text(_) => T::from_node(node).map(|item| vec![item]),
+            Tree::Text(_) | Tree::Integer(_) => T::from_node(node).map(|item| vec![item]),
             _ => None,
         }
     }

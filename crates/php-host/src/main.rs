@@ -8,6 +8,7 @@ mod bridge;
 mod library;
 mod open_call;
 mod php;
+mod sandbox;
 mod sharing;
 mod stack_signal;
 mod template;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
                 println!("howdah-php {} (PHP {})", env!("CARGO_PKG_VERSION"), php::version());
                 return ExitCode::SUCCESS;
             }
+            "--sandbox" => return sandbox::print_report(),
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

@@ -1,5 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
+use howdah_transport::zygote_protocol::SandboxSpec;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct PoolConfig {
     pub temp_dir: PathBuf,
     /// `SERVER_SOFTWARE`.
     pub software: String,
+    /// What workers may do to the rest of the machine.
+    pub sandbox: SandboxSpec,
 }
 
 impl PoolConfig {

@@ -19,6 +19,7 @@ mod lane_reader;
 mod pool;
 mod queue;
 mod reply_sink;
+mod sandbox_report;
 mod scheduler;
 #[cfg(test)]
 mod several_stage;
@@ -35,7 +36,9 @@ mod zygote;
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
+pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use pool::Pool;
+pub use sandbox_report::sandbox_report;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};
 pub use supervisor::start_pool;

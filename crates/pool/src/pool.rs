@@ -14,6 +14,8 @@ use crate::status::Counters;
 use crate::supervisor::Event;
 use crate::watch;
 use howdah_observe::PoolMetrics;
+use howdah_transport::zygote_protocol::Need;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +53,8 @@ pub(crate) struct About {
     /// Why the last start failed, while none has succeeded since.
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
+    /// What a sandbox that learns has found, since the server's start.
+    pub(crate) sandbox_needs: BTreeSet<Need>,
 }
 
 /// Where a snapshot pool's workers get the booted application from.

@@ -43,6 +43,7 @@ impl Drop for Puppet {
 }
 
 fn config(concurrency: usize) -> PoolConfig {
+        sandbox: howdah_transport::zygote_protocol::SandboxSpec::default(),
     PoolConfig {
         name: "test".into(),
         binary: "unused".into(),

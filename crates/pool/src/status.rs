@@ -5,7 +5,8 @@ use crate::pool::{Boots, Pool};
 use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use howdah_transport::zygote_protocol::Need;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -66,6 +67,10 @@ pub struct PoolStatus {
     pub faults: BTreeMap<&'static str, u64>,
     /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
     pub connection_pools: Vec<ConnectionPool>,
+    /// The profile of its sandbox: `off`, `app` or `learn`.
+    pub sandbox: String,
+    /// What a sandbox that learns has found its workers to need beside.
+    pub sandbox_needs: BTreeSet<Need>,
 }
 
 /// A worker at one moment.
@@ -194,6 +199,8 @@ impl Pool {
             reloads: counters.reloads.load(Ordering::Relaxed),
             faults: self.metrics().faults.all().into_iter().collect(),
             connection_pools: connection_pools::of_all(&scheduler),
+            sandbox: self.config().sandbox.profile.clone(),
+            sandbox_needs: about.sandbox_needs,
         }
     }
 }

@@ -223,6 +223,7 @@ impl Supervisor {
                 self.note_boots(number, Boots::Alone(why));
             }
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
+            FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
                     generation.ordered.remove(&worker);

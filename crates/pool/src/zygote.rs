@@ -39,15 +39,10 @@ impl Zygote {
         events: &mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
         let (ours, theirs) = control_socket::pair()?;
-        let mut command = Command::new(&config.binary);
-        if config.clear_env {
-            command.env_clear();
-        }
+        let mut command = command(config);
         command
-            .arg(format!("--pool={}", config.name))
             // A terminal sends Ctrl-C to its whole foreground group; only the server is to hear it, or running calls die.
             .process_group(0)
-            .envs(config.env.iter().map(|(k, v)| (k, v)))
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -132,7 +127,17 @@ fn ini_lines(values: &[(String, String)]) -> String {
     values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
-fn boot_spec(config: &PoolConfig) -> BootSpec {
+/// The program with its environment.
+pub(crate) fn command(config: &PoolConfig) -> Command {
+    let mut command = Command::new(&config.binary);
+    if config.clear_env {
+        command.env_clear();
+    }
+    command.arg(format!("--pool={}", config.name)).envs(config.env.iter().map(|(k, v)| (k, v)));
+    command
+}
+
+pub(crate) fn boot_spec(config: &PoolConfig) -> BootSpec {
     BootSpec {
         wire_version: WIRE_VERSION,
         pool: config.name.clone(),
@@ -149,6 +154,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         warmup: config.warmup.clone(),
         root: config.root.to_string_lossy().into_owned(),
         front_controller: config.front_controller.clone(),
+        sandbox: config.sandbox.clone(),
     }
 }
 
