@@ -31,6 +31,7 @@ mod php_source;
 mod protocol;
 mod raw_targets;
 mod scheduling;
+mod sandbox;
 mod script_life;
 mod server_variables;
 mod sessions;

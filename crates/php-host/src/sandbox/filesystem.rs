@@ -26,6 +26,7 @@ fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
         | AccessFs::Refer;
     let all = match entry.access {
         Access::Read => read,
+        Access::ReadFiles => AccessFs::ReadFile.into(),
         Access::Append => change | AccessFs::ReadFile,
         Access::Write | Access::WriteCode => read | change | make,
         Access::Execute => read | AccessFs::Execute,

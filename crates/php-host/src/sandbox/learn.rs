@@ -277,7 +277,7 @@ fn is_of_process(path: &Path) -> bool {
 
 fn reading(path: &Path, profile: &Profile) -> Option<Need> {
     const READABLE: &[Access] =
-        &[Access::Read, Access::Append, Access::Write, Access::WriteCode, Access::Execute];
+        &[Access::Read, Access::ReadFiles, Access::Append, Access::Write, Access::WriteCode, Access::Execute];
     // What is not there is looked for in vain, with or without a sandbox.
     let needed = path.exists() && !profile.covers(path, READABLE) && !is_of_process(path);
     needed.then(|| Need::Read(text(path)))

@@ -6,6 +6,7 @@
 //! from it; they only part from each other (`enter_sibling`). What scripts start inherits it too: nothing can be taken back.
 
 mod application;
+mod capabilities;
 mod filesystem;
 mod kernel;
 pub(crate) mod learn;
@@ -85,7 +86,9 @@ pub(crate) fn enter() {
         Some(Plan::App { profile, filters, means }) => {
             refusals::install();
             // Landlock first: the filters refuse nothing that it needs, but they make each call a little longer.
-            filesystem::restrict(profile, means).and_then(|()| filters.apply(means))
+            capabilities::give_up()
+                .and_then(|()| filesystem::restrict(profile, means))
+                .and_then(|()| filters.apply(means))
         }
         Some(Plan::Learn { calls, learner }) => learn::enter(calls, learner),
     };

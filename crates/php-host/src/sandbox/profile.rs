@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Access {
     /// Read and list.
     Read,
+    /// Read files, but list no directory.
+    ReadFiles,
     /// Read and write what is already there: a log, a device.
     Append,
     /// Read and write; nothing there is run as PHP.
@@ -122,10 +124,12 @@ impl Profile {
         for path in DEVICES {
             profile.add_existing(Access::Append, path, "system");
         }
-        // A worker that was forked from the template has a directory in /proc which the template's rules cannot name.
-        let proc = if spec.mode == "snapshot" { &["/proc"] } else { PROC };
-        for path in proc {
+        for path in PROC {
             profile.add_existing(Access::Read, path, "system");
+        }
+        // A worker that was forked from the template has a directory in /proc which the template's rules cannot name.
+        if spec.mode == "snapshot" {
+            profile.add(Access::ReadFiles, "/proc", "system; snapshot mode");
         }
         if let Some(entry) = profile.entries.iter().find(|entry| !entry.path.is_absolute()) {
             return Err(format!("{} ({}) is not an absolute path", entry.path.display(), entry.origin));

@@ -49,6 +49,7 @@ fn text(profile: &Profile, spec: &BootSpec) -> Result<String, String> {
     }
     let kinds = [
         (Access::Read, "read"),
+        (Access::ReadFiles, "read, not list"),
         (Access::Append, "read and write, not make or remove"),
         (Access::Write, "write (never run as PHP)"),
         (Access::WriteCode, "write PHP (included, but never run by a request)"),
@@ -58,6 +59,9 @@ fn text(profile: &Profile, spec: &BootSpec) -> Result<String, String> {
         let entries: Vec<_> = profile.entries.iter().filter(|entry| entry.access == access).collect();
         if access == Access::Execute && entries.is_empty() {
             out.push_str("execute: no program\n");
+            continue;
+        }
+        if entries.is_empty() {
             continue;
         }
         let _ = writeln!(out, "{title}:");
