@@ -130,3 +130,14 @@ fn symfony_in_snapshot_mode_follows_a_new_container() {
     follows_a_new_container(|s| s.setting("script", "\"../root/symfony-worker.php\""));
     follows_a_new_container(|s| s.setting("boot", "\"../symfony-boot.php\""));
 }
+
+#[test]
+fn symfony_is_the_same_in_a_sandbox() {
+    let free = answers(|s| s);
+    let sandboxed = |s: Setup| s.setting("sandbox", "\"app\"");
+    assert_eq!(answers(sandboxed), free);
+    let by_script = |s: Setup| s.setting("mode", "\"snapshot\"").setting("script", "\"../root/symfony-worker.php\"");
+    assert_eq!(answers(|s| sandboxed(by_script(s))), free);
+    let in_worker_mode = |s: Setup| s.setting("mode", "\"worker\"").setting("script", "\"../root/symfony-worker.php\"");
+    assert_eq!(answers(|s| sandboxed(in_worker_mode(s))), answers(in_worker_mode));
+}

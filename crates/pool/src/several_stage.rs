@@ -43,8 +43,8 @@ impl Drop for Puppet {
 }
 
 fn config(concurrency: usize) -> PoolConfig {
-        sandbox: howdah_transport::zygote_protocol::SandboxSpec::default(),
     PoolConfig {
+        sandbox: howdah_transport::zygote_protocol::SandboxSpec::default(),
         name: "test".into(),
         binary: "unused".into(),
         mode: "async".into(),
