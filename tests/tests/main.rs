@@ -32,6 +32,7 @@ mod protocol;
 mod raw_targets;
 mod scheduling;
 mod sandbox;
+mod sandbox_settings;
 mod script_life;
 mod server_variables;
 mod sessions;

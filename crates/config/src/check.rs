@@ -123,7 +123,8 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
 
 fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
     let is_default = pool.name == DEFAULT_POOL;
-    let name = |key: &str| if is_default { format!("sandbox.{key}") } else { format!("pool.{}.sandbox.{key}", pool.name) };
+    let name =
+        |key: &str| if is_default { format!("sandbox.{key}") } else { format!("pool.{}.sandbox.{key}", pool.name) };
     let sandbox = &pool.sandbox;
     if sandbox.profile == SandboxProfile::Off {
         return;
@@ -156,7 +157,8 @@ fn writable_code(settings: &Settings, source: &mut Source<'_>) {
         for (key, paths) in [("write", &pool.sandbox.write), ("write_code", &pool.sandbox.write_code)] {
             let above = |path: &&PathBuf| code.iter().flatten().any(|code| code.starts_with(path));
             if let Some(path) = paths.iter().find(above) {
-                let message = format!("{} holds the code that requests run; name the directories in it", path.display());
+                let message =
+                    format!("{} holds the code that requests run; name the directories in it", path.display());
                 source.object(&format!("{section}.{key}"), message);
             }
         }

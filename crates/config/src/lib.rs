@@ -24,7 +24,9 @@ mod table;
 mod value;
 
 pub use address::{ListenAddr, TrustedProxy};
-pub use choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls};
+pub use choice::{
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
+};
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
 pub use load::{Loaded, find_admin, load, load_in};

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::{ListenAddr, TrustedProxy};
-use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls};
+use crate::choice::{
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
+};
 use crate::document::{Node, Tree};
 use crate::pattern::PathPattern;
 

@@ -173,7 +173,8 @@ static const zend_file_handle *compiled;
 static zend_op_array *compile_file_watched(zend_file_handle *file, int type) {
     compiled = file;
     zend_op_array *code = original_compile_file(file, type);
-    /* Not the file of an outer compilation, which is open by now; and a bailout may leave the name of one that is gone. */
+    /* Not the file of an outer compilation, which is open by now; and a bailout may leave the name of one that is gone.
+     */
     compiled = NULL;
     return code;
 }
@@ -262,8 +263,8 @@ static void log_connection(const struct sockaddr *address) {
     log_refusal(what, (size_t)length);
 }
 
-/* connect(2), for libphp and every library: this program's definition is found before libc's. Extensions report a refused
- * connection each in its own way, and not all of them to PHP. */
+/* connect(2), for libphp and every library: this program's definition is found before libc's. Extensions report a
+ * refused connection each in its own way, and not all of them to PHP. */
 __attribute__((visibility("default"))) int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length) {
     const struct sockaddr *to = address.__sockaddr__;
     int result = (int)syscall(SYS_connect, fd, to, length);

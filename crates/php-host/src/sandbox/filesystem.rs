@@ -19,11 +19,7 @@ fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let change = AccessFs::WriteFile | AccessFs::Truncate;
     // No devices, sockets, pipes or symbolic links: applications make files and directories.
-    let make = AccessFs::MakeReg
-        | AccessFs::MakeDir
-        | AccessFs::RemoveFile
-        | AccessFs::RemoveDir
-        | AccessFs::Refer;
+    let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Refer;
     let all = match entry.access {
         Access::Read => read,
         Access::ReadFiles => AccessFs::ReadFile.into(),

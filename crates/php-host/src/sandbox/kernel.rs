@@ -26,7 +26,8 @@ impl Means {
     pub(crate) fn of_this_kernel() -> Self {
         const VERSION: c_int = 1;
         // SAFETY: with no attributes and this flag the kernel only answers with its version.
-        let landlock = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) };
+        let landlock =
+            unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) };
         let action: u32 = libc::SECCOMP_RET_TRAP;
         // SAFETY: asks whether the kernel knows an action; reads the four bytes.
         let seccomp =

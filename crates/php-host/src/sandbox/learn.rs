@@ -272,7 +272,8 @@ fn opened(path: Option<PathBuf>, flags: u64, profile: &Profile) -> Vec<Need> {
 
 /// A process's own directory has a number that the profile cannot know.
 fn is_of_process(path: &Path) -> bool {
-    path.starts_with("/proc") && path.components().nth(2).is_some_and(|part| part.as_os_str().as_encoded_bytes()[0].is_ascii_digit())
+    path.starts_with("/proc")
+        && path.components().nth(2).is_some_and(|part| part.as_os_str().as_encoded_bytes()[0].is_ascii_digit())
 }
 
 fn reading(path: &Path, profile: &Profile) -> Option<Need> {

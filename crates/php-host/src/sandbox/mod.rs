@@ -66,7 +66,9 @@ fn app(spec: &BootSpec) -> Result<Plan, String> {
     if !missing.is_empty() {
         let missing = missing.join("; ");
         if spec.sandbox.required {
-            return Err(format!("this kernel does not restrict {missing}. `required = false` runs the pool without that"));
+            return Err(format!(
+                "this kernel does not restrict {missing}. `required = false` runs the pool without that"
+            ));
         }
         eprintln!("sandbox: WEAKER THAN ASKED FOR: this kernel does not restrict {missing}");
     }

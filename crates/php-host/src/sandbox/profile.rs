@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use howdah_transport::zygote_protocol::SandboxSpec;
 
-    fn profile(sandbox: SandboxSpec, settings: &[(&str, &str)]) -> Profile {
+    fn profile_of(sandbox: SandboxSpec, settings: &[(&str, &str)]) -> Profile {
         let spec = BootSpec { root: "/srv/app".to_owned(), mode: "classic".to_owned(), sandbox, ..BootSpec::default() };
         let setting = |name: &str| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         Profile::of(&spec, &setting).unwrap()
@@ -283,8 +283,10 @@ mod tests {
 
     #[test]
     fn users_and_secrets_of_the_system_are_in_no_profile() {
-        let profile = profile(SandboxSpec::default(), &[]);
-        for path in ["/etc/passwd", "/etc/shadow", "/etc/group", "/etc/ssl/private/x", "/root/x", "/home/a/.ssh/id", "/proc/1"] {
+        let profile = profile_of(SandboxSpec::default(), &[]);
+        for path in
+            ["/etc/passwd", "/etc/shadow", "/etc/group", "/etc/ssl/private/x", "/root/x", "/home/a/.ssh/id", "/proc/1"]
+        {
             assert!(!profile.covers(Path::new(path), &[Access::Read, Access::Write, Access::Append]), "{path}");
         }
         assert!(profile.covers(Path::new("/srv/app/a/b.php"), &[Access::Read]));
@@ -299,12 +301,12 @@ mod tests {
             ("upload_tmp_dir", "/var/uploads"),
             ("include_path", ".:/usr/share/php:/"),
         ];
-        let profile = profile(SandboxSpec::default(), &settings);
+        let profile = profile_of(SandboxSpec::default(), &settings);
         assert_eq!(of(&profile, "/var/lib/sessions"), [(Access::Write, "PHP's session.save_path")]);
         assert_eq!(of(&profile, "/var/uploads"), [(Access::Write, "PHP's upload_tmp_dir")]);
         assert!(of(&profile, "/").is_empty());
         let redis = [("session.save_handler", "redis"), ("session.save_path", "/run/redis.sock")];
-        assert!(of(&super::tests::profile(SandboxSpec::default(), &redis), "/run/redis.sock").is_empty());
+        assert!(of(&profile_of(SandboxSpec::default(), &redis), "/run/redis.sock").is_empty());
     }
 
     #[test]

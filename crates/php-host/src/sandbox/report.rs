@@ -67,7 +67,8 @@ fn text(profile: &Profile, spec: &BootSpec) -> Result<String, String> {
         let _ = writeln!(out, "{title}:");
         for entry in entries {
             let temporary = entry.origin == "the pool's own";
-            let path = if temporary { "a directory for temporary files".into() } else { entry.path.display().to_string() };
+            let path =
+                if temporary { "a directory for temporary files".into() } else { entry.path.display().to_string() };
             let there = if temporary || entry.path.exists() { "" } else { "; does not exist yet" };
             let _ = writeln!(out, "  {path}  ({}{there})", entry.origin);
         }

@@ -12,8 +12,8 @@ use super::kernel::Means;
 use super::profile::Profile;
 use libc::c_long;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
-    sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
 };
 use std::collections::BTreeMap;
 
@@ -67,7 +67,12 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
         cases: None,
     },
-    Group { name: "namespaces", refused: true, calls: &[libc::SYS_unshare, libc::SYS_setns], cases: Some(new_namespaces) },
+    Group {
+        name: "namespaces",
+        refused: true,
+        calls: &[libc::SYS_unshare, libc::SYS_setns],
+        cases: Some(new_namespaces),
+    },
     Group {
         name: "kernel",
         refused: true,
@@ -282,7 +287,10 @@ impl Filters {
         if !means.seccomp {
             return Ok(());
         }
-        self.0.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(|error| format!("seccomp: {error}"))
+        self.0
+            .iter()
+            .try_for_each(|program| seccompiler::apply_filter(program))
+            .map_err(|error| format!("seccomp: {error}"))
     }
 }
 

@@ -22,7 +22,10 @@ impl PrivateDirectory {
         let (made, path) = unsafe { (!libc::mkdtemp(raw).is_null(), CString::from_raw(raw)) };
         if !made {
             let error = std::io::Error::last_os_error();
-            return Err(format!("sandbox: no directory for temporary files in {}: {error}", std::env::temp_dir().display()));
+            return Err(format!(
+                "sandbox: no directory for temporary files in {}: {error}",
+                std::env::temp_dir().display()
+            ));
         }
         let path = PathBuf::from(OsString::from_vec(path.into_bytes()));
         // SAFETY: this process has one thread, and nothing of PHP runs yet.
