@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -94,8 +93,9 @@ static file_kind kind_of(const char *path) {
 }
 
 static file_kind kind_of_name(const char *name) {
-    char real[PATH_MAX];
-    return realpath(name, real) == NULL ? OTHER : kind_of(real);
+    /* Through PHP's cache: whoever opens the file next asks for the same. */
+    char real[MAXPATHLEN];
+    return tsrm_realpath(name, real) == NULL ? OTHER : kind_of(real);
 }
 
 /* The archive that a path within one leads through: the part that is a file. */
