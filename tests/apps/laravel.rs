@@ -268,3 +268,23 @@ fn a_warm_laravel_that_is_not_reset_is_refused() {
         );
     }
 }
+
+#[test]
+fn laravel_is_the_same_in_a_sandbox() {
+    let of = |setup: &dyn Fn(Setup) -> Setup| {
+        let mut seen = Vec::new();
+        run(
+            Kind::Classic,
+            |s| setup(project(s)).workers(1),
+            |site| {
+                seen = visit(site);
+                assert_eq!(visits(site, 3), ["visits: 1", "visits: 2", "visits: 3"]);
+                assert!(!site.log().contains("sandbox: refused"), "{}", site.log());
+            },
+        );
+        seen
+    };
+    let free = of(&|s| s);
+    assert_eq!(of(&|s| s.setting("sandbox", "\"app\"")), free);
+    assert_eq!(of(&|s| snapshot(s).setting("sandbox", "\"app\"")), free);
+}

@@ -228,3 +228,14 @@ fn symfonys_worker_script_loads_and_follows_its_env_file() {
         },
     );
 }
+
+#[test]
+fn symfony_is_the_same_in_a_sandbox() {
+    let free = answers(|s| s);
+    let sandboxed = |s: Setup| s.setting("sandbox", "\"app\"");
+    assert_eq!(answers(sandboxed), free);
+    let by_script = |s: Setup| s.setting("mode", "\"snapshot\"").setting("script", "\"../root/symfony-worker.php\"");
+    assert_eq!(answers(|s| sandboxed(by_script(s))), free);
+    let in_worker_mode = |s: Setup| s.setting("mode", "\"worker\"").setting("script", "\"../root/symfony-worker.php\"");
+    assert_eq!(answers(|s| sandboxed(in_worker_mode(s))), answers(in_worker_mode));
+}

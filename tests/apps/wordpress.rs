@@ -48,7 +48,7 @@ fn database_name(side: &Side) -> &'static str {
 fn rules() -> Rules {
     Rules::new(&[
         // Session tokens in cookies, then nonces.
-        (r"(ada(%7C|\|)\d{10}(%7C|\|))[A-Za-z0-9]{43}(%7C|\|)[0-9a-f]{64}", "$1<token>"),
+        (r"(ada(%7C|\|))\d{10}((%7C|\|))[A-Za-z0-9]{43}(%7C|\|)[0-9a-f]{64}", "$1<epoch>$3<token>"),
         (
             r#"((?:nonce|_wpnonce|_ajax_nonce[a-z-]*)(?:"|\\"|')?(?:=|:|%3D|" value=|" value='|' value=) ?["'\\]*)[0-9a-f]{10}\b"#,
             "$1<nonce>",
@@ -285,4 +285,45 @@ fn wordpress_is_the_same_under_howdah() {
     let mut pair = installed(&setup(), &database);
     visit(&mut pair);
     pair.finish();
+}
+
+#[test]
+fn wordpress_is_the_same_in_a_sandbox() {
+    let database = Database::start();
+    let setup = setup().setting("sandbox", "\"app\"").allow_log("Access to the script is denied");
+    let mut pair = installed(&setup, &database);
+    // WordPress sees that it cannot change its own code, and would ask for another way to do it.
+    pair.each(|side| {
+        let file = side.site.file("wp-config.php");
+        let text = std::fs::read_to_string(&file).unwrap();
+        write(
+            &file,
+            &text.replace("<?php", "<?php define('DISALLOW_FILE_MODS', true); define('FS_METHOD', 'direct');"),
+        );
+    });
+    // The files came after the server's start; now WordPress is recognized, and its directory for uploads is made.
+    pair.reload();
+    visit(&mut pair);
+    web_shell(&pair);
+    pair.finish();
+}
+
+/// A file that somebody got into the uploads past all of WordPress's checks.
+fn web_shell(pair: &Pair) {
+    let site = &pair.sides[0].site;
+    let uploads = site.file("wp-content/uploads");
+    write(&uploads.join("shell.php"), "<?php eval(file_get_contents('php://input'));");
+    let answer = site.send(&Request::post("/wp-content/uploads/shell.php", "text/plain", "echo 'it runs';"));
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    // And one that a plugin had already.
+    write(&site.file("wp-content/plugins/shell.php"), "<?php eval(file_get_contents('php://input'));");
+    let root = site.place().root.display().to_string();
+    let attempts = format!(
+        "error_reporting(0); echo json_encode([file_get_contents('/etc/passwd'), exec('id'), (bool) fsockopen('127.0.0.1', {}, $e, $s, 2),
+            file_put_contents('{root}/wp-content/plugins/left.php', '<?php'), file_put_contents('{root}/left.php', '<?php'),
+            (include '{root}/wp-content/uploads/shell.php'), file_put_contents('{root}/wp-content/uploads/left.txt', 'x')]);",
+        site.port()
+    );
+    let seen = site.send(&Request::post("/wp-content/plugins/shell.php", "text/plain", attempts)).expect(200).text();
+    assert_eq!(seen, "[false,false,false,false,false,false,1]");
 }

@@ -68,6 +68,12 @@ fn quiet(command: &mut Command) -> bool {
 }
 
 impl Server {
+    /// Where it keeps its files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// MariaDB; user `root` without a password, on TCP and on a Unix socket, encrypted where a client asks for it.
     #[must_use]
     pub fn mariadb() -> Self {

@@ -36,6 +36,8 @@ mod php_source;
 mod protocol;
 mod raw_targets;
 mod scheduling;
+mod sandbox;
+mod sandbox_settings;
 mod script_life;
 mod server_variables;
 mod sessions;

@@ -50,6 +50,17 @@ fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> 
     Ok((status, body.to_owned()))
 }
 
+/// `howdah sandbox`: the settings that pools which learn have found to be needed.
+pub(crate) fn sandbox(addr: &AdminAddress) -> Result<ExitCode> {
+    let (code, body) = ask(addr, "GET", "/status")?;
+    if code != 200 {
+        bail!("the server answered {code}: {body}");
+    }
+    let status = serde_json::from_str(&body).context("the server's answer is no JSON")?;
+    print!("{}", crate::sandbox::learnt(&status));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// `howdah status`: as text for people, or the JSON as the server gave it.
 pub(crate) fn status(admin: &AdminAddress, json: bool) -> Result<ExitCode> {
     let (code, body) = ask(admin, "GET", "/status")?;

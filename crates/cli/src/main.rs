@@ -8,6 +8,7 @@ mod admin_guard;
 mod frankenphp;
 mod identity;
 mod pools;
+mod sandbox;
 mod serve;
 mod status_text;
 mod watch;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 print!("{}", loaded.show());
+                print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
@@ -55,6 +57,10 @@ fn main() -> ExitCode {
         },
         Command::Status { server, json } => match admin_address(&server) {
             Ok(addr) => admin_client::status(&addr, json),
+            Err(code) => return code,
+        },
+        Command::Sandbox(server) => match admin_address(&server) {
+            Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
         Command::Reload(server) => match admin_address(&server) {

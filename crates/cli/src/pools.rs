@@ -1,13 +1,13 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
 use howdah_budget::Budgets;
-use howdah_config::{Account, Mode, PoolSettings, Settings};
+use howdah_config::{Account, Mode, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, Shards, start_pool};
+use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, SandboxSpec, Shards, start_pool};
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,12 +110,32 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
         nice: php.nice,
         oom_score_adj: php.oom_score_adj,
         no_new_privs: php.no_new_privs,
-        dumpable: php.dumpable,
+        // What learns reads the memory of workers.
+        dumpable: php.dumpable || pool.sandbox.profile == SandboxProfile::Learn,
     };
     Ok((privileges, env))
 }
 
-fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
+fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
+    let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
+    let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
+    SandboxSpec {
+        profile: settings.profile.to_string(),
+        required: settings.required,
+        detect: settings.detect,
+        read: paths(&settings.read),
+        write: paths(&settings.write),
+        write_code: paths(&settings.write_code),
+        execute: paths(&settings.execute),
+        connect: settings.connect.clone(),
+        bind: settings.bind.clone(),
+        allow: groups(&settings.allow),
+        deny: groups(&settings.deny),
+        private_tmp: settings.private_tmp,
+    }
+}
+
+pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
     let pairs = |map: &std::collections::BTreeMap<String, String>| {
         map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
@@ -154,6 +174,7 @@ fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Re
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
+        sandbox: sandbox(&pool.sandbox),
         software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
         privileges,
     })

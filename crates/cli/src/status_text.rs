@@ -66,6 +66,12 @@ pub(crate) fn render(status: &Value) -> String {
         for finding in pool["snapshot_warmup"].as_array().into_iter().flatten() {
             let _ = writeln!(out, "  warm-up: {}", text(finding));
         }
+        if let Some(profile @ ("app" | "learn")) = pool["sandbox"].as_str() {
+            let learnt = pool["sandbox_needs"].as_array().map_or(0, Vec::len);
+            let learnt =
+                if profile == "learn" { format!(", {learnt} needs found: `howdah sandbox`") } else { String::new() };
+            let _ = writeln!(out, "  sandbox {profile}{learnt}");
+        }
         let _ = writeln!(
             out,
             "  calls {}, mean {} in PHP; waiting {} of {} (longest {} ms); run again {}, workers replaced {}, reloads {}",

@@ -3,12 +3,12 @@
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::check_users;
-use crate::choice::Mode;
+use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
@@ -22,6 +22,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         self::pool(pool, source);
     }
     concurrency(settings, source);
+    writable_code(settings, source);
     routes(settings, source);
     http(settings, source);
     replies(settings, source);
@@ -119,6 +120,51 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
         }
     }
     not_zero(source, &name("boot_timeout"), pool.boot_timeout);
+    sandbox(pool, source);
+}
+
+fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
+    let is_default = pool.name == DEFAULT_POOL;
+    let name =
+        |key: &str| if is_default { format!("sandbox.{key}") } else { format!("pool.{}.sandbox.{key}", pool.name) };
+    let sandbox = &pool.sandbox;
+    if sandbox.profile == SandboxProfile::Off {
+        return;
+    }
+    if let Some(both) = sandbox.deny.iter().find(|group| sandbox.allow.contains(group)) {
+        source.object(&name("deny"), format!("\"{both}\" stands in `allow` too"));
+    }
+    if pool.mode == Mode::Snapshot && sandbox.deny.contains(&SystemCalls::Fork) {
+        let message = "workers in mode \"snapshot\" are forked from one another, so \"fork\" cannot be refused there";
+        source.object(&name("deny"), message.to_owned());
+    }
+    for (key, paths) in [("read", &sandbox.read), ("execute", &sandbox.execute)] {
+        if let Some(path) = paths.iter().find(|path| !path.exists()) {
+            source.object(&name(key), format!("there is no file or directory {}", path.display()));
+        }
+    }
+    for (key, paths) in [("write", &sandbox.write), ("write_code", &sandbox.write_code)] {
+        if let Some(path) = paths.iter().find(|path| path.exists() && !path.is_dir()) {
+            source.object(&name(key), format!("{} is not a directory", path.display()));
+        }
+    }
+}
+
+/// What requests run must not be writable: a directory that may be written to is not above the root or the script.
+fn writable_code(settings: &Settings, source: &mut Source<'_>) {
+    for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
+        let section =
+            if pool.name == DEFAULT_POOL { "sandbox".to_owned() } else { format!("pool.{}.sandbox", pool.name) };
+        let code = [Some(&settings.root), pool.script.as_ref(), pool.boot.as_ref()];
+        for (key, paths) in [("write", &pool.sandbox.write), ("write_code", &pool.sandbox.write_code)] {
+            let above = |path: &&PathBuf| code.iter().flatten().any(|code| code.starts_with(path));
+            if let Some(path) = paths.iter().find(above) {
+                let message =
+                    format!("{} holds the code that requests run; name the directories in it", path.display());
+                source.object(&format!("{section}.{key}"), message);
+            }
+        }
+    }
 }
 
 /// A `concurrency` that no pool uses is a mistake. One at the top level is for the pools below that are async, and the

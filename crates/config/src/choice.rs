@@ -56,6 +56,48 @@ choice! {
 }
 
 choice! {
+    /// What the workers of a pool may do to the rest of the machine.
+    SandboxProfile, default Off {
+        /// Whatever their user may do.
+        Off = "off",
+        /// What an application needs, and nothing else.
+        App = "app",
+        /// Whatever their user may do, but what an application needs is noted down.
+        Learn = "learn",
+    }
+}
+
+choice! {
+    /// A group of system calls that a sandbox can refuse or allow.
+    SystemCalls, default Trace {
+        /// Looking into other processes and changing them.
+        Trace = "trace",
+        /// Mounting, and changing the root.
+        Mount = "mount",
+        /// Making or entering namespaces.
+        Namespaces = "namespaces",
+        /// Changing or watching the kernel.
+        Kernel = "kernel",
+        /// The kernel's key rings.
+        Keys = "keys",
+        /// A second way to make system calls.
+        IoUring = "io_uring",
+        /// Sockets other than TCP, UDP and Unix ones.
+        RawSockets = "raw_sockets",
+        /// Setting the clock and the host's name.
+        Clock = "clock",
+        /// Typing into a terminal in the user's name.
+        Terminal = "terminal",
+        /// UDP sockets.
+        Udp = "udp",
+        /// Unix sockets.
+        Unix = "unix",
+        /// Starting processes.
+        Fork = "fork",
+    }
+}
+
+choice! {
     /// Which symbolic links static files may be reached through.
     Symlinks, default Inside {
         /// Those whose target stays under the root.

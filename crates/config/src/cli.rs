@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
+use crate::settings_sandbox::SandboxSettings;
 use crate::source::plain_example;
 use crate::table::Row;
 use crate::value::Kind;
@@ -34,6 +35,8 @@ pub enum Command {
         /// As JSON.
         json: bool,
     },
+    /// Print the sandbox that the pools of a running server would need, as they learnt it.
+    Sandbox(ControlFlags),
     /// Replace the workers of a running server.
     Reload(ControlFlags),
     /// Stop a running server.
@@ -94,6 +97,7 @@ impl Cli {
             Some(("status", matches)) => {
                 Command::Status { server: control_flags(matches), json: matches.get_flag("json") }
             }
+            Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             _ => Command::Version,
@@ -104,10 +108,11 @@ impl Cli {
 
 /// The rows that have a flag, with the heading their help stands under.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    let sections: [(&str, &'static [Row]); 6] = [
+    let sections: [(&str, &'static [Row]); 7] = [
         ("Server", Settings::ROWS),
         ("Workers", PoolSettings::ROWS),
         ("PHP", PhpSettings::ROWS),
+        ("PHP", SandboxSettings::ROWS),
         ("HTTP", HttpSettings::ROWS),
         ("HTTP", CompressionSettings::ROWS),
         ("Logs", LogSettings::ROWS),
@@ -161,6 +166,13 @@ pub fn definition() -> clap::Command {
             control_args(clap::Command::new("status").about("Show what a running server does"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
                 .after_help("Examples:\n  howdah status\n  howdah status --json --admin unix:/run/howdah/admin.sock"),
+        )
+        .subcommand(
+            control_args(
+                clap::Command::new("sandbox")
+                    .about("Print the [sandbox] that pools with profile \"learn\" have found to be needed"),
+            )
+            .after_help("Example:\n  howdah sandbox >> sandbox.toml"),
         )
         .subcommand(
             control_args(

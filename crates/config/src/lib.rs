@@ -20,6 +20,7 @@ mod pattern;
 pub mod reference;
 mod settings;
 mod settings_http;
+mod settings_sandbox;
 mod show;
 mod source;
 mod strict;
@@ -30,7 +31,8 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks, TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
+    TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -39,6 +41,7 @@ pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+pub use settings_sandbox::SandboxSettings;
 pub use source::Surroundings;
 pub use table::Row;
 pub use value::{ByteSize, FileMode, Kind, WorkerRange};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::address::ListenAddr;
 use crate::check;
 use crate::cli::{ControlFlags, ServeFlags};
-use crate::document::{self, Tree};
+use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
 use crate::table::Row;
@@ -108,7 +109,10 @@ fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>
     };
     let path = Arc::new(shown);
     match document::parse(&text) {
-        Ok(root) => Ok(Some(File { path, dir: full.parent().map_or_else(PathBuf::new, PathBuf::from), root })),
+        Ok(mut root) => {
+            sandbox_in_short(&mut root);
+            Ok(Some(File { path, dir: full.parent().map_or_else(PathBuf::new, PathBuf::from), root }))
+        }
         Err(errors) => Err(ConfigErrors(
             errors
                 .into_iter()
@@ -122,15 +126,48 @@ fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>
     }
 }
 
+/// Writes out what stands for a section of its own: `sandbox = "app"`, at the top level and in pools.
+fn sandbox_in_short(root: &mut Node) {
+    let Tree::Table(top) = &mut root.tree else { return };
+    for entry in top {
+        match entry.key.as_str() {
+            "sandbox" => profile_only(entry),
+            "pool" => {
+                let Tree::Table(pools) = &mut entry.node.tree else { continue };
+                for pool in pools {
+                    let Tree::Table(own) = &mut pool.node.tree else { continue };
+                    own.iter_mut().filter(|entry| entry.key == "sandbox").for_each(profile_only);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn profile_only(entry: &mut Entry) {
+    if matches!(entry.node.tree, Tree::Text(_)) {
+        let profile = Entry { key: "profile".to_owned(), line: entry.line, node: entry.node.clone() };
+        entry.node.tree = Tree::Table(vec![profile]);
+    }
+}
+
 /// Reads every section.
 fn read_all(source: &mut Source<'_>) -> Settings {
-    let default = PoolSettings { php: PhpSettings::read(source), ..PoolSettings::read(source) };
+    let default = PoolSettings {
+        php: PhpSettings::read(source),
+        sandbox: SandboxSettings::read(source),
+        ..PoolSettings::read(source)
+    };
     let mut pools = vec![default];
     for entry in source.section("pool").iter().filter(|entry| entry.key != DEFAULT_POOL) {
         if let Tree::Table(own) = &entry.node.tree {
-            let pool = source.with_own(format!("pool.{}", entry.key), own, |source| PoolSettings {
+            let name = format!("pool.{}", entry.key);
+            let own_sandbox = find(own, "sandbox").map_or(&[][..], |entry| entries(&entry.node));
+            let sandbox = source.with_own(format!("{name}.sandbox"), own_sandbox, SandboxSettings::read);
+            let pool = source.with_own(name, own, |source| PoolSettings {
                 name: entry.key.clone(),
                 php: PhpSettings::read(source),
+                sandbox,
                 ..PoolSettings::read(source)
             });
             pools.push(pool);

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings_sandbox::SandboxSettings;
 use crate::strict::SECTIONS;
 use crate::table::Row;
 use crate::value::Kind;
@@ -41,7 +43,8 @@ pub fn settings_page() -> String {
     page.push_str(
         "## Pools\n\nAt the top level these are the settings of the pool `default`. A section `[pool.NAME]` makes another \
          pool; there they may all stand too, together with those of `[php]`, and what does not stand there is taken from \
-         the top level and from `[php]` (`ini`, `admin_ini` and `env` are joined).\n\n",
+         the top level and from `[php]` (`ini`, `admin_ini` and `env` are joined). A pool's sandbox is set in \
+         `[pool.NAME.sandbox]`, over what `[sandbox]` says.\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
     page.push_str(
@@ -168,7 +171,12 @@ pub fn schema() -> String {
     for (name, rows) in SECTIONS {
         top.insert((*name).to_owned(), object(properties(&[rows])));
     }
-    let pool = object(properties(&[PoolSettings::ROWS, PhpSettings::ROWS]));
+    let mut own = properties(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+    // A section, or only its profile.
+    let sandbox = json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] });
+    top.insert("sandbox".to_owned(), sandbox.clone());
+    own.insert("sandbox".to_owned(), sandbox);
+    let pool = object(own);
     let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
     top.insert(
         "pool".to_owned(),

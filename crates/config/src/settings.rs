@@ -9,6 +9,7 @@ use crate::address::ListenAddr;
 use crate::choice::Mode;
 use crate::pattern::PathPattern;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_sandbox::SandboxSettings;
 use crate::table::settings;
 use crate::value::{ByteSize, FileMode, WorkerRange};
 
@@ -149,6 +150,8 @@ settings! {
         name: String = DEFAULT_POOL.to_owned();
         /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
         php: PhpSettings = PhpSettings::default();
+        /// Its sandbox: section `[sandbox]`, with what `[pool.NAME.sandbox]` says over it.
+        sandbox: SandboxSettings = SandboxSettings::default();
     }
 }
 

@@ -22,6 +22,7 @@ impl Loaded {
         if let Some(default) = default {
             page.rows("", default.shown());
             page.section("php", default.php.shown());
+            page.section("sandbox", default.sandbox.shown());
         }
         page.section("http", settings.http.shown());
         page.section("static", settings.static_files.shown());
@@ -31,6 +32,7 @@ impl Loaded {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
             page.section(&format!("pool.{}", pool.name), rows);
+            page.section(&format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
         for (at, route) in settings.routes.iter().enumerate() {
             page.text.push_str("\n[[route]]\n");

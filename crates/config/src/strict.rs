@@ -6,12 +6,14 @@ use crate::document::{Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin, bracketed};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
-use crate::source::{File, entries};
+use crate::settings_sandbox::SandboxSettings;
+use crate::source::{File, entries, find};
 use crate::table::Row;
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
+    ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
@@ -91,7 +93,8 @@ impl Finder<'_> {
             let found = entry.node.describe();
             return self.error(entry.line, "pool".to_owned(), format!("expected sections [pool.NAME], found {found}"));
         };
-        let known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+        let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+        known.push("sandbox");
         for pool in pools {
             let name = format!("pool.{}", pool.key);
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -109,6 +112,9 @@ impl Finder<'_> {
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
             }
             self.section(&name, pool, &known);
+            if let Some(sandbox) = find(entries(&pool.node), "sandbox") {
+                self.section(&format!("{name}.sandbox"), sandbox, &keys(&[SandboxSettings::ROWS]));
+            }
         }
     }
 

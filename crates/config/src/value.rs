@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Symlinks, TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
+    TrustedHeader,
 };
 use crate::document::{Node, Tree};
 use crate::pattern::{NamePattern, PathPattern};
@@ -227,7 +228,7 @@ macro_rules! number {
         }
     )+ };
 }
-number!(i32: Signed, u32: Number, u64: Number, usize: Number);
+number!(i32: Signed, u16: Number, u32: Number, u64: Number, usize: Number);
 
 impl Value for Duration {
     const KIND: Kind = Kind::Duration;
@@ -393,7 +394,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
+words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);
@@ -526,7 +527,7 @@ impl<T: Value + 'static> Value for Vec<T> {
         match &node.tree {
             Tree::List(items) => items.iter().map(T::from_node).collect(),
             // One item may be written without brackets.
-            Tree::Text(_) => T::from_node(node).map(|item| vec![item]),
+            Tree::Text(_) | Tree::Integer(_) => T::from_node(node).map(|item| vec![item]),
             _ => None,
         }
     }

@@ -166,6 +166,7 @@ typedef struct howdah_boot {
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
     bool warmup_check; /* compare the answers of two visitors to them */
+    bool sandbox; /* howdah_c_sandbox_code() will follow */
 } howdah_boot;
 
 /* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings
@@ -193,6 +194,26 @@ void howdah_c_shutdown(void);
  * the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a worker that is
  * about to be killed. */
 size_t howdah_c_dump_stack(char *buffer, size_t size);
+
+/* The value of an ini setting at this moment, or NULL. Valid until PHP changes it. */
+const char *howdah_c_setting(const char *name);
+
+/* A directory that workers may write to: files below it are never PHP, or (`code`) they may be included. */
+typedef struct howdah_code_rule {
+    const char *path; /* a real path */
+    size_t length;
+    bool code;
+} howdah_code_rule;
+
+/* The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
+ * `no_programs`: the kernel refuses to run any, and attempts are logged. */
+void howdah_c_sandbox_code(const howdah_code_rule *rules, size_t n, bool no_programs);
+
+/* Writes where PHP is and for which request ("in /path/file.php:12 (/uri)"), returns the length. Async-signal-safe. */
+size_t howdah_c_place(char *buffer, size_t size);
+
+/* Whether one more refusal may be logged in this second. Async-signal-safe. */
+bool howdah_c_may_log_refusal(void);
 
 /* PHP's version as a string literal, e.g. "8.2.35". */
 const char *howdah_c_php_version(void);

@@ -1,6 +1,6 @@
 /* The functions this SAPI gives to scripts, described for readers in howdah.stub.php: those of PHP-FPM and mod_php that
  * applications test for, and Howdah's own in the namespace Howdah. */
-#include "shim.h"
+#include "sandbox.h"
 #include "worker_functions.h"
 
 #include <inttypes.h>
@@ -186,6 +186,7 @@ static PHP_MINIT_FUNCTION(howdah) {
     REGISTER_INI_ENTRIES();
     shim_server_array_startup();
     shim_worker_functions_startup(module_number);
+    shim_sandbox_startup();
     return SUCCESS;
 }
 

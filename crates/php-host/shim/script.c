@@ -3,7 +3,7 @@
  * PHP's own way (php_execute_script without SAPI_OPTION_NO_CHDIR) asks for the current directory, enters the script's
  * and goes back, on every request. Here the process stays where the last script was, and what was found out about a
  * script holds for the rest of that second: the second of a request is also what OPcache's revalidation goes by. */
-#include "shim.h"
+#include "sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +59,9 @@ static unsigned check_script(const char *path, size_t length, uint64_t second) {
         return 404;
     }
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0) {
+        return 403;
+    }
+    if (!shim_sandbox_may_start(path)) {
         return 403;
     }
     if (slot != NULL) {

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MEMORY_IS_NO_PROGRAM 8u /* MFD_NOEXEC_SEAL of linux/memfd.h (6.3) */
+
 /* linux/fs.h of Linux 6.7; spelled out because building must not need such new headers. */
 typedef struct scan_region {
     uint64_t start, end, categories;
@@ -87,7 +89,11 @@ snapshot_way snapshot_pages_choose(snapshot_state *s) {
     }
     s->pagemap = open_pagemap();
     s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    /* Never a program: a sandbox refuses memory that could be one. Before Linux 6.3 there is no such mark. */
+    s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING | MEMORY_IS_NO_PROGRAM);
+    if (s->memfd < 0 && errno == EINVAL) {
+        s->memfd = memfd_create("howdah-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    }
     s->scan_buffer_size = REGIONS * sizeof(scan_region);
     s->scan_buffer = snapshot_engine_memory(s->scan_buffer_size);
     if (s->pagemap < 0 || s->statm < 0 || s->memfd < 0 || s->scan_buffer == NULL) {

@@ -9,6 +9,7 @@ mod library;
 mod open_call;
 mod php;
 mod privileges;
+mod sandbox;
 mod sharing;
 mod stack_signal;
 mod strangers;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
                 println!("howdah-php {} (PHP {})", env!("CARGO_PKG_VERSION"), php::version());
                 return ExitCode::SUCCESS;
             }
+            "--sandbox" => return sandbox::print_report(),
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

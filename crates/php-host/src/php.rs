@@ -4,6 +4,8 @@ use crate::{warmup, warmup_report};
 use howdah_transport::wire::WireCall;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// `howdah_boot` of bridge.h.
 #[repr(C)]
@@ -21,6 +23,7 @@ struct Boot {
     warmup: *const *const WireCall,
     n_warmup: usize,
     warmup_check: bool,
+    sandbox: bool,
 }
 
 // SAFETY: the declarations are those of bridge.h; each function's conditions stand where it is called.
@@ -33,6 +36,52 @@ unsafe extern "C" {
     fn howdah_c_shutdown();
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     fn howdah_c_php_version() -> *const c_char;
+    fn howdah_c_setting(name: *const c_char) -> *const c_char;
+    fn howdah_c_sandbox_code(rules: *const CodeRule, n: usize, no_programs: bool);
+    fn howdah_c_place(buffer: *mut c_char, size: usize) -> usize;
+    fn howdah_c_may_log_refusal() -> bool;
+}
+
+/// `howdah_code_rule` of bridge.h.
+#[repr(C)]
+struct CodeRule {
+    path: *const c_char,
+    length: usize,
+    code: bool,
+}
+
+/// The value of one of PHP's settings, as it is now.
+pub(crate) fn setting(name: &str) -> Option<String> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: PHP is started; the name is NUL-terminated, and the value is copied before anything of PHP runs again.
+    let value = unsafe { howdah_c_setting(name.as_ptr()) };
+    // SAFETY: NULL or a NUL-terminated string, see above.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+}
+
+/// Tells the shim which directories hold data and which hold code that was written, and that no program may be run. Once,
+/// in the zygote, after PHP has started.
+pub(crate) fn sandbox_code(rules: &[(PathBuf, bool)], no_programs: bool) {
+    let rules = rules.iter().filter_map(|(path, code)| {
+        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        Some(CodeRule { length: path.as_bytes().len(), path: path.into_raw().cast_const(), code: *code })
+    });
+    let rules: &[CodeRule] = rules.collect::<Vec<_>>().leak();
+    // SAFETY: the rules and their paths are never freed, as bridge.h asks.
+    unsafe { howdah_c_sandbox_code(rules.as_ptr(), rules.len(), no_programs) }
+}
+
+/// Writes where PHP is and for which request; async-signal-safe.
+pub(crate) fn place(buffer: &mut [u8]) -> usize {
+    // SAFETY: the buffer is valid for its length; the function only reads PHP's memory.
+    let n = unsafe { howdah_c_place(buffer.as_mut_ptr().cast(), buffer.len()) };
+    n.min(buffer.len())
+}
+
+/// Whether one more refusal may be logged in this second; async-signal-safe.
+pub(crate) fn may_log_refusal() -> bool {
+    // SAFETY: needs nothing; it counts in memory of its own.
+    unsafe { howdah_c_may_log_refusal() }
 }
 
 /// PHP's version.
@@ -63,6 +112,7 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
         n_warmup: warmup.len(),
         warmup: warmup.leak().as_ptr(),
         warmup_check: spec.warmup_check,
+        sandbox: spec.sandbox.profile == "app",
     };
     // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
     // called once, by the zygote, which has one thread.

@@ -5,7 +5,7 @@
 //! a sibling too, so that the zygote reaps it and whatever becomes of the template is no worker's concern.
 
 use crate::worker::{self, Descriptors};
-use crate::{bridge, php};
+use crate::{bridge, php, sandbox};
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -133,5 +133,7 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
         worker::exit(0);
     }
     worker::take_lane(worker, fds);
+    // The rest was inherited from the worker that booted.
+    sandbox::enter_sibling();
     Ok(None)
 }

@@ -1,6 +1,6 @@
 //! A worker's life in Rust: from the fork to the exit.
 
-use crate::{bridge, php, stack_signal, template};
+use crate::{bridge, php, sandbox, stack_signal, template};
 use howdah_transport::WorkerEnd;
 use howdah_transport::control_socket::ControlSocket;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -37,6 +37,8 @@ pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Op
     if let Some(offers) = offers {
         template::expect(offers, parent);
     }
+    // Nothing of the application has run yet, and nothing below needs more than it will be left.
+    sandbox::enter();
     let status = php::run_worker();
     php::shutdown();
     exit(status)

@@ -4,9 +4,10 @@
 //! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
 //! its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
 
+use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{php, worker, zygote_memory};
+use crate::{php, sandbox, worker, zygote_memory};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
@@ -28,6 +29,8 @@ struct Zygote {
     children: Vec<Child>,
     sharing: Sharing,
     strangers: Strangers,
+    /// With a sandbox that learns.
+    learner: Option<Learner>,
 }
 
 /// What the event loop is to do next.
@@ -55,10 +58,15 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if let Err(error) = boot(&spec) {
-        let _ = tell(&socket, &FromZygote::BootFailed { error }, &[]);
-        return ExitCode::FAILURE;
-    }
+    // Removed at the end of this function, when all workers have ended.
+    let temporary = sandbox::PrivateDirectory::make(&spec);
+    let learner = match temporary.as_ref().map_err(Clone::clone).and_then(|_| boot(&spec)) {
+        Ok(learner) => learner,
+        Err(error) => {
+            let _ = tell(&socket, &FromZygote::BootFailed { error }, &[]);
+            return ExitCode::FAILURE;
+        }
+    };
     zygote_memory::release_libraries();
     if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
         return ExitCode::SUCCESS;
@@ -71,7 +79,7 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut zygote = Zygote { socket, children: Vec::new(), sharing, strangers };
+    let mut zygote = Zygote { socket, children: Vec::new(), sharing, strangers, learner };
     let code = loop {
         match zygote.step() {
             Ok(Next::Continue) => {}
@@ -92,6 +100,9 @@ pub(crate) fn run() -> ExitCode {
     for child in &zygote.children {
         let _ = waitpid(Some(child.pid), WaitOptions::empty());
     }
+    if let Some(learner) = &zygote.learner {
+        learner.end();
+    }
     strangers::end_all();
     php::shutdown();
     code
@@ -107,14 +118,15 @@ fn take_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn boot(spec: &BootSpec) -> Result<(), String> {
+fn boot(spec: &BootSpec) -> Result<Option<Learner>, String> {
     if spec.wire_version != WIRE_VERSION {
         return Err(format!(
             "howdah speaks wire version {}, this howdah-php {WIRE_VERSION}: install both from one build",
             spec.wire_version
         ));
     }
-    php::start(spec)
+    php::start(spec)?;
+    sandbox::prepare(spec)
 }
 
 fn receive(socket: &OwnedFd) -> io::Result<Option<(ToZygote, Vec<OwnedFd>)>> {
@@ -132,6 +144,9 @@ impl Zygote {
         let (orders, ended) = self.wait()?;
         // What a process has said before it ended counts.
         self.hear()?;
+        while let Some(needs) = self.learner.as_ref().map_or(Ok(None), Learner::hear)? {
+            tell(&self.socket, &FromZygote::Learnt { needs }, &[])?;
+        }
         for index in ended.into_iter().rev() {
             self.bury(index)?;
         }
@@ -185,6 +200,7 @@ impl Zygote {
         let mut waited = vec![PollFd::new(&self.socket, PollFlags::IN)];
         waited.extend(self.children.iter().map(|c| PollFd::new(&c.pidfd, PollFlags::IN)));
         waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        waited.extend(self.learner.as_ref().map(|learner| PollFd::new(learner.socket(), PollFlags::IN)));
         waited.push(PollFd::new(self.strangers.signals(), PollFlags::IN));
         let limit = self.strangers.look_after().and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut waited, limit.as_ref()) {
@@ -262,6 +278,7 @@ impl Zygote {
             0 => {
                 // The child keeps nothing that belongs to the zygote.
                 self.children.clear();
+                self.learner = None;
                 self.sharing = Sharing::default();
                 drop(ours);
                 // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not

@@ -2,6 +2,7 @@
 
 use howdah_budget::Budgets;
 use howdah_transport::privileges::Privileges;
+use howdah_transport::zygote_protocol::SandboxSpec;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub struct PoolConfig {
     pub software: String,
     /// Whom its processes run as, and within which limits.
     pub privileges: Privileges,
+    /// What workers may do to the rest of the machine.
+    pub sandbox: SandboxSpec,
 }
 
 impl PoolConfig {

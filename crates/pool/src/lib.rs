@@ -35,6 +35,7 @@ mod queue;
 mod reply_parts;
 mod reply_sink;
 mod rescue;
+mod sandbox_report;
 mod scheduler;
 #[cfg(test)]
 mod several_stage;
@@ -53,8 +54,10 @@ mod zygote;
 pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
+pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use orphans::adopt_orphans;
 pub use pool::Pool;
+pub use sandbox_report::sandbox_report;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};
 pub use supervisor::start_pool;

@@ -20,7 +20,8 @@ use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
 use howdah_transport::control_socket::ControlSocket;
-use std::collections::HashSet;
+use howdah_transport::zygote_protocol::Need;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,6 +82,8 @@ pub(crate) struct About {
     pub(crate) last_error: Option<String>,
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
+    /// What a sandbox that learns has found, since the server's start.
+    pub(crate) sandbox_needs: BTreeSet<Need>,
 }
 
 /// Where a snapshot pool's workers get the booted application from.

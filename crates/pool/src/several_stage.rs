@@ -47,6 +47,7 @@ impl Drop for Puppet {
 
 pub(crate) fn config(concurrency: usize) -> PoolConfig {
     PoolConfig {
+        sandbox: howdah_transport::zygote_protocol::SandboxSpec::default(),
         name: "test".into(),
         binary: "unused".into(),
         mode: "async".into(),

@@ -4,8 +4,9 @@ use crate::connection_pools;
 use crate::pool::{Boots, Pool};
 use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
+use howdah_transport::zygote_protocol::Need;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -76,6 +77,10 @@ pub struct PoolStatus {
     pub refused: BTreeMap<String, f64>,
     /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
     pub connection_pools: Vec<ConnectionPool>,
+    /// The profile of its sandbox: `off`, `app` or `learn`.
+    pub sandbox: String,
+    /// What a sandbox that learns has found its workers to need beside.
+    pub sandbox_needs: BTreeSet<Need>,
 }
 
 /// A worker at one moment.
@@ -214,6 +219,8 @@ impl Pool {
                 .map(|(path, left)| (path, left.as_secs_f64()))
                 .collect(),
             connection_pools: connection_pools::of_all(&scheduler),
+            sandbox: self.config().sandbox.profile.clone(),
+            sandbox_needs: about.sandbox_needs,
         }
     }
 }

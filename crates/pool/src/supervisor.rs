@@ -280,6 +280,7 @@ impl Supervisor {
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
+            FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
                     generation.ordered.remove(&worker);

@@ -166,7 +166,7 @@ fn ini_lines(values: &[(String, String)]) -> String {
     values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
-fn boot_spec(config: &PoolConfig) -> BootSpec {
+pub(crate) fn boot_spec(config: &PoolConfig) -> BootSpec {
     BootSpec {
         wire_version: WIRE_VERSION,
         pool: config.name.clone(),
@@ -184,6 +184,7 @@ fn boot_spec(config: &PoolConfig) -> BootSpec {
         warmup_check: config.warmup_check,
         root: config.root.to_string_lossy().into_owned(),
         front_controller: config.front_controller.clone(),
+        sandbox: config.sandbox.clone(),
     }
 }
 

@@ -65,6 +65,11 @@ pub enum FromZygote {
         /// For the operator.
         findings: Vec<Finding>,
     },
+    /// A worker in a sandbox that learns has done what the profile `app` would refuse; each thing is said once.
+    Learnt {
+        /// What.
+        needs: Vec<Need>,
+    },
     /// A worker could not be forked.
     ForkFailed {
         /// The number from the order.
@@ -127,4 +132,55 @@ pub struct BootSpec {
     pub root: String,
     /// The script below the root that runs where no file matches, or empty.
     pub front_controller: String,
+    /// What workers may do to the rest of the machine.
+    pub sandbox: SandboxSpec,
+}
+
+/// What a pool's sandbox allows, as its settings say. The zygote adds what PHP itself needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxSpec {
+    /// `off`, `app` or `learn`; empty is `off`.
+    pub profile: String,
+    /// PHP does not start where the kernel cannot enforce all of it.
+    pub required: bool,
+    /// Known applications get what they write to.
+    pub detect: bool,
+    /// Absolute paths that may be read.
+    pub read: Vec<String>,
+    /// Directories for data.
+    pub write: Vec<String>,
+    /// Directories for PHP that the application writes itself.
+    pub write_code: Vec<String>,
+    /// Programs, or directories of them.
+    pub execute: Vec<String>,
+    /// TCP ports to connect to.
+    pub connect: Vec<u16>,
+    /// TCP ports to listen on.
+    pub bind: Vec<u16>,
+    /// Groups of system calls that are allowed beside.
+    pub allow: Vec<String>,
+    /// Groups of system calls that are refused beside.
+    pub deny: Vec<String>,
+    /// Temporary files have a directory of the zygote's own.
+    pub private_tmp: bool,
+}
+
+/// Something that a worker in a sandbox that learns has done, and that the sandbox `app` would refuse.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "what", rename_all = "snake_case")]
+pub enum Need {
+    /// Read this file or directory.
+    Read(String),
+    /// Wrote to this directory.
+    Write(String),
+    /// Wrote PHP files to this directory.
+    WriteCode(String),
+    /// Ran this program.
+    Execute(String),
+    /// Connected to this TCP port.
+    Connect(u16),
+    /// Listened on this TCP port.
+    Bind(u16),
+    /// Made a system call of this group.
+    Allow(String),
 }

@@ -1,0 +1,90 @@
+//! Landlock: which files a worker reaches, which TCP ports, and whom it can signal and trace.
+//!
+//! A rule names a file or directory itself, not its name: what replaces it later, by a rename or a changed symbolic link, is
+//! another one. So each worker makes its rules anew when it starts. A layer that does not grant `Refer` makes every rename
+//! between directories fail; each layer here does where something can be written.
+
+use super::kernel::Means;
+use super::profile::{Access, Entry, Profile};
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+/// The newest version whose rights are used. Later ones restrict Unix sockets by path and UDP ports, for which there are no
+/// settings.
+const NEWEST: ABI = ABI::V7;
+
+fn rights(entry: &Entry, is_directory: bool) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let change = AccessFs::WriteFile | AccessFs::Truncate;
+    // No devices, sockets, pipes or symbolic links: applications make files and directories.
+    let make = AccessFs::MakeReg | AccessFs::MakeDir | AccessFs::RemoveFile | AccessFs::RemoveDir | AccessFs::Refer;
+    let all = match entry.access {
+        Access::Read => read,
+        Access::ReadFiles => AccessFs::ReadFile.into(),
+        Access::Append => change | AccessFs::ReadFile,
+        Access::Write | Access::WriteCode => read | change | make,
+        Access::Execute => read | AccessFs::Execute,
+    };
+    if is_directory { all } else { all & AccessFs::from_file(NEWEST) }
+}
+
+/// Restricts this process to the profile.
+pub(crate) fn restrict(profile: &Profile, means: &Means) -> Result<(), String> {
+    if means.landlock == 0 {
+        return Ok(());
+    }
+    let text = |error: &dyn std::fmt::Display| format!("Landlock: {error}");
+    let handled = AccessFs::from_all(NEWEST);
+    let mut ruleset = Ruleset::default()
+        .handle_access(handled)
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V4)))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V6)))
+        .and_then(Ruleset::create)
+        .map_err(|error| text(&error))?;
+    for entry in &profile.entries {
+        // What is not there cannot be named. It was reported when the profile was made.
+        let (Ok(path), Ok(about)) = (PathFd::new(&entry.path), std::fs::metadata(&entry.path)) else { continue };
+        let pinned = entry.path.starts_with("/proc/").then(|| rustix::io::fcntl_dupfd_cloexec(&path, 0));
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(path, rights(entry, about.is_dir())))
+            .map_err(|error| format!("Landlock: {}: {error}", entry.path.display()))?;
+        if let Some(Ok(descriptor)) = pinned {
+            // /proc makes files anew when nobody holds them, and the rule would name one that is gone. So it is held, as long
+            // as the process lives.
+            std::mem::forget(descriptor);
+        }
+    }
+    let ports = [(&profile.connect, AccessNet::ConnectTcp), (&profile.bind, AccessNet::BindTcp)];
+    for (ports, access) in ports {
+        for &port in ports {
+            ruleset = ruleset.add_rule(NetPort::new(port, access)).map_err(|error| text(&error))?;
+        }
+    }
+    enforce(ruleset)
+}
+
+/// Parts this process from those that have the same restrictions. The layer restricts no files.
+pub(crate) fn part(means: &Means) -> Result<(), String> {
+    if means.landlock < 6 {
+        return Ok(());
+    }
+    let top = PathFd::new("/").map_err(|error| format!("Landlock: /: {error}"))?;
+    let ruleset = Ruleset::default()
+        .handle_access(AccessFs::Refer)
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V6)))
+        .and_then(Ruleset::create)
+        .and_then(|ruleset| ruleset.add_rule(PathBeneath::new(top, AccessFs::Refer)))
+        .map_err(|error| format!("Landlock: {error}"))?;
+    enforce(ruleset)
+}
+
+fn enforce(ruleset: landlock::RulesetCreated) -> Result<(), String> {
+    let status = ruleset.restrict_self().map_err(|error| format!("Landlock: {error}"))?;
+    // What this kernel lacks was reported when the pool started; here only whether anything holds.
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err("Landlock: the kernel enforces nothing of it".to_owned()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,116 @@
+//! The sandbox of a pool's workers: Landlock for files, TCP ports and signals, seccomp for system calls.
+//!
+//! The zygote makes the profile once, when PHP has started and its settings are known (`prepare`). It stays free itself,
+//! because it forks and reaps. Each worker restricts itself after its fork, before it runs anything of the application
+//! (`enter`). A snapshot pool's template is forked from such a worker and inherits everything, and so do the workers forked
+//! from it; they only part from each other (`enter_sibling`). What scripts start inherits it too: nothing can be taken back.
+
+mod application;
+mod capabilities;
+mod filesystem;
+mod kernel;
+pub(crate) mod learn;
+mod profile;
+mod refusals;
+mod report;
+mod system_calls;
+mod temporary;
+
+pub(crate) use report::print as print_report;
+pub(crate) use temporary::PrivateDirectory;
+
+use crate::{php, worker};
+use howdah_transport::zygote_protocol::BootSpec;
+use profile::Profile;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+/// Exit status of a worker that could not restrict itself.
+const NOT_RESTRICTED: i32 = 71;
+
+/// What every worker of this zygote applies.
+enum Plan {
+    /// The profile, and the filters of system calls, which are the same for all.
+    App { profile: Profile, filters: system_calls::Filters, means: kernel::Means },
+    /// Nothing is restricted; a listener for system calls goes to the process at the other end.
+    Learn { calls: system_calls::Program, learner: OwnedFd },
+}
+
+/// Set in the zygote before its first fork.
+static PLAN: OnceLock<Plan> = OnceLock::new();
+
+/// Makes the plan, in the zygote, after PHP has started. The error keeps the pool from starting.
+pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String> {
+    let fail = |why: String| format!("sandbox: {why}");
+    let plan = match spec.sandbox.profile.as_str() {
+        "" | "off" => return Ok(None),
+        "app" => app(spec).map_err(fail)?,
+        "learn" => {
+            let profile = Profile::of(spec, &php::setting).map_err(fail)?;
+            let (calls, groups) = system_calls::watched(&profile).map_err(fail)?;
+            let (learner, register) =
+                learn::Learner::start(profile, groups).map_err(|error| format!("sandbox: cannot learn: {error}"))?;
+            let _ = PLAN.set(Plan::Learn { calls, learner: register });
+            return Ok(Some(learner));
+        }
+        other => return Err(format!("sandbox: this howdah-php knows no profile \"{other}\"")),
+    };
+    let _ = PLAN.set(plan);
+    Ok(None)
+}
+
+fn app(spec: &BootSpec) -> Result<Plan, String> {
+    let profile = Profile::of(spec, &php::setting)?;
+    let means = kernel::Means::of_this_kernel();
+    let missing = means.missing();
+    if !missing.is_empty() {
+        let missing = missing.join("; ");
+        if spec.sandbox.required {
+            return Err(format!(
+                "this kernel does not restrict {missing}. `required = false` runs the pool without that"
+            ));
+        }
+        eprintln!("sandbox: WEAKER THAN ASKED FOR: this kernel does not restrict {missing}");
+    }
+    for (path, origin) in profile.make_directories() {
+        eprintln!("sandbox: {} ({origin}) cannot be made, so it cannot be written to", path.display());
+    }
+    let filters = system_calls::Filters::of(&profile, &means)?;
+    php::sandbox_code(&profile.code_rules(), !profile.runs_programs());
+    Ok(Plan::App { profile, filters, means })
+}
+
+/// Restricts this worker, for good. After the last thing that needs the zygote's rights, and before PHP runs anything of
+/// the application. A worker that cannot be restricted ends.
+pub(crate) fn enter() {
+    let entered = match PLAN.get() {
+        None => Ok(()),
+        Some(Plan::App { profile, filters, means }) => {
+            refusals::install();
+            // Landlock first: the filters refuse nothing that it needs, but they make each call a little longer.
+            capabilities::give_up()
+                .and_then(|()| filesystem::restrict(profile, means))
+                .and_then(|()| filters.apply(means))
+        }
+        Some(Plan::Learn { calls, learner }) => learn::enter(calls, learner),
+    };
+    or_end(entered);
+}
+
+/// Parts this worker from its siblings, whose restrictions it has inherited: without that they could signal and trace each
+/// other.
+pub(crate) fn enter_sibling() {
+    let entered = match PLAN.get() {
+        Some(Plan::App { means, .. }) => filesystem::part(means),
+        Some(Plan::Learn { .. }) => learn::enter_sibling(),
+        None => Ok(()),
+    };
+    or_end(entered);
+}
+
+fn or_end(entered: Result<(), String>) {
+    if let Err(why) = entered {
+        eprintln!("sandbox: a worker could not be restricted and ends: {why}");
+        worker::exit(NOT_RESTRICTED);
+    }
+}
