@@ -6,7 +6,7 @@
 //! wrote; the server checks every number that comes from the worker.
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 5;
+pub const WIRE_VERSION: u32 = 6;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
