@@ -49,7 +49,7 @@ const BETWEEN: [&str; 9] = [
 ];
 
 /// In each order of requests, other processes and second connections: what was committed is there, for all, for good.
-fn nothing_is_lost(journal: &str, open: &str) {
+fn nothing_is_lost(way: &str, journal: &str, open: &str) {
     run(
         Kind::Classic,
         |s| {
@@ -57,7 +57,7 @@ fn nothing_is_lost(journal: &str, open: &str) {
                 "define('DB', __DIR__ . '/../data.sqlite'); $db = {open}; $db->exec('PRAGMA busy_timeout=20000'); $db->exec('PRAGMA journal_mode={journal}');
                 $db->exec('CREATE TABLE IF NOT EXISTS t (v TEXT)'); $db->exec(\"INSERT INTO t VALUES ('boot')\"); $db->query('SELECT count(*) FROM t');"
             );
-            booted(s.allow_log("said once"), &boot)
+            booted(s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("said once"), &boot)
         },
         |site| {
             let database = site.file("../data.sqlite").display().to_string();
@@ -92,14 +92,15 @@ fn nothing_is_lost(journal: &str, open: &str) {
 #[test]
 fn sqlite_in_wal_mode_loses_nothing_with_three_processes() {
     for open in OPEN {
-        nothing_is_lost("WAL", open);
+        nothing_is_lost("scan", "WAL", open);
     }
+    nothing_is_lost("fork", "WAL", OPEN[0]);
 }
 
 #[test]
 fn sqlite_with_a_rollback_journal_loses_nothing_with_three_processes() {
     for open in OPEN {
-        nothing_is_lost("DELETE", open);
+        nothing_is_lost("scan", "DELETE", open);
     }
 }
 

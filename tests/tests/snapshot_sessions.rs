@@ -56,9 +56,20 @@ struct Driver {
 
 /// Each change in a request of its own; what the next request finds must be as before.
 fn nothing_is_left(driver: &Driver, changes: &[(&str, Cost)]) {
+    nothing_is_left_by("scan", driver, changes);
+}
+
+/// The same with one way of restoring; with `fork` the process of a request is another each time, so the worker is its parent.
+fn nothing_is_left_by(way: &str, driver: &Driver, changes: &[(&str, Cost)]) {
+    let pid = |site: &Site| if way == "fork" { answer(site, "echo posix_getppid();") } else { pid(site) };
     run(
         Kind::Classic,
-        |s| booted(s.allow_log("worker replaced").allow_log("said once"), &format!("{}\n{}", driver.open, driver.run)),
+        |s| {
+            booted(
+                s.env("HOWDAH_SNAPSHOT_PAGES", way).allow_log("worker replaced").allow_log("said once"),
+                &format!("{}\n{}", driver.open, driver.run),
+            )
+        },
         |site| {
             let first = answer(site, driver.probe);
             assert!(first.starts_with("ok "), "{first}");
@@ -171,6 +182,12 @@ fn a_session_of_mysql_is_for_each_request_what_the_boot_left() {
         eprintln!("{name}");
         nothing_is_left(&driver, MYSQL_CHANGES);
     }
+}
+
+#[test]
+fn a_process_for_each_request_leaves_no_more_in_a_session() {
+    let server = Server::mariadb();
+    nothing_is_left_by("fork", &mysql_drivers(&server)[2].1, MYSQL_CHANGES);
 }
 
 /// What the drivers have functions for.

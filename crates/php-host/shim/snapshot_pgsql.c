@@ -363,8 +363,8 @@ static bool close_forgotten(tap *t) {
     for (unsigned i = 0; i < p->n_prepared; i++) {
         size_t name_length = strlen(p->prepared[i]) + 1;
         messages[at++] = 'C';
-        messages[at++] = messages[at] = messages[at + 1] = 0;
-        at += 2;
+        memset(messages + at, 0, 3);
+        at += 3;
         messages[at++] = (char)(name_length + 5);
         messages[at++] = 'S';
         memcpy(messages + at, p->prepared[i], name_length);

@@ -21,7 +21,7 @@ typedef struct WireCall {
     StrRef method, script, uri, query, content_type, cookie, authorization;
 } WireCall;
 
-#define HOWDAH_WIRE_VERSION 6u
+#define HOWDAH_WIRE_VERSION 8u
 #define CALL_HEAD_ONLY 1u
 #define CALL_BODY_INLINE 2u
 #define CALL_BODY_FD 4u
