@@ -196,7 +196,7 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_calls_and_nothing_else()
 #[tokio::test]
 async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
     let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
-    let pool = start_pool(config(1), shards, Metrics::new().pool("test"));
+    let pool = start_pool(config(1), shards, Metrics::new().pool("test"), crate::launcher::Launcher::default());
     for _ in 0..3 {
         pool.tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;
