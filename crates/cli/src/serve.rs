@@ -91,7 +91,8 @@ struct Server {
 
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
-    let site = Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
+    let site =
+        Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),

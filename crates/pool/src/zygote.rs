@@ -65,12 +65,8 @@ impl Zygote {
             tokio::spawn(log_output(Receiver::from_owned_fd(pipe)?, config.name.clone(), output.clone()));
         }
         let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
-        let zygote = Self {
-            reader: tokio::spawn(listen(socket.clone(), generation, events.clone())),
-            socket,
-            output,
-            process,
-        };
+        let zygote =
+            Self { reader: tokio::spawn(listen(socket.clone(), generation, events.clone())), socket, output, process };
         let gone = events.clone();
         tokio::spawn(async move {
             let _ = gone.send(Event::ZygoteGone { generation, status: ended.await });

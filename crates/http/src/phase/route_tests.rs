@@ -61,7 +61,8 @@ fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
     let mut settings = Settings { root, ..Settings::default() };
     settings.front_controller = None;
     change(&mut settings);
-    let site = Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    let site =
+        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
     Tree { dir, site }
 }
 
@@ -233,7 +234,8 @@ fn the_root_may_be_a_link_that_moves() {
     let link = tree.dir.path().join("current");
     symlink("www", &link).unwrap();
     let settings = Settings { root: link.clone(), front_controller: None, ..Settings::default() };
-    tree.site = Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    tree.site =
+        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
     tree.check(&[("/a.txt", "file /a.txt"), ("/s.php", "script /s.php+"), ("/new.txt", "404")]);
     std::fs::create_dir(tree.dir.path().join("next")).unwrap();
     std::fs::write(tree.dir.path().join("next/new.txt"), "").unwrap();
