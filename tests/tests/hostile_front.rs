@@ -311,7 +311,7 @@ fn a_configuration_in_the_document_root_is_warned_of_and_not_sent() {
         let mut howdah = Command::new(program());
         let php = php_program().display().to_string();
         howdah.args([command, "--listen", &listen, "--admin", &admin, "--workers", "1", "--php", &php]);
-        howdah.current_dir(&project).env("TMPDIR", top.path());
+        howdah.current_dir(&project).env("TMPDIR", top.path()).env("HOWDAH_ALLOW_ROOT", "true");
         howdah
     };
     let warning = "lies below the document root";

@@ -191,7 +191,7 @@ scenario!(
         // It would take two more, but another one stands ready now, so this one goes.
         let serves = |pid: &str| {
             let workers = pool(site)["workers"].clone();
-            workers.as_array().unwrap().iter().any(|worker| worker["pid"].to_string() == pid)
+            workers.as_array().unwrap().iter().any(|worker| worker["pid"].as_u64() == pid.parse().ok())
         };
         assert!(eventually(PATIENCE, || !serves(&first[0])), "{}", pool(site)["workers"]);
         let pids: std::collections::BTreeSet<String> = (0..40).map(|_| ask()).chain(first).collect();

@@ -14,8 +14,8 @@
  *     async_exclusive.c one connection, one coroutine at a time
  *     async_slice.c     time slices for handlers that compute
  *     async_audit.c     finds state that requests leave behind, for development
- *     async_hooks.c     has import_hooks.c put the functions of async_io.c, async_files.c and async_process.c in the place of libc's
- *     async_stacks.c    where coroutines stand, as text; errors that name two of them; deadlocks
+ *     async_hooks.c     has import_hooks.c put the functions of async_io.c, async_files.c and async_process.c in the
+ * place of libc's async_stacks.c    where coroutines stand, as text; errors that name two of them; deadlocks
  *     async_pool_path.c the short way of their connections
  *     async_pools.c     what the library's connection pools need from C: their numbers for the server
  *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */

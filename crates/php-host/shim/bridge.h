@@ -166,7 +166,7 @@ typedef struct howdah_boot {
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
     bool warmup_check; /* compare the answers of two visitors to them */
-    bool sandbox; /* howdah_c_sandbox_code() will follow */
+    bool sandbox;      /* howdah_c_sandbox_code() will follow */
 } howdah_boot;
 
 /* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings
