@@ -5,7 +5,7 @@
 //!
 //! **No interim answer gets behind the head of its request's answer, or in front of another request's.** Whoever runs the
 //! script may send one at any time, from another thread, and is not believed about the moment. So each request takes a
-//! number ([`Interim::open`]), one is taken in only while its request's number is the open one, and the request closes it
+//! number (`Interim::open`), one is taken in only while its request's number is the open one, and the request closes it
 //! before its answer goes on: from then on nothing is taken in, and the answer waits until what was taken in is out. All of
 //! that happens under one lock. HTTP/2 has its own way with the same rule: see `http2`.
 //!
