@@ -125,6 +125,7 @@ fn a_standard_error_that_nobody_reads() {
         .args(["--admin", &format!("unix:{}", dir.path().join("admin").display())])
         .args(["--php", &php_program().display().to_string()])
         .env("TMPDIR", dir.path())
+        .env("HOWDAH_ALLOW_ROOT", "true")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
