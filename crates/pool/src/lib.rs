@@ -29,6 +29,7 @@ mod log_limit;
 mod orphans;
 mod panics;
 mod pool;
+mod process_end;
 pub mod program;
 mod quarantine;
 mod queue;

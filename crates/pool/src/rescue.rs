@@ -22,7 +22,7 @@ const MAX_BYSTANDER: u32 = 8;
 pub(crate) enum Part {
     /// The worker had not begun it.
     NotBegun,
-    /// It waited while the code of another call ran.
+    /// It waited while the code of another call ran, or its worker was ended because the zygote had died.
     Bystander,
     /// Its own code ran, or nobody knows whose.
     Suspect,
@@ -43,13 +43,14 @@ pub(crate) struct Death<'a> {
 pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     let alone = lane.in_flight.len() == 1;
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
+    let nobody = lane.has_lost_its_zygote();
     let part = |(at, call): (usize, &crate::lane::InFlight)| {
         let is_first = if lane.several { alone } else { at == 0 };
         if !lane.is_begun(call) && !is_first {
             Part::NotBegun
         } else if lane.is_timed_out(call.number) {
             Part::TimedOut
-        } else if selected.is_some_and(|number| number != call.number) {
+        } else if nobody || selected.is_some_and(|number| number != call.number) {
             Part::Bystander
         } else {
             Part::Suspect
