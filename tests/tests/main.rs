@@ -58,6 +58,7 @@ mod static_files;
 mod step_debugging;
 mod stuck_logs;
 mod users;
+mod storms;
 mod worker_loop;
 mod worker_package;
 mod worker_pools;
