@@ -26,10 +26,13 @@
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
 pub mod call_map;
+mod call_state;
 mod clock;
 pub mod control_socket;
 pub mod header;
 pub mod held;
+#[cfg(test)]
+mod model_tests;
 mod pool_page;
 pub mod privileges;
 mod ring;
@@ -37,6 +40,7 @@ mod segment;
 pub mod server_end;
 mod wake;
 pub mod wire;
+mod word;
 pub mod worker_end;
 pub mod worker_events;
 pub mod zygote_protocol;
