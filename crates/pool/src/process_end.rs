@@ -152,7 +152,7 @@ mod tests {
         for signal in [
             Signal::SEGV.as_raw(),
             Signal::BUS.as_raw(),
-            Signal::ABRT.as_raw(),
+            Signal::ABORT.as_raw(),
             Signal::ILL.as_raw(),
             Signal::FPE.as_raw(),
             Signal::SYS.as_raw(),

@@ -29,6 +29,10 @@ pub mod call_map;
 mod call_state;
 mod clock;
 pub mod control_socket;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz_driver;
 pub mod header;
 pub mod held;
 #[cfg(test)]
