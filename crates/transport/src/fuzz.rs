@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use crate::fuzz_driver::drive;
 
 /// Names of frame kinds in scripts, with their numbers on the wire.
-const KINDS: [(&str, u16); 12] = [
+const KINDS: [(&str, u16); 13] = [
     ("pad", crate::wire::FrameKind::Pad as u16),
     ("call", crate::wire::FrameKind::Call as u16),
     ("stop", crate::wire::FrameKind::Stop as u16),
@@ -37,6 +37,7 @@ const KINDS: [(&str, u16); 12] = [
     ("done", crate::wire::FrameKind::Done as u16),
     ("log", crate::wire::FrameKind::Log as u16),
     ("back", crate::wire::FrameKind::GiveBack as u16),
+    ("need", crate::wire::FrameKind::NeedBody as u16),
 ];
 
 /// Steps of one script at most.
