@@ -5,7 +5,7 @@
 //! has got a new answer, zygotes and templates several times.
 
 use howdah_tests::process::{PATIENCE, children, eventually, signal};
-use howdah_tests::{Kind, Request, Setup, Site, run, script_scenario};
+use howdah_tests::{Kind, Request, Setup, Site, run, scenario, script_scenario};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -212,6 +212,28 @@ script_scenario!(
                 }
             });
         }
+    },
+);
+
+scenario!(
+    a_request_that_kills_its_zygote_each_time_is_given_up,
+    howdah_only = "the reference has no zygote",
+    |s| s
+        .workers(2)
+        .allow_log("zygote ended unexpectedly")
+        .allow_log("worker_died")
+        .php("kill.php", "require 'gate.php'; mark('tries'); posix_kill(posix_getppid(), SIGKILL); sleep(60);")
+        .php("ok.php", "echo 'ok';"),
+    |site| {
+        // Which is refused sooner or later is a matter of time: the request, or its path.
+        assert_eq!(site.get("/kill.php").status, 502);
+        let tries = site.marks("tries");
+        assert!((2..=9).contains(&tries), "{tries} tries");
+        assert_eq!(site.get_ok("/ok.php"), "ok");
+        // One that may not run twice does not.
+        assert_eq!(site.send(&Request::form("/kill.php", "a=1")).status, 502);
+        assert!(site.marks("tries") <= tries + 1);
+        assert_eq!(site.get_ok("/ok.php"), "ok");
     },
 );
 

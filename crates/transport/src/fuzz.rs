@@ -234,7 +234,7 @@ impl Server {
             assert_eq!(payload.copy_from(0).len(), payload.len());
         }
         self.seen = published;
-        if published % 16 == 0 {
+        if published.is_multiple_of(16) {
             self.held.clear();
         }
         self.frames.frames_taken();

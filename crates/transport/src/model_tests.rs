@@ -312,6 +312,8 @@ fn exchange_in_every_order(lack: Lack) {
     }
 
     loom::model(move || {
+        // The model's threads run on one of the system's.
+        #[allow(clippy::arc_with_non_send_sync)]
         let slot = Arc::new(Slot {
             state: ModelWord::new(lack),
             bytes: UnsafeCell::new(0),
