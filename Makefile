@@ -36,7 +36,9 @@ test: setup-test build unit-test test-relocations ## Build and run all tests
 test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), and crowds of 20,000 clients
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, and a million requests in storms of kills (STORM=n for each mode)
+	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- \
+		--nocapture --test-threads 1 a_storm_of_kills
 	HOWDAH_SLOW_CLIENTS=20000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- --test-threads 1 \
 		crowd ten_thousand
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
@@ -73,6 +75,8 @@ generate: setup-build ## Rewrite the generated files: the C header of the wire f
 
 fuzz: setup-build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n)
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-http --lib -- --nocapture fuzz
+	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
+	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker
 
 # A suite that misses a goal does not keep the others from being measured.

@@ -56,6 +56,7 @@ mod snapshot_template;
 mod snapshot_warmup;
 mod static_files;
 mod step_debugging;
+mod storms;
 mod stuck_logs;
 mod users;
 mod worker_loop;

@@ -2,6 +2,7 @@
 
 use crate::lane::{Lane, Phase};
 use crate::pool::{Boots, Pool};
+use crate::process_end::Deaths;
 use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
@@ -28,12 +29,20 @@ pub(crate) struct Generation {
     pub(crate) boots: Boots,
     pub(crate) warm_up: WarmUp,
     pub(crate) ordered: HashMap<u32, Ordered>,
+    /// One of its workers has been ready: what it boots can be booted.
+    pub(crate) proven: bool,
+    /// It has not booted in time, and is killed for that.
+    pub(crate) too_slow: bool,
+    /// When an order found its socket closed: it has ended, or should.
+    pub(crate) deaf_since: Option<Instant>,
+    pub(crate) deaths: Deaths,
 }
 
 impl Generation {
     /// Orders workers from the zygote until there are `target`.
     pub(crate) fn order_workers(&mut self, pool: &Pool, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
-        if !self.booted {
+        // A death without its cause may be a failed boot, after which there is a pause.
+        if !self.booted || self.deaf_since.is_some() || self.deaths.are_unexplained() {
             return Ok(());
         }
         loop {
@@ -60,7 +69,14 @@ impl Generation {
             let (our_bell, their_bell) = if pool.config().several() { Some(new_bell()?) } else { None }.unzip();
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
             fds.extend(their_bell.as_ref().map(AsFd::as_fd));
-            self.zygote.fork(number, &fds)?;
+            match self.zygote.fork(number, &fds) {
+                // Its end will be told in a moment.
+                Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                    self.deaf_since = Some(Instant::now());
+                    return Ok(());
+                }
+                ordered => ordered?,
+            }
             let sender = match our_bell {
                 Some(bell) => sender.with_bell(bell),
                 None => sender,

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::estimate::{Expected, RouteKey};
 use crate::launcher::Launcher;
 use crate::reply_sink::Sink;
+use crate::zygote::ZygoteLife;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
@@ -229,6 +230,8 @@ pub(crate) struct Lane {
     /// What its last call told of its snapshot.
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
+    /// Whose death ends the worker.
+    pub(crate) zygote: Option<ZygoteLife>,
     /// By which its worker says when it began a call.
     pub(crate) clock: Clock,
     sender: CallSender,
@@ -274,6 +277,7 @@ impl Lane {
             idle_since: now,
             snapshot: None,
             control,
+            zygote: None,
             clock: Clock::system(),
             sender,
             unsent: Vec::new(),
@@ -449,6 +453,11 @@ impl Lane {
     /// The call whose code a worker that runs several was running (as far as it tells).
     pub(crate) fn selected(&self) -> Option<u64> {
         Some(self.sender.selected()).filter(|&number| self.several && number != 0)
+    }
+
+    /// True if the worker died because its zygote had.
+    pub(crate) fn has_lost_its_zygote(&self) -> bool {
+        self.zygote.as_ref().is_some_and(ZygoteLife::is_over)
     }
 
     /// True if the call's script has run past its time limit (as far as the worker tells).

@@ -6,6 +6,7 @@
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
+use crate::process_end::End;
 use crate::program::Program;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -104,7 +105,7 @@ struct Remote {
     next: AtomicU64,
 }
 
-type Waiting = HashMap<u64, oneshot::Sender<String>>;
+type Waiting = HashMap<u64, oneshot::Sender<End>>;
 
 #[derive(Debug)]
 struct Order {
@@ -117,7 +118,7 @@ struct Order {
 pub(crate) struct Remotely {
     pub(crate) id: u64,
     /// How it has ended.
-    pub(crate) ended: oneshot::Receiver<String>,
+    pub(crate) ended: oneshot::Receiver<End>,
 }
 
 impl Launcher {
@@ -186,11 +187,11 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>
     while let Ok(mut ready) = socket.readable().await {
         match control_socket::receive(socket.get_ref().get(), true) {
             Ok(Some((bytes, _))) => {
-                if let Ok(FromLauncher::Ended { id, status }) = serde_json::from_slice(&bytes)
+                if let Ok(FromLauncher::Ended { id, end }) = serde_json::from_slice(&bytes)
                     && let Some(told) =
                         waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|all| all.remove(&id))
                 {
-                    let _ = told.send(status);
+                    let _ = told.send(end);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),

@@ -5,6 +5,7 @@
 //! children of that. A server in wrong hands can have the pools' PHP started and killed, and nothing else.
 
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
+use crate::process_end::End;
 use crate::program::Program;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -98,7 +99,7 @@ impl Launcher {
             ToLauncher::Settled => self.settled = true,
             ToLauncher::Start { id, pool } if self.settled => {
                 if let Err(status) = self.start(id, pool, fds) {
-                    self.tell(&FromLauncher::Ended { id, status })?;
+                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
                 }
             }
             ToLauncher::Kill { id } => {
@@ -173,9 +174,9 @@ impl Launcher {
     /// Reaps a process.
     fn bury(&mut self, index: usize) -> FromLauncher {
         let mut started = self.started.swap_remove(index);
-        let status = started.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let end = End::from(started.child.wait());
         self.end_orphans();
-        FromLauncher::Ended { id: started.id, status }
+        FromLauncher::Ended { id: started.id, end }
     }
 
     /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.

@@ -35,8 +35,8 @@ impl Server {
 
     fn hear(&self) -> (u64, String) {
         let (bytes, _) = control_socket::receive(&self.socket, false).unwrap().unwrap();
-        let FromLauncher::Ended { id, status } = serde_json::from_slice(&bytes).unwrap();
-        (id, status)
+        let FromLauncher::Ended { id, end } = serde_json::from_slice(&bytes).unwrap();
+        (id, end.to_string())
     }
 
     /// Starts a pool's program; its output.

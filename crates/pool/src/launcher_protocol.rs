@@ -3,6 +3,7 @@
 //! The launcher is root and the server is not, so this is a border: whoever takes over the server can say anything here.
 //! What is started is settled before, in `Program` messages that end with `Settled`, while the server is still root.
 
+use crate::process_end::End;
 use crate::program::Program;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ pub(crate) enum FromLauncher {
     /// A process that was started has ended, or could not be started.
     Ended {
         id: u64,
-        /// How.
-        status: String,
+        /// How, or why not.
+        end: End,
     },
 }

@@ -4,6 +4,8 @@
 //! `pool` is the door; `scheduler` decides which `lane` gets a call; `lane_reader` turns a lane's frames into answers that
 //! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long.
 
+#[cfg(test)]
+mod answer_fuzz;
 mod answer_head;
 pub mod call;
 mod call_end;
@@ -29,6 +31,7 @@ mod log_limit;
 mod orphans;
 mod panics;
 mod pool;
+mod process_end;
 pub mod program;
 mod quarantine;
 mod queue;

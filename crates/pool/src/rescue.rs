@@ -14,7 +14,7 @@ use std::time::Instant;
 /// How often a call is given to another worker because its own died before it had begun it: a call that may not be run
 /// twice, and one that may.
 const MAX_NOT_BEGUN: [u32; 2] = [2, 8];
-/// How often a call is run again if it was the code of other calls that killed the worker.
+/// How often a call is run again if it was the code of other calls that killed the worker, or the zygote died.
 const MAX_BYSTANDER: u32 = 8;
 
 /// What a call had to do with the death of its worker.
@@ -24,6 +24,9 @@ pub(crate) enum Part {
     NotBegun,
     /// It waited while the code of another call ran.
     Bystander,
+    /// Its worker was ended because the zygote had died. A script may have killed that: so it is noted, but it does not count as one
+    /// that kills its worker.
+    Orphaned,
     /// Its own code ran, or nobody knows whose.
     Suspect,
     /// Its own code ran, and had run past PHP's time limit, at the second of which PHP ends the process.
@@ -43,12 +46,15 @@ pub(crate) struct Death<'a> {
 pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     let alone = lane.in_flight.len() == 1;
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
+    let orphaned = lane.has_lost_its_zygote();
     let part = |(at, call): (usize, &crate::lane::InFlight)| {
         let is_first = if lane.several { alone } else { at == 0 };
         if !lane.is_begun(call) && !is_first {
             Part::NotBegun
         } else if lane.is_timed_out(call.number) {
             Part::TimedOut
+        } else if orphaned {
+            Part::Orphaned
         } else if selected.is_some_and(|number| number != call.number) {
             Part::Bystander
         } else {
@@ -80,7 +86,7 @@ impl Pool {
     /// Takes note of a call that may have killed its worker. True: calls like it are refused.
     fn note_death_of_call(&self, job: &Job, part: Part, death: &Death<'_>) -> bool {
         let by_itself = matches!(death.reason, None | Some(KillReason::Broken(_)));
-        if part != Part::Suspect || !by_itself {
+        if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
             return false;
         }
         let path = quarantine::key(job.call.head.method(), job.call.head.uri());
@@ -111,7 +117,7 @@ impl Pool {
             matches!(death.reason, Some(KillReason::Deadline | KillReason::Stopping | KillReason::Panicked));
         let allowed = match part {
             Part::TimedOut => false,
-            Part::Bystander => job.resubmitted < MAX_BYSTANDER && self.config().replay > 0,
+            Part::Bystander | Part::Orphaned => job.resubmitted < MAX_BYSTANDER && self.config().replay > 0,
             _ => job.killed < self.config().replay && job.resubmitted < MAX_BYSTANDER,
         };
         allowed && job.call.repeatable && !ends_calls && !job.sink.is_delivered()
@@ -120,7 +126,7 @@ impl Pool {
     fn run_again(&self, mut job: Box<Job>, part: Part, death: &Death<'_>) {
         let why = match part {
             Part::NotBegun => "not_begun",
-            Part::Bystander => "bystander",
+            Part::Bystander | Part::Orphaned => "bystander",
             Part::Suspect | Part::TimedOut => "worker_died",
         };
         self.metrics().resubmitted.inc(why);

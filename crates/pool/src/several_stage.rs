@@ -34,7 +34,8 @@ pub(crate) struct Puppet {
     pub(crate) end: WorkerEnd,
     pub(crate) life: Child,
     pub(crate) index: usize,
-    /// What wakes the server.
+    /// Its lane, and what wakes the server: for one that keeps to no rule.
+    pub(crate) lane: OwnedFd,
     pub(crate) eventfd: OwnedFd,
 }
 
@@ -118,7 +119,7 @@ impl Stage {
         let lane = Lane::new(new, sender.with_bell(our_bell), Arc::new(ours.into()));
         self.pool.lock().add_lane(lane);
         tokio::spawn(reader.run());
-        let mut puppet = Puppet { end: end.with_bell(their_bell), life, index, eventfd: own_eventfd };
+        let mut puppet = Puppet { end: end.with_bell(their_bell), life, index, lane: fd, eventfd: own_eventfd };
         puppet.end.ready();
         assert!(matches!(self.event().await, Event::WorkerReady { .. }));
         puppet

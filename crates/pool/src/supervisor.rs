@@ -11,6 +11,7 @@ use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
 use crate::launcher::Launcher;
 use crate::pool::{Boots, Pool};
+use crate::process_end::{Death, Deaths, End};
 use crate::scheduler;
 use crate::shard::Shards;
 use crate::warm_up::{self, WarmUp};
@@ -36,6 +37,12 @@ const SHORT_LIFE: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
+/// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
+/// and at the most.
+const KILLED_PAUSE: Duration = Duration::from_millis(10);
+const MAX_KILLED_PAUSE: Duration = Duration::from_millis(200);
+/// How long a zygote may live that has closed its socket.
+const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
@@ -73,7 +80,7 @@ pub(crate) enum Event {
     },
     ZygoteGone {
         generation: u64,
-        status: String,
+        end: End,
     },
     /// What no event does.
     #[cfg(test)]
@@ -110,6 +117,8 @@ pub(crate) struct Supervisor {
     /// Workers wanted now, between the pool's limits.
     target: usize,
     failures: u32,
+    /// Boots in a row that were ended from outside.
+    killed: u32,
     not_before: Option<Instant>,
     next_home: usize,
     /// When to look whether calls still wait.
@@ -138,6 +147,7 @@ pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>,
         last_generation: 0,
         target,
         failures: 0,
+        killed: 0,
         not_before: None,
         next_home: 0,
         grow_at: None,
@@ -206,8 +216,12 @@ impl Supervisor {
             Event::WorkerReady { worker, generation } => {
                 tracing::debug!(pool = self.pool.name(), worker, generation, "worker ready");
                 self.pool.forget_boot_log();
+                if let Some(generation) = self.generation_mut(generation) {
+                    generation.proven = true;
+                }
                 if self.current.as_ref().is_some_and(|g| g.number == generation) {
                     self.failures = 0;
+                    self.killed = 0;
                     self.not_before = None;
                 }
                 self.retire_used_up();
@@ -227,21 +241,15 @@ impl Supervisor {
                 let useless = !was_ready || (idle && lived < SHORT_LIFE);
                 let meant = matches!(reason, Some(KillReason::WarmUp));
                 if useless && !meant && self.stop.is_none() {
-                    let why = match reason {
-                        Some(KillReason::BootTimeout) => "it was not ready within the boot timeout".to_owned(),
-                        _ if was_ready => format!("worker {pid} ended before its first call"),
-                        _ => match said {
-                            Some(said) => format!("worker {pid} ended before it was ready: {said}"),
-                            None => format!("worker {pid} ended before it was ready"),
-                        },
-                    };
-                    self.failed(generation, why);
+                    self.useless_worker(generation, pid, was_ready, reason.as_ref(), said.as_deref());
+                } else if let Some(generation) = self.generation_mut(generation) {
+                    generation.deaths.settled(pid);
                 }
                 tracing::debug!(pool = self.pool.name(), worker, pid, generation, ?lived, ?reason, "worker gone");
                 self.drop_finished_generations();
             }
             Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),
-            Event::ZygoteGone { generation, status } => self.zygote_gone(generation, &status),
+            Event::ZygoteGone { generation, end } => self.zygote_gone(generation, &end),
             #[cfg(test)]
             Event::Panic => panic!("the panic that a test is about"),
             Event::Reload(reply) => self.reload(reply),
@@ -293,6 +301,10 @@ impl Supervisor {
                     tracing::debug!(pool = self.pool.name(), pid, "the template has ended");
                     self.note_boots(number, Boots::TemplateGone(pid));
                     return;
+                }
+                let end = End::of(status, signal);
+                if let Some(death) = self.generation_mut(number).and_then(|g| g.deaths.ended(pid, &end)) {
+                    self.judge(number, &death, &end);
                 }
                 let pool = self.pool.name();
                 match (status, signal) {
@@ -346,6 +358,8 @@ impl Supervisor {
         let stopping = self.stop.is_some();
         let Some(generation) = self.generation_mut(number) else { return };
         let Some(ordered) = generation.ordered.remove(&worker) else { return };
+        generation.deaths.forked(pid);
+        let zygote = generation.zygote.life();
         let Some(pidfd) = fds.pop() else {
             self.failed(number, format!("the zygote forked worker {pid} without a pidfd (Linux 5.3 is needed)"));
             return;
@@ -365,6 +379,7 @@ impl Supervisor {
         };
         let reader = LaneReader::new(self.pool.clone(), &new, ordered.frames, ordered.eventfd);
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
+        lane.zygote = Some(zygote);
         if stopping {
             lane.kill(KillReason::Stopping);
         }
@@ -372,24 +387,94 @@ impl Supervisor {
         shards.runtime(home).spawn(reader.run());
     }
 
-    fn zygote_gone(&mut self, number: u64, status: &str) {
+    fn zygote_gone(&mut self, number: u64, end: &End) {
         if self.current.as_ref().is_some_and(|g| g.number == number) {
             let Some(generation) = self.current.take() else { return };
             if self.stop.is_none() {
-                let said = generation.zygote.last_output();
-                let booted = generation.booted;
-                self.old.push(generation); // until its workers, which die with it, are gone
-                if booted {
-                    tracing::error!(pool = self.pool.name(), "zygote ended unexpectedly ({status}); starting another");
-                } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
-                    self.note_failure(boot_failure(status, &said));
-                }
+                self.zygote_lost(generation, end);
             }
         } else if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
             let said = self.next.as_ref().map(|(g, _)| g.zygote.last_output()).unwrap_or_default();
-            self.fail_reload(boot_failure(status, &said));
+            self.fail_reload(boot_failure(end, &said));
         }
         self.old.retain(|g| g.number != number);
+    }
+
+    /// The zygote that serves is gone, its workers with it: another one is started.
+    fn zygote_lost(&mut self, generation: Generation, end: &End) {
+        let pool = self.pool.name();
+        if generation.proven {
+            tracing::error!(pool, "zygote ended unexpectedly ({end}); starting another");
+        } else if end.is_from_outside() && !generation.too_slow {
+            self.note_killed(&format!("PHP was killed while it started ({end})"));
+        } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
+            self.note_failure(boot_failure(end, &generation.zygote.last_output()));
+        }
+    }
+
+    /// A worker has died that was of no use. Unless the server has killed it, its zygote knows why.
+    fn useless_worker(
+        &mut self,
+        number: u64,
+        pid: u32,
+        was_ready: bool,
+        reason: Option<&KillReason>,
+        said: Option<&str>,
+    ) {
+        let what = match (reason, said) {
+            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
+            _ if was_ready => format!("worker {pid} ended before its first call"),
+            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
+            _ => format!("worker {pid} ended before it was ready"),
+        };
+        let Some(generation) = self.generation_mut(number) else { return };
+        if reason.is_some() {
+            generation.deaths.settled(pid);
+            return self.failed(number, what);
+        }
+        if let Some((death, end)) = generation.deaths.useless(Death { pid, what, was_ready }, Instant::now()) {
+            self.judge(number, &death, &end);
+        }
+    }
+
+    /// Whether a worker's death speaks against what it has booted.
+    fn judge(&mut self, number: u64, death: &Death, end: &End) {
+        if !end.is_from_outside() {
+            self.failed(number, death.what.clone());
+        } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
+            self.note_killed(&format!("worker {} was killed while it booted ({end})", death.pid));
+        }
+    }
+
+    /// Deaths whose cause nobody will tell: the zygote is stuck. If it is dead itself, they are a part of that.
+    fn give_up_causes(&mut self) {
+        for number in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).map(|g| g.number).collect::<Vec<_>>()
+        {
+            while let Some(generation) = self.generation_mut(number)
+                && let Some(death) = generation.deaths.given_up(Instant::now())
+            {
+                if !generation.zygote.has_hung_up() {
+                    self.failed(number, death.what);
+                }
+            }
+        }
+    }
+
+    /// Somebody has killed what was booting. That is no failed boot: requests wait in the queue.
+    fn note_killed(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.not_before.is_some_and(|t| t > now) {
+            tracing::warn!(pool = self.pool.name(), "{what}");
+            return;
+        }
+        let pause = match self.killed {
+            0 => Duration::ZERO,
+            times => (KILLED_PAUSE * 2u32.pow(times.min(8) - 1)).min(MAX_KILLED_PAUSE),
+        };
+        self.killed += 1;
+        self.not_before = Some(now + pause);
+        tracing::warn!(pool = self.pool.name(), times = self.killed, "{what}; next attempt in {pause:?}");
+        self.pool.update_about(|about| about.last_error = Some(what.to_owned()));
     }
 
     /// Something of a generation did not start.
@@ -437,6 +522,10 @@ impl Supervisor {
             boots: Boots::Unknown,
             warm_up: WarmUp::default(),
             ordered: HashMap::new(),
+            proven: false,
+            too_slow: false,
+            deaf_since: None,
+            deaths: Deaths::default(),
         })
     }
 
@@ -491,6 +580,7 @@ impl Supervisor {
             deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
         }
         self.kill_slow_starters();
+        self.give_up_causes();
         self.grow();
         self.shrink();
         self.advised = self.advised || warm_up::advise(&self.pool);
@@ -513,9 +603,13 @@ impl Supervisor {
                 lane.kill(KillReason::BootTimeout);
             }
         }
-        for generation in self.current.iter().chain(self.next.iter().map(|(g, _)| g)) {
+        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
             if !generation.booted && generation.started.elapsed() > limit {
                 tracing::error!(pool = self.pool.name(), "PHP did not start within {limit:?}");
+                generation.too_slow = true;
+                generation.zygote.kill();
+            }
+            if generation.deaf_since.is_some_and(|since| since.elapsed() > DEAF_ZYGOTE) {
                 generation.zygote.kill();
             }
         }
@@ -682,9 +776,9 @@ async fn sleep_until(time: Option<Instant>) {
 }
 
 /// Why a zygote that ended while it booted did so, for the log and the status.
-fn boot_failure(status: &str, said: &str) -> String {
+fn boot_failure(end: &End, said: &str) -> String {
     if said.is_empty() {
-        return format!("PHP did not start ({status}) and said nothing; is the program of `--php` a howdah-php?");
+        return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
     }
-    format!("PHP did not start ({status}): {said}")
+    format!("PHP did not start ({end}): {said}")
 }

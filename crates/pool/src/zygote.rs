@@ -4,12 +4,14 @@ use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
 use crate::launcher::{Launcher, Remotely};
 use crate::log_limit::LogLimit;
+use crate::process_end::End;
 use crate::program::Program;
 use crate::supervisor::Event;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
 use std::io;
@@ -69,7 +71,7 @@ impl Zygote {
             Self { reader: tokio::spawn(listen(socket.clone(), generation, events.clone())), socket, output, process };
         let gone = events.clone();
         tokio::spawn(async move {
-            let _ = gone.send(Event::ZygoteGone { generation, status: ended.await });
+            let _ = gone.send(Event::ZygoteGone { generation, end: ended.await });
         });
         match zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[]) {
             // It has ended already: why, `ZygoteGone` tells.
@@ -105,6 +107,16 @@ impl Zygote {
         let _ = rustix::net::shutdown(self.socket.get_ref().get(), rustix::net::Shutdown::Both);
     }
 
+    /// True if it has closed its end of the socket, which the kernel does for it before its workers are told to end.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.life().is_over()
+    }
+
+    /// For whoever wants to know whether it has ended.
+    pub(crate) fn life(&self) -> ZygoteLife {
+        ZygoteLife(self.socket.clone())
+    }
+
     /// Ends the zygote and its workers at once.
     pub(crate) fn kill(&self) {
         match &self.process {
@@ -120,14 +132,14 @@ impl Zygote {
 }
 
 /// Resolves when a process has ended, to how.
-type End = Pin<Box<dyn Future<Output = String> + Send>>;
+type Ending = Pin<Box<dyn Future<Output = End> + Send>>;
 
 /// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
 /// streams; no copy of them is kept, or their ends could not be seen.
-fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, End)> {
+fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, Ending)> {
     let [control, stdout, stderr] = match launcher.start(&config.name, streams) {
         Ok(Remotely { id, ended }) => {
-            let ended = async { ended.await.unwrap_or_else(|_| "the launcher has ended".to_owned()) };
+            let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
             return Ok((Process::Launched(launcher.clone(), id), Box::pin(ended)));
         }
         Err(streams) => streams,
@@ -140,13 +152,26 @@ fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]
     orphans::keep(pid);
     let process = Process::Own(pid);
     let ended = async move {
-        let status = child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string());
+        let end = End::from(child.wait().await);
         orphans::forget(pid);
         // Nobody is told of its end before what it has left behind has ended, too.
         orphans::end_orphans().await;
-        status
+        end
     };
     Ok((process, Box::pin(ended)))
+}
+
+/// Whether a zygote lives: whether it has its end of the socket, which no other process keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct ZygoteLife(Arc<AsyncFd<SharedFd>>);
+
+impl ZygoteLife {
+    pub(crate) fn is_over(&self) -> bool {
+        // What a closed socket reports need not be asked for.
+        let mut polled = [PollFd::new(self.0.get_ref().get(), PollFlags::empty())];
+        let polling = poll(&mut polled, Some(&Timespec::default()));
+        polling.is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
 }
 
 impl Drop for Zygote {
@@ -187,7 +212,8 @@ pub(crate) fn boot_spec(config: &PoolConfig) -> BootSpec {
 async fn listen(socket: Arc<AsyncFd<SharedFd>>, generation: u64, events: mpsc::UnboundedSender<Event>) {
     if panics::caught(read_messages(socket, generation, events.clone())).await.is_none() {
         // One that nobody listens to is of no use.
-        let _ = events.send(Event::ZygoteGone { generation, status: "a panic while it was listened to".into() });
+        let _ =
+            events.send(Event::ZygoteGone { generation, end: End::Unknown("a panic while it was listened to".into()) });
     }
 }
 

@@ -26,10 +26,17 @@
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
 pub mod call_map;
+mod call_state;
 mod clock;
 pub mod control_socket;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz_driver;
 pub mod header;
 pub mod held;
+#[cfg(test)]
+mod model_tests;
 mod pool_page;
 pub mod privileges;
 mod ring;
@@ -37,6 +44,7 @@ mod segment;
 pub mod server_end;
 mod wake;
 pub mod wire;
+mod word;
 pub mod worker_end;
 pub mod worker_events;
 pub mod zygote_protocol;

@@ -28,7 +28,7 @@ pub(crate) struct FrameHeader {
     pub(crate) flags: u16,
     /// The call this frame belongs to.
     pub(crate) number: u64,
-    /// `CALL_STATE_*`; used in call frames only, and then only through `Ring::state`.
+    /// See `call_state`; used in call frames only, and then only through `Ring::state`.
     pub(crate) state: u32,
     /// When the worker began the call, by `clock::monotonic_us`; 0 until then. Used in call frames only, and then only
     /// through `Ring::began`.
@@ -41,13 +41,6 @@ const _: () = assert!(size_of::<FrameHeader>() == HEADER_LEN);
 const STATE_OFFSET: usize = std::mem::offset_of!(FrameHeader, state);
 /// Offset of `FrameHeader::began`.
 const BEGAN_OFFSET: usize = std::mem::offset_of!(FrameHeader, began);
-
-/// A call that no worker has begun.
-pub(crate) const CALL_STATE_QUEUED: u32 = 0;
-/// A call the worker has begun.
-pub(crate) const CALL_STATE_RUNNING: u32 = 1;
-/// A call the server has taken back; the worker skips it.
-pub(crate) const CALL_STATE_REVOKED: u32 = 2;
 
 /// The bytes of one ring.
 #[derive(Debug, Clone, Copy)]

@@ -8,16 +8,17 @@
 //! that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are `Relaxed`: seen late, they cost time
 //! only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
 
+use crate::call_state;
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
-use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_REVOKED, FrameHeader, Ring, RingBroken, frame_len};
+use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
 use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall, WireVar};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 pub use crate::ring::RingBroken as Broken;
 
@@ -176,15 +177,14 @@ impl CallSender {
     /// Asks a worker that runs several calls to wake the server once it has taken what lies in the lane. Any other makes
     /// room with the end of each call.
     pub fn want_room(&self) {
-        self.segment.control().room_wanted.0.store(1, Ordering::Relaxed);
         // The server stores its wish and then looks at the worker's cursor; the worker stores that and then looks at the
         // wish (`WorkerEnd::give_back`). With a fence between on both sides they cannot miss each other.
-        fence(Ordering::SeqCst);
+        wake::announce(&self.segment.control().room_wanted.0, 1);
     }
 
     fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
         let header =
-            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: CALL_STATE_QUEUED, began: 0 };
+            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: call_state::QUEUED, began: 0 };
         self.requests.write_header(at, header);
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
@@ -207,20 +207,14 @@ impl CallSender {
     /// which the caller sees by the frame's number.
     #[must_use]
     pub fn take_back(&self, slot: CallSlot) -> bool {
-        !self.is_begun(slot)
-            && self
-                .requests
-                .state(slot.0)
-                .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_REVOKED, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        !self.is_begun(slot) && call_state::take_back(self.requests.state(slot.0))
     }
 
     /// True if the worker has begun the call (as far as it tells).
     #[must_use]
     pub fn is_begun(&self, slot: CallSlot) -> bool {
-        // Relaxed: a hint, which the exchange in `take_back` decides. Where calls are copied out, a slot that was given
-        // back may hold another call by now.
-        self.requests.state(slot.0).load(Ordering::Relaxed) != CALL_STATE_QUEUED
+        // Where calls are copied out, a slot that was given back may hold another call by now.
+        call_state::is_decided(self.requests.state(slot.0))
             || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
 

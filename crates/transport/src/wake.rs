@@ -10,12 +10,12 @@
 //! The bell is a pipe, of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
 //! worker empties it now and then (`WorkerEnd::woken`), long before it is full.
 
+use crate::word::Word;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::thread::futex;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// The worker waits for a call.
 pub(crate) const WORKER_WAITS_CALL: u32 = 1;
@@ -25,18 +25,27 @@ pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
 pub(crate) const WORKER_WAITS_EVENT: u32 = 3;
 
 /// Takes the announcement of a sleep for this reason back; false if there is none.
-fn take(word: &AtomicU32, reason: u32) -> bool {
-    fence(Ordering::SeqCst);
-    word.load(Ordering::Relaxed) == reason
-        && word.compare_exchange(reason, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+pub(crate) fn take(word: &impl Word, reason: u32) -> bool {
+    word.fence();
+    word.load(Ordering::Relaxed) == reason && word.exchange(reason, 0, Ordering::Relaxed)
+}
+
+/// Takes back whatever is announced; false if nothing is. Call after publishing.
+pub(crate) fn take_any(word: &impl Word) -> bool {
+    word.fence();
+    word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::Relaxed) != 0
+}
+
+/// Announces something. What is looked at afterwards is as new as what `take` and `take_any` have missed.
+pub(crate) fn announce(word: &impl Word, reason: u32) {
+    word.store(reason, Ordering::Relaxed);
+    word.fence();
 }
 
 /// Wakes the worker if it sleeps on the futex for the given reason. Call after publishing.
-pub(crate) fn wake_worker(word: &AtomicU32, reason: u32) {
+pub(crate) fn wake_worker(word: &impl Word, reason: u32) {
     if take(word, reason) {
-        // The word lives in shared memory, so the futex is not process-private. An error can only mean a bad address,
-        // which the mapping rules out.
-        let _ = futex::wake(word, futex::Flags::empty(), 1);
+        word.wake_sleeper();
     }
 }
 
@@ -50,7 +59,7 @@ pub fn new_bell() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Wakes the worker if it waits for its bell. Call after publishing.
-pub(crate) fn wake_worker_event(word: &AtomicU32, bell: BorrowedFd<'_>) {
+pub(crate) fn wake_worker_event(word: &impl Word, bell: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
         // A worker whose bell is full has been rung for in vain more often than an honest one can be: it does not listen.
         // One that is dead has closed its end; its reader will notice.
@@ -65,40 +74,35 @@ pub(crate) fn silence(bell: BorrowedFd<'_>) {
 }
 
 /// Announces that the worker is about to wait for its bell; returns false if `ready` finds work after all.
-pub(crate) fn prepare_worker_event(word: &AtomicU32, ready: impl Fn() -> bool) -> bool {
-    word.store(WORKER_WAITS_EVENT, Ordering::Relaxed);
-    fence(Ordering::SeqCst);
+pub(crate) fn prepare_worker_event(word: &impl Word, ready: impl Fn() -> bool) -> bool {
+    announce(word, WORKER_WAITS_EVENT);
     // Should the server have seen the announcement meanwhile, the bell rings once too often.
     !ready()
 }
 
 /// Puts the worker to sleep for `reason` unless `ready` finds work after all. Returns after a wake-up, a signal or work;
 /// the caller checks again in a loop.
-pub(crate) fn sleep_worker(word: &AtomicU32, reason: u32, ready: impl Fn() -> bool) {
-    word.store(reason, Ordering::Relaxed);
-    fence(Ordering::SeqCst);
+pub(crate) fn sleep_worker(word: &impl Word, reason: u32, ready: impl Fn() -> bool) {
+    announce(word, reason);
     if ready() {
         word.store(0, Ordering::Relaxed);
         return;
     }
-    // Returns at once when the word has changed already; EINTR and EAGAIN both mean "look again".
-    let _ = futex::wait(word, futex::Flags::empty(), reason, None);
+    word.sleep_while(reason);
     word.store(0, Ordering::Relaxed);
 }
 
 /// Wakes the server if it waits on its eventfd for this lane. Call after publishing.
-pub(crate) fn wake_server(word: &AtomicU32, eventfd: BorrowedFd<'_>) {
-    fence(Ordering::SeqCst);
-    if word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::Relaxed) != 0 {
+pub(crate) fn wake_server(word: &impl Word, eventfd: BorrowedFd<'_>) {
+    if take_any(word) {
         // The server waits edge-triggered and never reads the counter, which overflows after 2^64 wake-ups.
         let _ = rustix::io::write(eventfd.as_fd(), &1u64.to_ne_bytes());
     }
 }
 
 /// Announces that the server is about to wait; returns false if `ready` finds work after all.
-pub(crate) fn prepare_server_sleep(word: &AtomicU32, ready: impl Fn() -> bool) -> bool {
-    word.store(1, Ordering::Relaxed);
-    fence(Ordering::SeqCst);
+pub(crate) fn prepare_server_sleep(word: &impl Word, ready: impl Fn() -> bool) -> bool {
+    announce(word, 1);
     if ready() {
         word.store(0, Ordering::Relaxed);
         return false;

@@ -9,9 +9,10 @@
 //!
 //! The memory orders are explained in `server_end`.
 
+use crate::call_state;
 use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
-use crate::ring::{CALL_STATE_QUEUED, CALL_STATE_RUNNING, FrameHeader, Ring, RingBroken, frame_len};
+use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{Hole, Segment};
 use crate::wake;
 use crate::wire::{
@@ -177,13 +178,9 @@ impl WorkerEnd {
         self.requests.began(at).store(now_us, Ordering::Relaxed);
     }
 
-    /// Marks a queued call as running; false if the server has taken it back. Either side's exchange comes before what
-    /// it does with the call then, hence `AcqRel`; who loses does nothing, hence `Relaxed`.
+    /// Marks a queued call as running; false if the server has taken it back.
     pub(crate) fn begin(&self, at: u64) -> bool {
-        self.requests
-            .state(at)
-            .compare_exchange(CALL_STATE_QUEUED, CALL_STATE_RUNNING, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+        call_state::begin(self.requests.state(at))
     }
 
     /// Asks for the current call's body and waits for its descriptor, which the server sends to nobody but a worker that

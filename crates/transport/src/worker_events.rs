@@ -18,7 +18,7 @@ use crate::worker_end::WorkerEnd;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::Ordering;
 
 /// Memory kept for calls to come: so many pieces, none longer than so many words.
 const SPARE_MEMORY: usize = 64;
@@ -231,10 +231,8 @@ impl WorkerEnd {
         let control = self.segment.control();
         control.request_tail.0.store(tail, Ordering::Release);
         if head.wrapping_sub(tail) <= self.requests.cap() as u64 / 2 {
-            // Between the cursor and the server's wish: see `CallSender::want_room`.
-            fence(Ordering::SeqCst);
-            let wanted: &AtomicU32 = &control.room_wanted.0;
-            if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
+            // The cursor is stored: see `CallSender::want_room`.
+            if wake::take_any(&control.room_wanted.0) {
                 self.wake_server();
             }
         }

@@ -1,0 +1,82 @@
+//! A fuzz target: what a worker that keeps to no rule writes into its lane, through the reader that makes answers of it.
+//! `howdah_transport::fuzz` says what a script is; `make fuzz` runs this for longer.
+
+use crate::call::Reply;
+use crate::fault::Fault;
+use crate::several_stage::{Answer, Stage};
+use howdah_transport::fuzz::{RawWorker, Step, drive, script};
+use std::pin::Pin;
+
+/// Calls that the worker has; scripts answer them, and others.
+const CALLS: u64 = 4;
+/// Turns of other tasks that a step waits for room.
+const PATIENCE: usize = 200;
+
+/// Takes the whole answer; bytes of its body.
+async fn read(answer: Answer) -> usize {
+    // Without a worker the call would be run again: it waits for ever.
+    let Ok(Ok(reply)) = answer.await else { return 0 };
+    let Reply { status, headers, mut body, .. } = reply;
+    assert!((200..=599).contains(&status), "status {status}");
+    assert!(headers.iter().all(|(name, value)| !name.contains(&b':') && name.len() + value.len() <= 1 << 20));
+    let mut bytes = 0;
+    while let Some(chunk) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_chunk(cx)).await {
+        match chunk {
+            Ok(chunk) => bytes += chunk.data.len(),
+            Err(Fault { .. }) => break,
+        }
+    }
+    bytes
+}
+
+async fn answers(data: &[u8]) {
+    let steps = script(data);
+    let mut stage = Stage::new(CALLS as usize);
+    let mut puppet = stage.puppet().await;
+    let mut answers = Vec::new();
+    for _ in 0..CALLS {
+        answers.push(tokio::spawn(read(stage.get().await)));
+    }
+    assert_eq!(puppet.take().len() as u64, CALLS);
+    let mut worker = RawWorker::attach(&puppet.lane, puppet.eventfd.try_clone().unwrap()).unwrap();
+    let mut written = 0;
+    for step in &steps {
+        for _ in 0..PATIENCE {
+            if !worker.must_wait(step) {
+                break;
+            }
+            worker.show();
+            tokio::task::yield_now().await;
+        }
+        if let Step::Frame { payload, .. } = step {
+            written += payload.len();
+        }
+        worker.play(step);
+    }
+    worker.show();
+    for _ in 0..PATIENCE {
+        tokio::task::yield_now().await;
+    }
+    puppet.life.kill().unwrap();
+    // The reader always comes to its end and says so; a panic in it would show as silence, or by its name.
+    assert_ne!(stage.funeral().await, Some("panicked"));
+    let mut read = 0;
+    for answer in answers {
+        if answer.is_finished() {
+            read += answer.await.unwrap();
+        } else {
+            answer.abort();
+        }
+    }
+    assert!(read <= written, "{read} bytes were sent, {written} written");
+}
+
+fn worker_answers(data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(answers(data));
+}
+
+#[test]
+fn nothing_that_a_worker_answers_breaks_the_reader() {
+    drive("worker_answers", 150, worker_answers);
+}

@@ -1,0 +1,200 @@
+//! How a process of a pool has ended, and whom that speaks against.
+//!
+//! A boot has failed if PHP says so, or if the process ended by itself: with a status, or by a fault of its own code. One that
+//! was killed from outside (the out-of-memory killer, an operator) says nothing about the application.
+//!
+//! Two sources tell of a worker's death: its lane's reader sees it first, its zygote, which reaps it, knows the cause. They
+//! come in either order; a death that matters waits here for its cause.
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// How long a death waits for its cause. The zygote says it at once, so one that does not is stuck.
+const CAUSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Signals that no fault of a program's own code raises.
+const FROM_OUTSIDE: [i32; 5] =
+    [Signal::HUP.as_raw(), Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::KILL.as_raw(), Signal::TERM.as_raw()];
+
+/// How a process has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum End {
+    Status(i32),
+    Signal(i32),
+    /// Nobody can say; why.
+    Unknown(String),
+}
+
+impl End {
+    /// As a zygote tells it.
+    pub(crate) fn of(status: Option<i32>, signal: Option<i32>) -> Self {
+        match (signal, status) {
+            (Some(signal), _) => Self::Signal(signal),
+            (None, Some(status)) => Self::Status(status),
+            (None, None) => Self::Unknown("its status is not known".into()),
+        }
+    }
+
+    /// True if it was killed, and not by a fault of its own.
+    pub(crate) fn is_from_outside(&self) -> bool {
+        matches!(self, Self::Signal(signal) if FROM_OUTSIDE.contains(signal))
+    }
+}
+
+impl From<io::Result<ExitStatus>> for End {
+    fn from(waited: io::Result<ExitStatus>) -> Self {
+        match waited {
+            Ok(status) => Self::of(status.code(), status.signal()),
+            Err(error) => Self::Unknown(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "exit status: {status}"),
+            Self::Signal(signal) => write!(f, "signal: {signal}"),
+            Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The death of a worker that was of no use.
+#[derive(Debug)]
+pub(crate) struct Death {
+    pub(crate) pid: u32,
+    /// What it was, for the operator.
+    pub(crate) what: String,
+    /// It had been ready.
+    pub(crate) was_ready: bool,
+}
+
+/// A generation's workers, and the halves of what is known about their deaths.
+#[derive(Debug, Default)]
+pub(crate) struct Deaths {
+    /// Each worker that lives, or whose death was told by one side; with its end, if the zygote was that.
+    workers: HashMap<u32, Option<End>>,
+    /// Deaths without a cause, and since when.
+    unexplained: Vec<(Death, Instant)>,
+}
+
+impl Deaths {
+    pub(crate) fn forked(&mut self, pid: u32) {
+        self.workers.insert(pid, None);
+    }
+
+    /// The zygote tells how a process has ended: the cause of a death that waited for it, if one did.
+    pub(crate) fn ended(&mut self, pid: u32, end: &End) -> Option<Death> {
+        if let Some(at) = self.unexplained.iter().position(|(death, _)| death.pid == pid) {
+            return Some(self.unexplained.swap_remove(at).0);
+        }
+        if let Some(known) = self.workers.get_mut(&pid) {
+            *known = Some(end.clone());
+        }
+        None
+    }
+
+    /// A worker is dead that was of use, or was killed on purpose.
+    pub(crate) fn settled(&mut self, pid: u32) {
+        self.workers.remove(&pid);
+    }
+
+    /// A worker is dead that was of no use: with its cause, if that is known.
+    pub(crate) fn useless(&mut self, death: Death, now: Instant) -> Option<(Death, End)> {
+        match self.workers.remove(&death.pid).flatten() {
+            Some(end) => Some((death, end)),
+            None => {
+                self.unexplained.push((death, now));
+                None
+            }
+        }
+    }
+
+    /// True while a cause is missing.
+    pub(crate) fn are_unexplained(&self) -> bool {
+        !self.unexplained.is_empty()
+    }
+
+    /// A death that has waited too long for its cause.
+    pub(crate) fn given_up(&mut self, now: Instant) -> Option<Death> {
+        let at = self.unexplained.iter().position(|(_, since)| now.saturating_duration_since(*since) > CAUSE_WAIT)?;
+        Some(self.unexplained.swap_remove(at).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn death(pid: u32) -> Death {
+        Death { pid, what: String::new(), was_ready: false }
+    }
+
+    #[test]
+    fn a_fault_of_its_own_is_not_from_outside() {
+        for signal in [
+            Signal::KILL.as_raw(),
+            Signal::TERM.as_raw(),
+            Signal::INT.as_raw(),
+            Signal::HUP.as_raw(),
+            Signal::QUIT.as_raw(),
+        ] {
+            assert!(End::from(Ok(ExitStatus::from_raw(signal))).is_from_outside(), "{signal}");
+        }
+        for signal in [
+            Signal::SEGV.as_raw(),
+            Signal::BUS.as_raw(),
+            Signal::ABORT.as_raw(),
+            Signal::ILL.as_raw(),
+            Signal::FPE.as_raw(),
+            Signal::SYS.as_raw(),
+            Signal::XCPU.as_raw(),
+        ] {
+            // With a core dump or without.
+            for status in [signal, signal | 0x80] {
+                assert!(!End::from(Ok(ExitStatus::from_raw(status))).is_from_outside(), "{signal}");
+            }
+        }
+        // What a shell says of a child that was killed is a status like any other.
+        for status in [0, 1, 124, 137, 255] {
+            assert!(!End::from(Ok(ExitStatus::from_raw(status << 8))).is_from_outside(), "{status}");
+        }
+        assert!(!End::from(Err(io::Error::other("nobody"))).is_from_outside());
+    }
+
+    #[test]
+    fn a_death_and_its_cause_meet_in_either_order_and_leave_nothing() {
+        let now = Instant::now();
+        let (kill, mut deaths) = (End::Signal(Signal::KILL.as_raw()), Deaths::default());
+        for pid in 1..=4 {
+            deaths.forked(pid);
+        }
+        assert!(deaths.ended(1, &kill).is_none() && deaths.useless(death(1), now).is_some_and(|(_, end)| end == kill));
+        assert!(deaths.useless(death(2), now).is_none() && deaths.are_unexplained());
+        assert!(deaths.ended(2, &kill).is_some_and(|death| death.pid == 2) && !deaths.are_unexplained());
+        // One of use, in either order; and a process that is no worker.
+        deaths.settled(3);
+        assert!(
+            deaths.ended(3, &kill).is_none() && deaths.ended(4, &kill).is_none() && deaths.ended(9, &kill).is_none()
+        );
+        deaths.settled(4);
+        assert!(deaths.workers.is_empty());
+    }
+
+    #[test]
+    fn a_death_without_a_cause_is_given_up_after_a_while() {
+        let (now, mut deaths) = (Instant::now(), Deaths::default());
+        deaths.forked(1);
+        assert!(deaths.useless(death(1), now).is_none() && deaths.given_up(now).is_none());
+        let later = now + CAUSE_WAIT + Duration::from_millis(1);
+        assert!(deaths.given_up(later).is_some() && deaths.given_up(later).is_none() && !deaths.are_unexplained());
+    }
+}

@@ -1,0 +1,351 @@
+//! `wake` and `call_state` in every order in which two processors may run them, by the model checker loom: nobody sleeps for
+//! ever, and no call runs twice or not at all. The same models with words that lack their fence, or whose exchange is
+//! none, must fail: else they would show nothing.
+
+use crate::call_state;
+use crate::wake::{self, WORKER_WAITS_CALL, WORKER_WAITS_EVENT, WORKER_WAITS_ROOM};
+use crate::word::Word;
+use loom::cell::UnsafeCell;
+use loom::sync::Notify;
+use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
+
+/// What a word lacks.
+#[derive(Clone, Copy, PartialEq)]
+enum Lack {
+    Nothing,
+    Fence,
+    Exchange,
+}
+
+/// A word of the model, with the futex that sleeps on it.
+struct ModelWord {
+    value: AtomicU32,
+    /// A wake-up that comes between the look at the word and the sleep ends the sleep: in the kernel a lock sees to that.
+    futex: Notify,
+    lack: Lack,
+}
+
+impl ModelWord {
+    fn new(lack: Lack) -> Self {
+        Self { value: AtomicU32::new(0), futex: Notify::new(), lack }
+    }
+}
+
+impl Word for ModelWord {
+    fn load(&self, order: Ordering) -> u32 {
+        self.value.load(order)
+    }
+
+    fn store(&self, value: u32, order: Ordering) {
+        self.value.store(value, order);
+    }
+
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.value.swap(value, order)
+    }
+
+    fn exchange(&self, old: u32, new: u32, order: Ordering) -> bool {
+        if self.lack != Lack::Exchange {
+            return self.value.compare_exchange(old, new, order, Relaxed).is_ok();
+        }
+        let same = self.value.load(Acquire) == old;
+        if same {
+            self.value.store(new, Release);
+        }
+        same
+    }
+
+    fn fence(&self) {
+        if self.lack != Lack::Fence {
+            fence(SeqCst);
+        }
+    }
+
+    fn sleep_while(&self, value: u32) {
+        if self.value.load(Relaxed) == value {
+            self.futex.wait();
+        }
+    }
+
+    fn wake_sleeper(&self) {
+        self.futex.notify();
+    }
+}
+
+/// A lane without its bytes: a cursor in each direction, and the words.
+struct Model {
+    worker_word: ModelWord,
+    server_word: ModelWord,
+    room_wanted: ModelWord,
+    request_head: AtomicU64,
+    request_tail: AtomicU64,
+    response_head: AtomicU64,
+    response_tail: AtomicU64,
+    aborted: AtomicU64,
+    /// Descriptors that are waited on edge-triggered: a write ends one wait, the next or the present one.
+    worker_bell: Notify,
+    server_bell: Notify,
+}
+
+/// Runs both sides in every order. Three forced switches between threads are enough for each of the failures below.
+fn in_every_order(lack: Lack, worker: fn(&Model), server: fn(&Model)) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        let model = Arc::new(Model {
+            worker_word: ModelWord::new(lack),
+            server_word: ModelWord::new(lack),
+            room_wanted: ModelWord::new(lack),
+            request_head: AtomicU64::new(0),
+            request_tail: AtomicU64::new(0),
+            response_head: AtomicU64::new(0),
+            response_tail: AtomicU64::new(0),
+            aborted: AtomicU64::new(0),
+            worker_bell: Notify::new(),
+            server_bell: Notify::new(),
+        });
+        let other = model.clone();
+        let thread = thread::spawn(move || worker(&other));
+        server(&model);
+        thread.join().unwrap();
+    });
+}
+
+// --- a worker that waits for calls, and then for room --------------------------------------------------------------------
+
+fn send_calls(model: &Model) {
+    for n in 1..=2 {
+        model.request_head.store(n, Release);
+        wake::wake_worker(&model.worker_word, WORKER_WAITS_CALL);
+    }
+}
+
+fn wait_for_calls(model: &Model) {
+    let mut tail = 0;
+    while tail < 2 {
+        let head = model.request_head.load(Acquire);
+        if head == tail {
+            let ready = || model.request_head.load(Acquire) != tail;
+            wake::sleep_worker(&model.worker_word, WORKER_WAITS_CALL, ready);
+        }
+        tail = head;
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_calls_gets_each() {
+    in_every_order(Lack::Nothing, wait_for_calls, send_calls);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fence_a_worker_would_miss_its_call() {
+    in_every_order(Lack::Fence, wait_for_calls, send_calls);
+}
+
+fn give_room_and_send_a_call(model: &Model) {
+    model.response_tail.store(1, Release);
+    wake::wake_worker(&model.worker_word, WORKER_WAITS_ROOM);
+    model.request_head.store(1, Release);
+    wake::wake_worker(&model.worker_word, WORKER_WAITS_CALL);
+}
+
+fn wait_for_room_and_for_a_call(model: &Model) {
+    while model.response_tail.load(Acquire) == 0 {
+        let ready = || model.response_tail.load(Acquire) != 0;
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, ready);
+    }
+    while model.request_head.load(Acquire) == 0 {
+        let ready = || model.request_head.load(Acquire) != 0;
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_CALL, ready);
+    }
+}
+
+#[test]
+fn a_worker_is_woken_for_what_it_waits_for() {
+    in_every_order(Lack::Nothing, wait_for_room_and_for_a_call, give_room_and_send_a_call);
+}
+
+fn abort(model: &Model) {
+    model.aborted.store(1, Relaxed);
+    wake::wake_worker(&model.worker_word, WORKER_WAITS_ROOM);
+}
+
+fn wait_for_room_or_the_clients_end(model: &Model) {
+    while model.aborted.load(Relaxed) == 0 {
+        let ready = || model.response_tail.load(Acquire) != 0 || model.aborted.load(Relaxed) == 1;
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, ready);
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
+    in_every_order(Lack::Nothing, wait_for_room_or_the_clients_end, abort);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fence_it_would_not_learn_that() {
+    in_every_order(Lack::Fence, wait_for_room_or_the_clients_end, abort);
+}
+
+// --- a worker that waits for its bell among other descriptors ------------------------------------------------------------
+
+fn send_calls_with_the_bell(model: &Model) {
+    for n in 1..=2 {
+        model.request_head.store(n, Release);
+        if wake::take(&model.worker_word, WORKER_WAITS_EVENT) {
+            model.worker_bell.notify();
+        }
+    }
+}
+
+fn wait_for_the_bell(model: &Model) {
+    let mut tail = 0;
+    while tail < 2 {
+        let head = model.request_head.load(Acquire);
+        if head == tail {
+            if wake::prepare_worker_event(&model.worker_word, || model.request_head.load(Acquire) != tail) {
+                model.worker_bell.wait();
+            }
+            model.worker_word.store(0, Relaxed);
+        }
+        tail = head;
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_its_bell_gets_each_call() {
+    in_every_order(Lack::Nothing, wait_for_the_bell, send_calls_with_the_bell);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fence_its_bell_would_not_ring() {
+    in_every_order(Lack::Fence, wait_for_the_bell, send_calls_with_the_bell);
+}
+
+// --- the server ----------------------------------------------------------------------------------------------------------
+
+fn publish_frames(model: &Model) {
+    for n in 1..=2 {
+        model.response_head.store(n, Release);
+        if wake::take_any(&model.server_word) {
+            model.server_bell.notify();
+        }
+    }
+}
+
+fn wait_for_frames(model: &Model) {
+    let mut tail = 0;
+    while tail < 2 {
+        let head = model.response_head.load(Acquire);
+        if head == tail && wake::prepare_server_sleep(&model.server_word, || model.response_head.load(Acquire) != tail)
+        {
+            model.server_bell.wait();
+        }
+        tail = head;
+    }
+}
+
+#[test]
+fn the_server_gets_each_frame() {
+    in_every_order(Lack::Nothing, publish_frames, wait_for_frames);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fence_the_server_would_miss_a_frame() {
+    in_every_order(Lack::Fence, publish_frames, wait_for_frames);
+}
+
+fn give_back(model: &Model) {
+    model.request_tail.store(1, Release);
+    if wake::take_any(&model.room_wanted) {
+        model.server_bell.notify();
+    }
+}
+
+fn want_room(model: &Model) {
+    wake::announce(&model.room_wanted, 1);
+    while model.request_tail.load(Acquire) == 0 {
+        model.server_bell.wait();
+    }
+}
+
+#[test]
+fn a_server_that_wants_room_learns_of_it() {
+    in_every_order(Lack::Nothing, give_back, want_room);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fence_it_would_wait_for_room_for_ever() {
+    in_every_order(Lack::Fence, give_back, want_room);
+}
+
+// --- who has a call ------------------------------------------------------------------------------------------------------
+
+/// One call in one slot: the worker begins it while the server takes it back, and the slot is used again.
+fn exchange_in_every_order(lack: Lack) {
+    struct Slot {
+        state: ModelWord,
+        /// The payload. The model fails if one side writes while the other may read.
+        bytes: UnsafeCell<u32>,
+        head: AtomicU64,
+        tail: AtomicU64,
+    }
+
+    fn work(slot: &Slot) -> u32 {
+        if slot.head.load(Acquire) == 0 {
+            return 0;
+        }
+        let begun = call_state::begin(&slot.state);
+        if begun {
+            slot.bytes.with(|_| ());
+        }
+        slot.tail.store(1, Release);
+        u32::from(begun)
+    }
+
+    loom::model(move || {
+        // The model's threads run on one of the system's.
+        #[allow(clippy::arc_with_non_send_sync)]
+        let slot = Arc::new(Slot {
+            state: ModelWord::new(lack),
+            bytes: UnsafeCell::new(0),
+            head: AtomicU64::new(0),
+            tail: AtomicU64::new(0),
+        });
+        let other = slot.clone();
+        let thread = thread::spawn(move || work(&other));
+        slot.bytes.with_mut(|_| ());
+        slot.state.store(call_state::QUEUED, Relaxed);
+        slot.head.store(1, Release);
+        // Whoever takes it back has it run elsewhere.
+        let elsewhere = u32::from(!call_state::is_decided(&slot.state) && call_state::take_back(&slot.state));
+        if slot.tail.load(Acquire) == 1 {
+            slot.bytes.with_mut(|_| ());
+        }
+        let mut here = thread.join().unwrap();
+        if slot.tail.load(Acquire) == 0 {
+            // It had looked before the call was there.
+            here = work(&slot);
+        }
+        assert_eq!(here + elsewhere, 1, "a call runs once");
+    });
+}
+
+#[test]
+fn a_call_runs_once_whoever_comes_first() {
+    exchange_in_every_order(Lack::Nothing);
+}
+
+#[test]
+#[should_panic(expected = "a call runs once")]
+fn without_the_exchange_it_would_run_twice() {
+    exchange_in_every_order(Lack::Exchange);
+}

@@ -1,0 +1,146 @@
+//! What the workspace depends on is what `deny.toml` allows: licences, no second versions, no banned crates, one source.
+//!
+//! The rules are those of `cargo deny`, as far as this file uses them. Its advisories need a database that is fetched; see
+//! CONTRIBUTING.md.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// The packages that are built for any of the targets.
+fn packages(rules: &toml::Table) -> Vec<Value> {
+    let mut all = BTreeMap::new();
+    for target in strings(&rules["graph"]["targets"]) {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &target])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+        // The list of packages holds those of all platforms; the resolved graph those of this one.
+        let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+        let used: BTreeSet<String> = nodes.iter().map(|node| text(&node["id"]).to_owned()).collect();
+        for package in metadata["packages"].as_array_mut().unwrap().drain(..) {
+            let id = text(&package["id"]).to_owned();
+            if used.contains(&id) {
+                all.insert(id, package);
+            }
+        }
+    }
+    assert!(all.len() > 50, "{} packages", all.len());
+    all.into_values().collect()
+}
+
+fn rules() -> toml::Table {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../deny.toml")).unwrap().parse().unwrap()
+}
+
+fn strings(list: &toml::Value) -> BTreeSet<String> {
+    list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether the licences of an SPDX expression can all be had from the list.
+fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    // Older manifests write a slash for OR.
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let mut tokens = spaced.split_whitespace().peekable();
+    let decided = either(&mut tokens, allowed);
+    decided && tokens.next().is_none()
+}
+
+type Tokens<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+
+fn either(tokens: &mut Tokens<'_>, allowed: &BTreeSet<String>) -> bool {
+    let mut any = both(tokens, allowed);
+    while tokens.next_if_eq(&"OR").is_some() {
+        any |= both(tokens, allowed);
+    }
+    any
+}
+
+fn both(tokens: &mut Tokens<'_>, allowed: &BTreeSet<String>) -> bool {
+    let mut all = one(tokens, allowed);
+    while tokens.next_if_eq(&"AND").is_some() {
+        all &= one(tokens, allowed);
+    }
+    all
+}
+
+fn one(tokens: &mut Tokens<'_>, allowed: &BTreeSet<String>) -> bool {
+    if tokens.next_if_eq(&"(").is_some() {
+        let inside = either(tokens, allowed);
+        return tokens.next_if_eq(&")").is_some() && inside;
+    }
+    let Some(mut licence) = tokens.next().map(str::to_owned) else { return false };
+    if tokens.next_if_eq(&"WITH").is_some() {
+        licence = format!("{licence} WITH {}", tokens.next().unwrap_or_default());
+    }
+    allowed.contains(&licence)
+}
+
+#[test]
+fn expressions_of_licences_are_read_as_they_are_meant() {
+    let allowed = BTreeSet::from(["MIT".to_owned(), "A WITH B".to_owned()]);
+    for good in ["MIT", "GPL OR MIT", "GPL/MIT", "(GPL OR MIT) AND MIT", "A WITH B", "GPL AND GPL OR MIT"] {
+        assert!(is_allowed(good, &allowed), "{good}");
+    }
+    for bad in ["", "GPL", "MIT AND GPL", "A", "(MIT", "MIT MIT", "A WITH C", "MIT AND (GPL OR A)"] {
+        assert!(!is_allowed(bad, &allowed), "{bad}");
+    }
+}
+
+#[test]
+fn each_licence_is_allowed() {
+    let rules = rules();
+    let allowed = strings(&rules["licenses"]["allow"]);
+    for package in packages(&rules) {
+        let licence = text(&package["license"]);
+        assert!(is_allowed(licence, &allowed), "{}: licence {licence:?}", package["id"]);
+    }
+}
+
+#[test]
+fn nothing_is_there_twice_or_banned() {
+    let rules = rules();
+    let (skipped, banned) = (strings(&rules["bans"]["skip"]), strings(&rules["bans"]["deny"]));
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in packages(&rules) {
+        let name = text(&package["name"]).to_owned();
+        assert!(!banned.contains(&name), "{name} is banned");
+        versions.entry(name).or_default().insert(text(&package["version"]).to_owned());
+    }
+    for (name, versions) in &versions {
+        assert!(versions.len() == 1 || skipped.contains(name), "{name} is there in versions {versions:?}");
+    }
+    for name in skipped {
+        assert!(versions.get(&name).is_some_and(|v| v.len() > 1), "{name} is excused and need not be");
+    }
+}
+
+#[test]
+fn everything_comes_from_here_or_from_the_registry_in_known_versions() {
+    let rules = rules();
+    let registries = strings(&rules["sources"]["allow-registry"]);
+    let here = std::fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).unwrap();
+    for package in packages(&rules) {
+        match package["source"].as_str() {
+            Some(source) => {
+                let registry = source.strip_prefix("registry+").unwrap_or_default();
+                assert!(registries.contains(registry), "{} comes from {source}", package["id"]);
+            }
+            None => {
+                assert!(text(&package["manifest_path"]).starts_with(here.to_str().unwrap()), "{}", package["id"]);
+                for dependency in package["dependencies"].as_array().unwrap() {
+                    let any = text(&dependency["req"]) == "*" && dependency["path"].is_null();
+                    assert!(!any, "{} takes any version of {}", package["id"], dependency["name"]);
+                }
+            }
+        }
+    }
+}
