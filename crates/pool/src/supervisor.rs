@@ -11,7 +11,7 @@ use crate::lane::{KillReason, Lane, NewWorker, Phase};
 use crate::lane_reader::LaneReader;
 use crate::launcher::Launcher;
 use crate::pool::{Boots, Pool};
-use crate::process_end::{Death, Deaths, End};
+use crate::process_end::{Deaths, End};
 use crate::scheduler;
 use crate::shard::Shards;
 use crate::warm_up::{self, WarmUp};
@@ -27,6 +27,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
+mod lost;
+
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
 /// A pool grows when calls have waited this long, by as many workers as there are such calls.
@@ -37,10 +39,6 @@ const SHORT_LIFE: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// Pause before processes are started again after a panic of the supervisor.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
-/// and at the most.
-const KILLED_PAUSE: Duration = Duration::from_millis(10);
-const MAX_KILLED_PAUSE: Duration = Duration::from_millis(200);
 /// How long a zygote may live that has closed its socket.
 const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
@@ -395,86 +393,9 @@ impl Supervisor {
             }
         } else if self.next.as_ref().is_some_and(|(g, _)| g.number == number) {
             let said = self.next.as_ref().map(|(g, _)| g.zygote.last_output()).unwrap_or_default();
-            self.fail_reload(boot_failure(end, &said));
+            self.fail_reload(lost::boot_failure(end, &said));
         }
         self.old.retain(|g| g.number != number);
-    }
-
-    /// The zygote that serves is gone, its workers with it: another one is started.
-    fn zygote_lost(&mut self, generation: Generation, end: &End) {
-        let pool = self.pool.name();
-        if generation.proven {
-            tracing::error!(pool, "zygote ended unexpectedly ({end}); starting another");
-        } else if end.is_from_outside() && !generation.too_slow {
-            self.note_killed(&format!("PHP was killed while it started ({end})"));
-        } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
-            self.note_failure(boot_failure(end, &generation.zygote.last_output()));
-        }
-    }
-
-    /// A worker has died that was of no use. Unless the server has killed it, its zygote knows why.
-    fn useless_worker(
-        &mut self,
-        number: u64,
-        pid: u32,
-        was_ready: bool,
-        reason: Option<&KillReason>,
-        said: Option<&str>,
-    ) {
-        let what = match (reason, said) {
-            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
-            _ if was_ready => format!("worker {pid} ended before its first call"),
-            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
-            _ => format!("worker {pid} ended before it was ready"),
-        };
-        let Some(generation) = self.generation_mut(number) else { return };
-        if reason.is_some() {
-            generation.deaths.settled(pid);
-            return self.failed(number, what);
-        }
-        if let Some((death, end)) = generation.deaths.useless(Death { pid, what, was_ready }, Instant::now()) {
-            self.judge(number, &death, &end);
-        }
-    }
-
-    /// Whether a worker's death speaks against what it has booted.
-    fn judge(&mut self, number: u64, death: &Death, end: &End) {
-        if !end.is_from_outside() {
-            self.failed(number, death.what.clone());
-        } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
-            self.note_killed(&format!("worker {} was killed while it booted ({end})", death.pid));
-        }
-    }
-
-    /// Deaths whose cause nobody will tell: the zygote is stuck. If it is dead itself, they are a part of that.
-    fn give_up_causes(&mut self) {
-        for number in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).map(|g| g.number).collect::<Vec<_>>()
-        {
-            while let Some(generation) = self.generation_mut(number)
-                && let Some(death) = generation.deaths.given_up(Instant::now())
-            {
-                if !generation.zygote.has_hung_up() {
-                    self.failed(number, death.what);
-                }
-            }
-        }
-    }
-
-    /// Somebody has killed what was booting. That is no failed boot: requests wait in the queue.
-    fn note_killed(&mut self, what: &str) {
-        let now = Instant::now();
-        if self.not_before.is_some_and(|t| t > now) {
-            tracing::warn!(pool = self.pool.name(), "{what}");
-            return;
-        }
-        let pause = match self.killed {
-            0 => Duration::ZERO,
-            times => (KILLED_PAUSE * 2u32.pow(times.min(8) - 1)).min(MAX_KILLED_PAUSE),
-        };
-        self.killed += 1;
-        self.not_before = Some(now + pause);
-        tracing::warn!(pool = self.pool.name(), times = self.killed, "{what}; next attempt in {pause:?}");
-        self.pool.update_about(|about| about.last_error = Some(what.to_owned()));
     }
 
     /// Something of a generation did not start.
@@ -773,12 +694,4 @@ async fn sleep_until(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// Why a zygote that ended while it booted did so, for the log and the status.
-fn boot_failure(end: &End, said: &str) -> String {
-    if said.is_empty() {
-        return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
-    }
-    format!("PHP did not start ({end}): {said}")
 }

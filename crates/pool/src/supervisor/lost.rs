@@ -1,0 +1,100 @@
+//! What the supervisor does about processes that have ended unasked: whether it was a failed boot, after which calls are told
+//! soon, or somebody has killed them, after which calls wait for the next ones.
+
+use super::Supervisor;
+use crate::generation::Generation;
+use crate::lane::KillReason;
+use crate::process_end::{Death, End};
+use std::time::{Duration, Instant};
+
+/// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first
+/// and at the most.
+const KILLED_PAUSE: Duration = Duration::from_millis(10);
+const MAX_KILLED_PAUSE: Duration = Duration::from_millis(200);
+
+impl Supervisor {
+    /// The zygote that serves is gone, its workers with it: another one is started.
+    pub(super) fn zygote_lost(&mut self, generation: Generation, end: &End) {
+        let pool = self.pool.name();
+        if generation.proven {
+            tracing::error!(pool, "zygote ended unexpectedly ({end}); starting another");
+        } else if end.is_from_outside() && !generation.too_slow {
+            self.note_killed(&format!("PHP was killed while it started ({end})"));
+        } else if self.not_before.is_none_or(|t| t <= Instant::now()) {
+            self.note_failure(boot_failure(end, &generation.zygote.last_output()));
+        }
+    }
+
+    /// A worker has died that was of no use. Unless the server has killed it, its zygote knows why.
+    pub(super) fn useless_worker(
+        &mut self,
+        number: u64,
+        pid: u32,
+        was_ready: bool,
+        reason: Option<&KillReason>,
+        said: Option<&str>,
+    ) {
+        let what = match (reason, said) {
+            (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
+            _ if was_ready => format!("worker {pid} ended before its first call"),
+            (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
+            _ => format!("worker {pid} ended before it was ready"),
+        };
+        let Some(generation) = self.generation_mut(number) else { return };
+        if reason.is_some() {
+            generation.deaths.settled(pid);
+            return self.failed(number, what);
+        }
+        if let Some((death, end)) = generation.deaths.useless(Death { pid, what, was_ready }, Instant::now()) {
+            self.judge(number, &death, &end);
+        }
+    }
+
+    /// Whether a worker's death speaks against what it has booted.
+    pub(super) fn judge(&mut self, number: u64, death: &Death, end: &End) {
+        if !end.is_from_outside() {
+            self.failed(number, death.what.clone());
+        } else if !death.was_ready && self.current.as_ref().is_some_and(|g| g.number == number) {
+            self.note_killed(&format!("worker {} was killed while it booted ({end})", death.pid));
+        }
+    }
+
+    /// Deaths whose cause nobody will tell: the zygote is stuck. If it is dead itself, they are a part of that.
+    pub(super) fn give_up_causes(&mut self) {
+        for number in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).map(|g| g.number).collect::<Vec<_>>()
+        {
+            while let Some(generation) = self.generation_mut(number)
+                && let Some(death) = generation.deaths.given_up(Instant::now())
+            {
+                if !generation.zygote.has_hung_up() {
+                    self.failed(number, death.what);
+                }
+            }
+        }
+    }
+
+    /// Somebody has killed what was booting. That is no failed boot: requests wait in the queue.
+    pub(super) fn note_killed(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.not_before.is_some_and(|t| t > now) {
+            tracing::warn!(pool = self.pool.name(), "{what}");
+            return;
+        }
+        let pause = match self.killed {
+            0 => Duration::ZERO,
+            times => (KILLED_PAUSE * 2u32.pow(times.min(8) - 1)).min(MAX_KILLED_PAUSE),
+        };
+        self.killed += 1;
+        self.not_before = Some(now + pause);
+        tracing::warn!(pool = self.pool.name(), times = self.killed, "{what}; next attempt in {pause:?}");
+        self.pool.update_about(|about| about.last_error = Some(what.to_owned()));
+    }
+}
+
+/// Why a zygote that ended while it booted did so, for the log and the status.
+pub(super) fn boot_failure(end: &End, said: &str) -> String {
+    if said.is_empty() {
+        return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
+    }
+    format!("PHP did not start ({end}): {said}")
+}
