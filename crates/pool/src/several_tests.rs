@@ -162,12 +162,17 @@ async fn a_body_whose_call_no_worker_has_begun_is_with_the_server_alone() {
 async fn a_call_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
     let mut stage = Stage::new(10);
     let mut dying = stage.puppet().await;
-    let answers = [stage.submit(call(false, long_body())).await, stage.submit(call(false, long_body())).await];
+    // One that runs. Were there none, the first of the others would count as begun (`part_in_death`).
+    let running = stage.get().await;
+    assert_eq!(dying.take(), [1]);
+    let answers = [running, stage.submit(call(false, long_body())).await, stage.submit(call(false, long_body())).await];
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
     let mut heir = stage.puppet().await;
     let mut taken = Vec::new();
-    while taken.len() < 2 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while taken.len() < 3 {
+        assert!(Instant::now() < deadline, "only {taken:?} came");
         taken.extend(heir.take());
         tokio::task::yield_now().await;
     }
