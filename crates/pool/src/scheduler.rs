@@ -79,6 +79,8 @@ pub(crate) struct Scheduler {
     asks_for_workers: bool,
     /// Workers run several calls at once.
     several: bool,
+    /// `UNTAKEN`, but in tests whose workers are slower than any real one.
+    pub(crate) untaken: Duration,
     /// Set while no worker can be started: what callers are told.
     pub(crate) down: Option<String>,
     /// What the connection pools of workers that have ended had counted.
@@ -96,7 +98,15 @@ struct Watch {
 impl Scheduler {
     pub(crate) fn new(queue: queue::Limits, shares: Shares, several: bool, io_threads: usize) -> Self {
         let watches = std::iter::repeat_with(Watch::default).take(io_threads.max(1)).collect();
-        Self { queue: WaitingQueue::new(queue), shares, several, watches, asks_for_workers: true, ..Self::default() }
+        Self {
+            queue: WaitingQueue::new(queue),
+            shares,
+            several,
+            watches,
+            asks_for_workers: true,
+            untaken: UNTAKEN,
+            ..Self::default()
+        }
     }
 
     /// Finds a place for a new call. A fault means that it was not taken, and comes with the call.
@@ -248,10 +258,10 @@ impl Scheduler {
     /// `None`: nothing waits behind anything any more.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
         let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
-        let idle = !self.idle.is_empty();
+        let (idle, untaken) = (!self.idle.is_empty(), self.untaken);
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.home % watches == io_thread) {
             let look = match lane.several {
-                true => spread_untaken(lane, now, &mut moved),
+                true => spread_untaken(lane, now, untaken, &mut moved),
                 false => spread_waiting(lane, now, idle, &mut moved),
             };
             looks.extend(look);
@@ -547,8 +557,13 @@ fn spread_waiting(lane: &mut Lane, now: Instant, idle: bool, moved: &mut Vec<(Bo
 }
 
 /// The same for a worker that runs several calls.
-fn spread_untaken(lane: &mut Lane, now: Instant, moved: &mut Vec<(Box<Job>, usize)>) -> Option<Duration> {
-    take_back_untaken(lane, now, UNTAKEN, moved);
+fn spread_untaken(
+    lane: &mut Lane,
+    now: Instant,
+    patience: Duration,
+    moved: &mut Vec<(Box<Job>, usize)>,
+) -> Option<Duration> {
+    take_back_untaken(lane, now, patience, moved);
     lane.look_whether_stuck();
     (lane.stuck || lane.holds_waiting_call()).then_some(UNTAKEN / 2)
 }

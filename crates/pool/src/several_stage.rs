@@ -91,6 +91,8 @@ impl Stage {
         let (sender, events) = mpsc::unbounded_channel();
         let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
         let pool = Pool::new(config(concurrency), shards, Metrics::new().pool("test"), sender);
+        // Puppets take what they were sent when the test says so, not when they can.
+        pool.lock().untaken = Duration::from_secs(3600);
         Self { pool, events, sizes: LaneSizes::DEFAULT }
     }
 
