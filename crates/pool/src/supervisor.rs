@@ -1,5 +1,5 @@
 //! Keeps a pool alive: starts zygotes and workers, replaces the dead, backs off when PHP does not boot, enforces
-//! deadlines, grows and shrinks, reloads, stops.
+//! deadlines, stops. How many workers there are is `scaling`, a reload `reloading`, what ends unasked `lost`.
 //!
 //! One task per pool, on the main thread's runtime (a zygote dies with the thread that started it, and that one lives as
 //! long as the server). It owns the generations; lanes belong to the scheduler.
@@ -28,11 +28,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 mod lost;
+mod reloading;
+mod scaling;
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A pool grows when calls have waited this long, by as many workers as there are such calls.
-const GROW_AFTER: Duration = Duration::from_millis(5);
 /// A worker that ends within this time without having had a call counts as a failed start.
 const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
@@ -227,7 +227,7 @@ impl Supervisor {
             }
             Event::WorkerRetires => {}
             Event::CallsWait => {
-                self.grow_at.get_or_insert(Instant::now() + GROW_AFTER);
+                self.grow_at.get_or_insert(Instant::now() + scaling::GROW_AFTER);
             }
             Event::BootOutdated { generation, boot_began_us } => {
                 tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
@@ -534,128 +534,6 @@ impl Supervisor {
                 generation.zygote.kill();
             }
         }
-    }
-
-    /// Starts a worker for each call that waits and has none on its way, up to the pool's limit.
-    fn grow(&mut self) {
-        self.grow_at = None;
-        let max = self.pool.config().max_workers;
-        let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
-        let pool = self.pool.clone();
-        let mut scheduler = pool.lock();
-        let starting = scheduler.count(generation.number, Phase::Starting) + generation.ordered.len();
-        let wanted = scheduler.waiting_longer_than(GROW_AFTER, Instant::now()).saturating_sub(starting);
-        let more = wanted.min(max - self.target);
-        if more > 0 {
-            self.target += more;
-            tracing::info!(pool = self.pool.name(), workers = self.target, "calls wait: {more} more");
-        }
-        if scheduler.ask_for_workers(self.target < max) {
-            self.grow_at = Some(Instant::now() + GROW_AFTER);
-        }
-    }
-
-    /// Lets workers go that have nearly done their requests, as far as others stand ready in their place. They must not wait
-    /// for their last requests: idle workers are taken by who was used last, and theirs might never come.
-    fn retire_used_up(&mut self) {
-        let Some(generation) = self.current.as_ref().map(|generation| generation.number) else { return };
-        let config = self.pool.config();
-        let mut scheduler = self.pool.lock();
-        let spare = scheduler.count(generation, Phase::Serving).saturating_sub(self.target);
-        let used_up = |lane: &&Lane| {
-            lane.generation == generation && lane.phase == Phase::Serving && config.retires_soon(lane.calls)
-        };
-        let used_up: Vec<_> = scheduler.lanes.iter().flatten().filter(used_up).map(|lane| lane.worker).collect();
-        for worker in used_up.into_iter().take(spare) {
-            scheduler.drain_lane(worker as usize, Instant::now());
-        }
-    }
-
-    /// Lets the worker go that has been idle for longest, if that is long enough.
-    fn shrink(&mut self) {
-        let config = self.pool.config();
-        let mut scheduler = self.pool.lock();
-        if self.target > config.min_workers
-            && let Some((index, idle)) = scheduler.idle_longest()
-            && idle > config.shrink_after
-        {
-            self.target -= 1;
-            scheduler.ask_for_workers(true);
-            scheduler.drain_lane(index, Instant::now());
-            tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
-        }
-    }
-
-    fn reload(&mut self, reply: ReloadReply) {
-        if self.stop.is_some() {
-            let _ = reply.send(Err("the server is stopping".into()));
-            return;
-        }
-        if let Some((_, replies)) = self.next.as_mut() {
-            replies.push(reply);
-            return;
-        }
-        // Whoever asks has changed something: no reason to wait longer.
-        self.not_before = None;
-        match self.start_generation() {
-            Ok(generation) => {
-                tracing::info!(pool = self.pool.name(), generation = generation.number, "reload: starting new workers");
-                self.next = Some((generation, vec![reply]));
-            }
-            Err(error) => {
-                let _ = reply.send(Err(error.to_string()));
-            }
-        }
-    }
-
-    fn fail_reload(&mut self, why: String) {
-        let Some((generation, replies)) = self.next.take() else { return };
-        tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
-        for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
-            lane.kill(KillReason::Stopping);
-        }
-        self.old.push(generation);
-        for reply in replies {
-            let _ = reply.send(Err(why.clone()));
-        }
-        self.drop_finished_generations();
-    }
-
-    /// Switches over once all workers of the next generation serve: the old ones finish what they have.
-    fn finish_reload_if_ready(&mut self) {
-        let Some((next, _)) = &self.next else { return };
-        let number = next.number;
-        if self.pool.lock().count(number, Phase::Serving) < self.target {
-            return;
-        }
-        let Some((next, replies)) = self.next.take() else { return };
-        self.pool.update_about(|about| {
-            about.generation = number;
-            about.boots = next.boots.clone();
-            about.warm_up = next.warm_up.clone();
-        });
-        self.old.extend(self.current.replace(next));
-        let mut scheduler = self.pool.lock();
-        for index in 0..scheduler.lanes.len() {
-            if scheduler.lanes[index].as_ref().is_some_and(|l| l.generation != number) {
-                scheduler.drain_lane(index, Instant::now());
-            }
-        }
-        drop(scheduler);
-        self.failures = 0;
-        self.pool.counters.reloads.fetch_add(1, Ordering::Relaxed);
-        tracing::info!(pool = self.pool.name(), generation = number, "reload: new workers serve");
-        for reply in replies {
-            let _ = reply.send(Ok(()));
-        }
-        self.drop_finished_generations();
-    }
-
-    /// Lets go of zygotes that have no workers left.
-    fn drop_finished_generations(&mut self) {
-        let scheduler = self.pool.lock();
-        let alive = |number: u64| scheduler.lanes.iter().flatten().any(|l| l.generation == number);
-        self.old.retain(|g| alive(g.number));
     }
 
     fn begin_stop(&mut self, grace: Duration, done: oneshot::Sender<()>) {

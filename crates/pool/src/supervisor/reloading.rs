@@ -1,0 +1,80 @@
+//! A reload: a new generation boots beside the serving one, takes over when all its workers serve, or is given up.
+
+use super::{ReloadReply, Supervisor};
+use crate::lane::{KillReason, Phase};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Supervisor {
+    pub(super) fn reload(&mut self, reply: ReloadReply) {
+        if self.stop.is_some() {
+            let _ = reply.send(Err("the server is stopping".into()));
+            return;
+        }
+        if let Some((_, replies)) = self.next.as_mut() {
+            replies.push(reply);
+            return;
+        }
+        // Whoever asks has changed something: no reason to wait longer.
+        self.not_before = None;
+        match self.start_generation() {
+            Ok(generation) => {
+                tracing::info!(pool = self.pool.name(), generation = generation.number, "reload: starting new workers");
+                self.next = Some((generation, vec![reply]));
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error.to_string()));
+            }
+        }
+    }
+
+    pub(super) fn fail_reload(&mut self, why: String) {
+        let Some((generation, replies)) = self.next.take() else { return };
+        tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
+            lane.kill(KillReason::Stopping);
+        }
+        self.old.push(generation);
+        for reply in replies {
+            let _ = reply.send(Err(why.clone()));
+        }
+        self.drop_finished_generations();
+    }
+
+    /// Switches over once all workers of the next generation serve: the old ones finish what they have.
+    pub(super) fn finish_reload_if_ready(&mut self) {
+        let Some((next, _)) = &self.next else { return };
+        let number = next.number;
+        if self.pool.lock().count(number, Phase::Serving) < self.target {
+            return;
+        }
+        let Some((next, replies)) = self.next.take() else { return };
+        self.pool.update_about(|about| {
+            about.generation = number;
+            about.boots = next.boots.clone();
+            about.warm_up = next.warm_up.clone();
+        });
+        self.old.extend(self.current.replace(next));
+        let mut scheduler = self.pool.lock();
+        for index in 0..scheduler.lanes.len() {
+            if scheduler.lanes[index].as_ref().is_some_and(|l| l.generation != number) {
+                scheduler.drain_lane(index, Instant::now());
+            }
+        }
+        drop(scheduler);
+        self.failures = 0;
+        self.pool.counters.reloads.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(pool = self.pool.name(), generation = number, "reload: new workers serve");
+        for reply in replies {
+            let _ = reply.send(Ok(()));
+        }
+        self.drop_finished_generations();
+    }
+
+    /// Lets go of zygotes that have no workers left.
+    pub(super) fn drop_finished_generations(&mut self) {
+        let scheduler = self.pool.lock();
+        let alive = |number: u64| scheduler.lanes.iter().flatten().any(|l| l.generation == number);
+        self.old.retain(|g| alive(g.number));
+    }
+}
