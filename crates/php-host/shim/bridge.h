@@ -152,25 +152,38 @@ void howdah_rs_pool_numbers(unsigned slot, const uint64_t numbers[POOL_NUMBERS])
 
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */
 
-typedef struct howdah_boot {
-    const char *mode;              /* "classic", "worker", "snapshot", "async" */
+/* What stays between two calls. */
+typedef enum howdah_mode {
+    HOWDAH_MODE_CLASSIC,
+    HOWDAH_MODE_WORKER,
+    HOWDAH_MODE_SNAPSHOT,
+    HOWDAH_MODE_ASYNC
+} howdah_mode;
+
+/* What a worker is told about its pool. No text is NULL. */
+typedef struct howdah_worker_spec {
+    howdah_mode mode;
     const char *script;            /* worker script, or "" */
     const char *boot_script;       /* boot file of snapshot mode, or "" */
     const char *ini_path;          /* php.ini file or directory to use instead of PHP's built-in search, or "" */
     const char *ini_entries;       /* "key=value\n"... set before PHP's start, not overridable by php.ini (like -d) */
     const char *admin_ini_entries; /* the same, and scripts and .user.ini files cannot change these */
     const char *software;          /* SERVER_SOFTWARE for messages, e.g. "Howdah/0.1.0" */
-    unsigned long max_requests;    /* calls after which a worker retires; 0 = never */
-    unsigned long max_memory;      /* bytes of memory with which a worker retires after a call; 0 = never */
-    unsigned long concurrency;     /* calls that a worker runs at once; 1 in all modes but async */
+    uint64_t max_requests;         /* calls after which a worker retires; 0 = never */
+    uint64_t max_memory;           /* bytes of memory with which a worker retires after a call; 0 = never */
+    uint32_t concurrency;          /* calls that a worker runs at once; 1 in all modes but async */
+    bool warmup_check;             /* compare the answers of two visitors to the warm-up requests */
+} howdah_worker_spec;
+
+typedef struct howdah_boot {
+    const howdah_worker_spec *worker;
     const WireCall *const *warmup; /* calls that a new worker runs before it takes others, laid out as in a lane */
     size_t n_warmup;
-    bool warmup_check; /* compare the answers of two visitors to them */
-    bool sandbox;      /* howdah_c_sandbox_code() will follow */
+    bool sandbox; /* howdah_c_sandbox_code() will follow */
 } howdah_boot;
 
-/* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. The strings
- * of `boot` live as long as the process. */
+/* Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
+ * and all it points to live as long as the process. */
 int howdah_c_startup(const howdah_boot *boot);
 
 /* After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,

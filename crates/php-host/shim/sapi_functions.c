@@ -201,7 +201,7 @@ static PHP_RSHUTDOWN_FUNCTION(howdah) {
 static PHP_MINFO_FUNCTION(howdah) {
     (void)zend_module;
     php_info_print_table_start();
-    php_info_print_table_row(2, "Server", shim.boot->software);
+    php_info_print_table_row(2, "Server", shim.worker->software);
     php_info_print_table_row(2, "Mode", shim.mode->name);
     php_info_print_table_end();
 }
