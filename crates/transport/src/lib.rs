@@ -34,7 +34,6 @@ pub mod control_socket;
 pub mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz_driver;
-pub mod header;
 pub mod held;
 #[cfg(test)]
 mod model_tests;

@@ -2,7 +2,7 @@
 //!
 //! Both ends run on one machine and are built from this file, so numbers are native-endian and structures are
 //! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from here
-//! (`header.rs`) and compared in a test. Everything refers by offset, never by pointer. The worker trusts what the server
+//! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what the server
 //! wrote; the server checks every number that comes from the worker.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
