@@ -537,12 +537,8 @@ void shim_warmup_judge(void) {
     }
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_after_warmup, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
 /* Where no warm-up request runs before a snapshot the function is not called. */
-PHP_FUNCTION(howdah_after_warmup) {
+PHP_FUNCTION(Howdah_after_warmup) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -556,15 +552,4 @@ PHP_FUNCTION(howdah_after_warmup) {
     }
     Z_TRY_ADDREF(function.function_name);
     zend_hash_next_index_insert(Z_ARRVAL(after_callbacks), &function.function_name);
-}
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    ZEND_NS_FALIAS("Howdah", after_warmup, howdah_after_warmup, arginfo_after_warmup)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void shim_warmup_functions_startup(void) {
-    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
 }
