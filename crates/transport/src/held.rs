@@ -11,12 +11,13 @@
 
 use crate::segment::Segment;
 use crate::wake;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most pieces of memory that go before a payload in one `send_after`.
 const MOST_BEFORE: usize = 7;
@@ -51,7 +52,7 @@ impl Holds {
 
     fn lock(&self) -> MutexGuard<'_, Cursors> {
         // Nothing panics between two changes that belong together.
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cursors.lock()
     }
 
     /// The server has taken everything up to this cursor: what is not held is given back.
