@@ -6,11 +6,11 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
+use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::strict::SECTIONS;
 use crate::table::Row;
-use crate::value::Kind;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
