@@ -42,9 +42,7 @@ pub struct Metric {
     id: Id,
     /// Its name.
     pub name: &'static str,
-    /// Its kind.
     pub kind: MetricKind,
-    /// Its labels.
     pub labels: &'static [&'static str],
     /// What it counts.
     pub help: &'static str,
@@ -201,7 +199,6 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -220,9 +217,7 @@ pub struct Metrics {
     request_duration: Histogram,
     /// Bytes of reply bodies sent.
     pub bytes_sent: Counter,
-    /// Connections that are open.
     pub connections_open: Gauge,
-    /// Connections accepted.
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,

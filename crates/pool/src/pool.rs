@@ -155,7 +155,6 @@ impl Pool {
         pool
     }
 
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

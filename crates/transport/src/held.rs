@@ -182,7 +182,9 @@ impl HeldPayload {
             // (Not rustix: its vectored calls take `IoSlice`, that is `&[u8]`.)
             // SAFETY: the message and its parts live until the call returns; the kernel only reads what they point to, which
             // is `before`, borrowed here, and the payload, mapped for as long as `self` lives.
-            let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+            let sent = unsafe {
+                libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+            };
             if let Ok(sent) = usize::try_from(sent) {
                 return Ok(sent);
             }

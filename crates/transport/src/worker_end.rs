@@ -474,7 +474,6 @@ impl LaneCopy {
 pub struct CallParts {
     /// The fixed head.
     pub head: WireCall,
-    /// The variables.
     pub vars: *const WireVar,
     /// The string area.
     pub strings: *const u8,

@@ -10,7 +10,6 @@ use crate::record::{ResultSet, Role, SystemRecord, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
 use crate::warn;
 
-/// Name of the file.
 pub const FILE: &str = "report.html";
 
 const STYLE: &str = include_str!("page.css");

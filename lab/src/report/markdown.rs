@@ -8,7 +8,6 @@ use crate::record::{ResultSet, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
 use crate::warn;
 
-/// Name of the file.
 pub const FILE: &str = "report.md";
 
 /// How mixed loads are measured.

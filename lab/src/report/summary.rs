@@ -15,7 +15,6 @@ use crate::stats::Summary;
 use crate::view::{self, Cell, Measured, State};
 use crate::warn;
 
-/// Name of the file.
 pub const FILE: &str = "summary.json";
 
 /// What is kept of a result set.
@@ -115,7 +114,9 @@ fn render(value: &Value, depth: usize, text: &mut String) {
         Value::Object(entries) if depth < ONE_LINE && short.len() > SHORT => {
             entries.iter().map(|(key, value)| (Some(key), value)).collect()
         }
-        Value::Array(items) if depth < ONE_LINE && short.len() > SHORT => items.iter().map(|item| (None, item)).collect(),
+        Value::Array(items) if depth < ONE_LINE && short.len() > SHORT => {
+            items.iter().map(|item| (None, item)).collect()
+        }
         _ => return text.push_str(&short),
     };
     let (open, close) = if value.is_object() { ('{', '}') } else { ('[', ']') };
