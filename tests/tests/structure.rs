@@ -18,7 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
     ("howdah-php", &["howdah-transport"]),
-    ("howdah-config", &["howdah-budget"]),
+    ("howdah-config", &["howdah-budget", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
     // `http` still reads frames and writes variables itself; both belong behind the pool's door.
@@ -43,7 +43,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         "crates/pool",
         &[
             "call",
-            "call_end",
             "calls",
             "connection_pools",
             "deadline",

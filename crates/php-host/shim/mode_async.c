@@ -43,7 +43,7 @@ void async_set_memory_limit(void) {
         zend_set_memory_limit((size_t)Z_L(-1) >> 1);
         return;
     }
-    size_t shares = MIN(shim.boot->concurrency, FULL_SHARES);
+    size_t shares = MIN(shim.worker->concurrency, FULL_SHARES);
     size_t all;
     if (__builtin_mul_overflow((size_t)PG(memory_limit), shares, &all) ||
         __builtin_add_overflow(all, booted_memory, &all)) {
@@ -183,10 +183,10 @@ static bool compile_library(void) {
 }
 
 static shim_outcome run(void) {
-    if (!shim_loop_open_script(shim.boot->script) || !compile_library()) {
+    if (!shim_loop_open_script(shim.worker->script) || !compile_library()) {
         return SHIM_RETIRE;
     }
-    shim_loop_execute_script(shim.boot->script);
+    shim_loop_execute_script(shim.worker->script);
     return SHIM_RETIRE;
 }
 
