@@ -84,7 +84,7 @@ void howdah_rs_end_response(bool done_follows);
 
 /* What howdah_rs_done() reports beside, in snapshot mode. */
 typedef struct snapshot_report {
-    uint32_t way;            /* how written pages are found: snapshot_way in snapshot.h */
+    uint32_t way;            /* how written pages are found: snapshot_way in snapshot/engine/snapshot.h */
     uint32_t searches;       /* how often that was needed, since the snapshot */
     uint32_t restored_pages; /* by the last restore */
     uint32_t restore_ns;     /* and the time it took */
@@ -217,5 +217,8 @@ bool howdah_c_may_log_refusal(void);
 
 /* PHP's version as a string literal, e.g. "8.2.35". */
 const char *howdah_c_php_version(void);
+
+/* The name of a mode that can run here, by number from 0; NULL behind the last one. */
+const char *howdah_c_mode_name(size_t index);
 
 #endif

@@ -1,6 +1,6 @@
 <?php
 
-/** Functions of Howdah's SAPI, as sapi_functions.c registers them. For readers; nothing is generated from it. */
+/** Functions of Howdah's SAPI, as sapi/functions.c registers them. For readers; nothing is generated from it. */
 
 namespace {
     /**

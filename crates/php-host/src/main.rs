@@ -9,6 +9,8 @@ mod library;
 mod open_call;
 mod php;
 mod privileges;
+#[cfg(test)]
+mod rooms_tests;
 mod sandbox;
 mod sharing;
 mod stack_signal;
