@@ -36,6 +36,7 @@ unsafe extern "C" {
     fn howdah_c_shutdown();
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     fn howdah_c_php_version() -> *const c_char;
+    fn howdah_c_mode_name(index: usize) -> *const c_char;
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
     fn howdah_c_sandbox_code(rules: *const CodeRule, n: usize, no_programs: bool);
     fn howdah_c_place(buffer: *mut c_char, size: usize) -> usize;
@@ -88,6 +89,15 @@ pub(crate) fn may_log_refusal() -> bool {
 pub(crate) fn version() -> String {
     // SAFETY: returns a static NUL-terminated string, needs no started PHP.
     unsafe { CStr::from_ptr(howdah_c_php_version()) }.to_string_lossy().into_owned()
+}
+
+/// The modes that the shim was compiled with.
+pub(crate) fn modes() -> Vec<String> {
+    // SAFETY: returns a static NUL-terminated string or, behind the last one, NULL.
+    let name = |index| unsafe { howdah_c_mode_name(index) };
+    // SAFETY: see above; not NULL.
+    let text = |name| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    (0..).map(name).take_while(|name| !name.is_null()).map(text).collect()
 }
 
 /// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.

@@ -4,7 +4,7 @@
 use super::kernel::Means;
 use super::profile::{Access, Profile};
 use super::system_calls;
-use crate::php;
+use crate::{capabilities, php};
 use howdah_transport::zygote_protocol::BootSpec;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -20,6 +20,9 @@ pub(crate) fn print() -> ExitCode {
     };
     let means = Means::of_this_kernel();
     println!("this kernel: {}", means.describe());
+    for line in capabilities::missing() {
+        println!("{line}");
+    }
     if !matches!(spec.sandbox.profile.as_str(), "app" | "learn") {
         return ExitCode::SUCCESS;
     }
