@@ -50,8 +50,7 @@ static bool by_boot_file;
 /* The script's handler has run for the current call: its next question for a call ends this one. */
 static bool handled;
 
-/* --- the snapshot and the calls on it --------------------------------------------------------------------------------
- */
+/* --- the snapshot and the calls on it --- */
 
 /* Says why, and ends the worker: without its snapshot it must not serve. */
 static void refuse(const char *why) {
@@ -102,7 +101,7 @@ static void share_when_warm(void) {
     }
 }
 
-/* Returns again after each restore: here every request begins. */
+/* Returns again after each restore. */
 static void take_snapshot(void) {
     if (EG(active_fiber) != NULL) {
         refuse("it was asked for in a fiber");
@@ -124,6 +123,7 @@ static void take_snapshot(void) {
     if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
         refuse(snapshot_reason());
     }
+    /* Each restore returns here. */
     shim.calls_done = snapshot_stats()->restores;
 }
 
@@ -225,8 +225,7 @@ static void finish_request(bool after_bailout) {
     snapshot_exit();
 }
 
-/* --- a worker script's loop -----------------------------------------------------------------------------------------
- */
+/* --- a worker script's loop --- */
 
 /* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of
  * the script's loop. */
@@ -274,8 +273,7 @@ static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     return true;
 }
 
-/* --- the mode -------------------------------------------------------------------------------------------------------
- */
+/* --- the mode --- */
 
 /* Runs the boot file in the global scope. False when it ended otherwise than by reaching its end. */
 static bool run_boot_file(const char *path) {
