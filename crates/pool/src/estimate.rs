@@ -4,6 +4,10 @@
 //! path, and for the script alone, which serves paths that were not seen often. The tables have a fixed size; keys that
 //! collide push each other out, so the worst that many addresses can do is that nothing is known of them. A worker
 //! reports its own times: lies of a compromised one mislead the placing of its own pool's calls, nothing else.
+//!
+//! A call that takes far longer than its route ever did is left out while such calls are rare. On a busy machine any call can lose its
+//! processor for some milliseconds; if that made its route long, short calls would be spread over more workers, which then
+//! take the processors from each other still more often.
 
 use crate::call::Call;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -18,6 +22,12 @@ const ENOUGH: u16 = 4;
 const REMEMBERED: u16 = 32;
 /// A single call counts no more than this, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
+/// Calls up to this are not called surprisingly long, in microseconds.
+const NO_SURPRISE: u32 = 200;
+/// What one surprise adds to an entry's share of them; each call takes a sixteenth of the share away.
+const SURPRISE: u16 = 16;
+/// Surprises are rare up to this share: one in sixteen calls.
+const RARE: u16 = SURPRISE;
 /// What a call of an unknown script is taken for, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;
 
@@ -70,6 +80,8 @@ struct Entry {
     tag: u32,
     /// Calls seen, up to `REMEMBERED`; what other keys bring takes from it.
     seen: u16,
+    /// How often calls took far longer than expected of late, in 1/256 of all calls.
+    surprises: u16,
     /// In 1/8 microseconds.
     mean: u64,
     /// In 1/4 microseconds.
@@ -84,8 +96,15 @@ impl Entry {
         }
         let sample = u64::from(micros);
         if self.seen == 0 {
-            *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2 };
+            *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2, ..Self::default() };
             return;
+        }
+        self.surprises -= self.surprises.div_ceil(SURPRISE);
+        if self.seen >= ENOUGH && micros > self.high().max(NO_SURPRISE) {
+            self.surprises += SURPRISE;
+            if self.surprises <= RARE {
+                return;
+            }
         }
         self.seen = (self.seen + 1).min(REMEMBERED);
         let off = sample.abs_diff(self.mean / 8);
@@ -97,8 +116,12 @@ impl Entry {
         if self.tag != tag || self.seen < ENOUGH {
             return None;
         }
-        let mean = (self.mean / 8) as u32;
-        Some(Expected { mean, high: mean.saturating_add(u32::try_from(self.deviation).unwrap_or(u32::MAX)) })
+        Some(Expected { mean: (self.mean / 8) as u32, high: self.high() })
+    }
+
+    /// Mean and four deviations.
+    fn high(&self) -> u32 {
+        u32::try_from(self.mean / 8 + self.deviation).unwrap_or(u32::MAX)
     }
 }
 
@@ -164,10 +187,18 @@ mod tests {
     fn a_route_whose_calls_differ_is_not_expected_to_be_short() {
         let mixed = after((0..100).map(|n| if n % 4 == 0 { 5_000 } else { 10 }));
         assert!(mixed.high > 1_000, "{mixed:?}");
-        let one_long = after([10; 100].into_iter().chain([20_000]));
-        assert!(one_long.high > 5_000, "{one_long:?}");
+        let three_long = after([10; 100].into_iter().chain([20_000; 3]));
+        assert!(three_long.high > 5_000, "{three_long:?}");
         let long_ago = after([10; 100].into_iter().chain([2_000]).chain([10; 60]));
         assert!(long_ago.high < 60, "{long_ago:?}");
+    }
+
+    #[test]
+    fn a_long_call_now_and_then_does_not_make_its_route_long() {
+        let now_and_then = after((0..1000).map(|n| if n % 40 == 39 { 3_000 } else { 30 }));
+        assert!(now_and_then.high < 60, "{now_and_then:?}");
+        let often = after((0..1000).map(|n| if n % 8 == 7 { 3_000 } else { 30 }));
+        assert!(often.high > 1_000, "{often:?}");
     }
 
     #[test]
