@@ -6,7 +6,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build test unit-test test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -23,7 +23,7 @@ serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 
-setup-build setup-test setup-lint setup-bench setup-apps: setup-%:
+setup-build setup-test setup-lint setup-bench setup-apps setup-generate: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-build ## Build howdah and howdah-php (release), side by side
@@ -68,8 +68,9 @@ format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
 	clang-format -i $$(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 
-generate: setup-build ## Rewrite the generated files: the C header of the wire format, the reference pages, the stubs of the async library
-	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport header
+generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs of the async library
+	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers
+	scripts/generate-arginfo.sh
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-php library
 	$(CARGO) run -q -p howdah-observe --example reference
 

@@ -2,6 +2,7 @@
 
 use crate::extension_headers::{EXTENSION_HEADERS, ExtensionHeader, package};
 use crate::{php, sandbox};
+use howdah_transport::Mode;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -43,7 +44,7 @@ fn lines(built_with: &str) -> Vec<String> {
 fn text(built_with: &str) -> String {
     let mut out = format!("howdah-php {} (PHP {})\n", env!("CARGO_PKG_VERSION"), php::version());
     let _ = writeln!(out, "built against PHP {BUILT_AGAINST}");
-    let _ = writeln!(out, "modes: {}", php::modes().join(", "));
+    let _ = writeln!(out, "modes: {}", Mode::WORDS.join(", "));
     let there: Vec<_> =
         EXTENSION_HEADERS.iter().filter(|header| is_built_with(header, built_with)).map(|h| h.extension).collect();
     let _ = writeln!(out, "extension headers: {}", if there.is_empty() { "none".to_owned() } else { there.join(", ") });
@@ -64,7 +65,7 @@ fn json(built_with: &str) -> serde_json::Value {
         "version": env!("CARGO_PKG_VERSION"),
         "php": php::version(),
         "built_against": BUILT_AGAINST,
-        "modes": php::modes(),
+        "modes": Mode::WORDS,
         "extension_headers": headers,
         "landlock": kernel.landlock,
         "seccomp": kernel.seccomp,
@@ -77,8 +78,8 @@ mod tests {
 
     #[test]
     fn every_mode_is_named() {
-        assert_eq!(php::modes(), ["classic", "worker", "snapshot", "async"]);
         assert!(text("").contains("modes: classic, worker, snapshot, async\n"));
+        assert_eq!(json("")["modes"], json!(["classic", "worker", "snapshot", "async"]));
     }
 
     #[test]

@@ -48,17 +48,13 @@ fn code(text: &str) -> String {
 fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
     // The one place that chooses the mode, and the one that shows its name to scripts.
     let allowed: &[&str] = match name {
-        "sapi/startup.c" => &[
-            "shim.mode = shim_mode_named(boot->mode);",
-            "if (shim.mode == NULL) {",
-            "shim_log(LOG_CRIT, \"this build of howdah-php has no mode \\\"%s\\\"\", boot->mode);",
-        ],
+        "sapi/startup.c" => &["shim.mode = shim_mode_of(shim.worker->mode);"],
         "sapi/functions.c" => {
             &["RETURN_STRING(shim.mode->name);", "php_info_print_table_row(2, \"Mode\", shim.mode->name);"]
         }
         _ => &[],
     };
-    let names = ["\"classic\"", "\"worker\"", "\"snapshot\"", "\"async\"", "boot->mode", "modes/modes.h", "mode->name"];
+    let names = ["\"classic\"", "\"worker\"", "\"snapshot\"", "\"async\"", "worker->mode", "HOWDAH_MODE_", "modes/modes.h", "mode->name"];
     let modes = ["shim_mode_classic", "shim_mode_worker", "shim_mode_snapshot", "shim_mode_async"];
     code(text)
         .lines()
@@ -88,7 +84,7 @@ fn asking_for_the_mode_is_noticed() {
         "if (shim.mode == &shim_mode_async) {",
         "if (shim.mode != other) {",
         "if (strcmp(shim.mode->name, x) == 0) {",
-        "if (strcmp(shim.boot->mode, x) == 0) {",
+        "if (shim.worker->mode == HOWDAH_MODE_ASYNC) {",
         "return is(\"snapshot\");",
         "#include \"modes/modes.h\"",
     ] {

@@ -8,9 +8,9 @@ use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
 use crate::{php, sandbox, worker, zygote_memory};
-use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use howdah_transport::{Mode, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::io::{self, ErrorKind};
@@ -71,7 +71,7 @@ pub(crate) fn run() -> ExitCode {
     if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
         return ExitCode::SUCCESS;
     }
-    let sharing = Sharing::new(spec.mode == "snapshot");
+    let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);
     let strangers = match Strangers::new() {
         Ok(strangers) => strangers,
         Err(error) => {

@@ -12,7 +12,7 @@ use crate::reply_sink::Sink;
 use crate::zygote::ZygoteLife;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, WireDone};
 use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -197,6 +197,14 @@ pub(crate) struct SnapshotWork {
     pub(crate) restored_pages: u32,
     /// Nanoseconds it took.
     pub(crate) restore_ns: u32,
+}
+
+impl SnapshotWork {
+    /// What the end of a call says of it; `None` without a snapshot.
+    pub(crate) fn of(done: &WireDone) -> Option<Self> {
+        let WireDone { searches, restored_pages, restore_ns, .. } = *done;
+        (done.way() != 0).then_some(Self { way: done.way(), searches, restored_pages, restore_ns })
+    }
 }
 
 #[derive(Debug)]

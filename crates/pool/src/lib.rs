@@ -8,7 +8,6 @@
 mod answer_fuzz;
 mod answer_head;
 pub mod call;
-mod call_end;
 mod calls;
 mod clock;
 pub mod config;

@@ -19,6 +19,7 @@ use crate::warm_up::WarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
+use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::zygote_protocol::Need;
 use std::collections::{BTreeSet, HashSet};
@@ -131,7 +132,7 @@ impl Pool {
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let name = Arc::from(config.name.as_str());
+        let name = Arc::from(config.name());
         let pool = Arc::new(Self {
             config,
             name,
@@ -340,7 +341,7 @@ impl Pool {
             return Ok(());
         }
         let (home, generation) = (lane.home, lane.generation);
-        let may = self.config.mode == "snapshot" && !lane.several;
+        let may = self.config.worker().mode == Mode::Snapshot && !lane.several;
         let is_unanswered = may && lane.answered(number).is_some_and(|call| !call.answering);
         let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
         let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };

@@ -35,10 +35,10 @@ static bool compile_library(void) {
 
 static shim_outcome run(void) {
     coroutine_available = true;
-    if (!shim_loop_open_script(shim.boot->script) || !compile_library()) {
+    if (!shim_loop_open_script(shim.worker->script) || !compile_library()) {
         return SHIM_RETIRE;
     }
-    shim_loop_execute_script(shim.boot->script);
+    shim_loop_execute_script(shim.worker->script);
     return SHIM_RETIRE;
 }
 

@@ -35,7 +35,6 @@ struct shim_mode {
     void (*client_gone)(void);
 };
 
-/* NULL: there is no such mode. */
-const shim_mode *shim_mode_named(const char *name);
+const shim_mode *shim_mode_of(howdah_mode mode);
 
 #endif

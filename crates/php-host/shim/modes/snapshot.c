@@ -301,13 +301,13 @@ static void run_call_script(void) {
 }
 
 static shim_outcome run_by_boot_file(void) {
-    if (!shim_loop_open_script(shim.boot->boot_script)) {
+    if (!shim_loop_open_script(shim.worker->boot_script)) {
         return SHIM_RETIRE;
     }
-    bool returned = run_boot_file(shim.boot->boot_script);
+    bool returned = run_boot_file(shim.worker->boot_script);
     if (!snapshot_taken()) {
         if (!returned) {
-            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.boot->boot_script);
+            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.worker->boot_script);
             return SHIM_RETIRE;
         }
         shim_loop_boot_end();
@@ -331,8 +331,8 @@ static shim_outcome run(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     boot_began = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    by_boot_file = *shim.boot->boot_script != '\0';
-    if (!by_boot_file && *shim.boot->script == '\0') {
+    by_boot_file = *shim.worker->boot_script != '\0';
+    if (!by_boot_file && *shim.worker->script == '\0') {
         shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");
         return SHIM_RETIRE;
     }
@@ -347,7 +347,7 @@ static shim_outcome run(void) {
     if (by_boot_file) {
         return run_by_boot_file();
     }
-    shim_loop_run_script(shim.boot->script);
+    shim_loop_run_script(shim.worker->script);
     if (shim.call != NULL && snapshot_taken()) {
         /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
          * the call was the rest of it. */

@@ -14,7 +14,5 @@ uint64_t shim_snapshot_boot_began(void);
 
 /* What the script has given to Howdah\on_restore(), at the start of a request. */
 void shim_snapshot_call_restore_callbacks(void);
-/* Howdah\snapshot(), on_restore() and boot_again(), while PHP's modules start. */
-void shim_snapshot_functions_startup(void);
 
 #endif

@@ -28,19 +28,8 @@ void shim_snapshot_call_restore_callbacks(void) {
     ZEND_HASH_FOREACH_END();
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, _IS_BOOL, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_boot_again, 0, 0, _IS_BOOL, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\"\"")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_on_restore, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
 /* True when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
-PHP_FUNCTION(howdah_snapshot) {
+PHP_FUNCTION(Howdah_snapshot) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (!snapshot_awaited() || !shim_loop_booting()) {
         RETURN_FALSE;
@@ -53,7 +42,7 @@ PHP_FUNCTION(howdah_snapshot) {
 }
 
 /* Elsewhere than in snapshot mode nothing is restored, and the function is not called. */
-PHP_FUNCTION(howdah_on_restore) {
+PHP_FUNCTION(Howdah_on_restore) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -77,7 +66,7 @@ static bool may_give_back(void) {
 }
 
 /* Does not return if the call is given back. */
-PHP_FUNCTION(howdah_boot_again) {
+PHP_FUNCTION(Howdah_boot_again) {
     char *why = "";
     size_t length = 0;
     ZEND_PARSE_PARAMETERS_START(0, 1)
@@ -95,18 +84,4 @@ PHP_FUNCTION(howdah_boot_again) {
     /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
     shim_snapshot_end_outside();
     snapshot_exit();
-}
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    ZEND_NS_FALIAS("Howdah", snapshot, howdah_snapshot, arginfo_snapshot)
-    ZEND_NS_FALIAS("Howdah", on_restore, howdah_on_restore, arginfo_on_restore)
-    ZEND_NS_FALIAS("Howdah", boot_again, howdah_boot_again, arginfo_boot_again)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void shim_snapshot_functions_startup(void) {
-    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
-    shim_warmup_functions_startup();
 }

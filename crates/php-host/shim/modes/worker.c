@@ -13,7 +13,7 @@
 
 static shim_outcome run(void) {
     shim_debugger_prepare(SHIM_DEBUG_BOOT_TOO);
-    return shim_loop_run_script(shim.boot->script);
+    return shim_loop_run_script(shim.worker->script);
 }
 
 static int work(void) {

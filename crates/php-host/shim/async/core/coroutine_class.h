@@ -5,7 +5,7 @@
 #include "shim.h"
 #include "async/core/coroutine.h"
 
-void coroutine_class_startup(void);
+void coroutine_class_startup(zend_class_entry *registered);
 /* The object of a coroutine, a new reference. */
 zend_object *coroutine_object_of(coroutine *self);
 /* Whether this is it. */

@@ -54,7 +54,7 @@ void async_set_memory_limit(void) {
         zend_set_memory_limit((size_t)Z_L(-1) >> 1);
         return;
     }
-    size_t shares = MIN(shim.boot->concurrency, FULL_SHARES);
+    size_t shares = MIN(shim.worker->concurrency, FULL_SHARES);
     size_t all;
     if (__builtin_mul_overflow((size_t)PG(memory_limit), shares, &all) ||
         __builtin_add_overflow(all, booted_memory, &all)) {

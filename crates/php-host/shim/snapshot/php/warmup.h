@@ -33,7 +33,5 @@ void shim_warmup_output(const char *data, size_t length);
 void shim_warmup_head(unsigned status, const sapi_headers_struct *headers);
 void shim_warmup_session(void);
 void shim_warmup_answered(void);
-/* Howdah\after_warmup(). */
-void shim_warmup_functions_startup(void);
 
 #endif
