@@ -35,9 +35,7 @@ fn lines(built_with: &str) -> Vec<String> {
     EXTENSION_HEADERS
         .iter()
         .filter(|header| !is_built_with(header, built_with))
-        .map(|header| {
-            format!("built without {} (package {package}): in async mode {}", header.path, header.without)
-        })
+        .map(|header| format!("built without {} (package {package}): in async mode {}", header.path, header.without))
         .collect()
 }
 

@@ -54,7 +54,16 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
         }
         _ => &[],
     };
-    let names = ["\"classic\"", "\"worker\"", "\"snapshot\"", "\"async\"", "worker->mode", "HOWDAH_MODE_", "modes/modes.h", "mode->name"];
+    let names = [
+        "\"classic\"",
+        "\"worker\"",
+        "\"snapshot\"",
+        "\"async\"",
+        "worker->mode",
+        "HOWDAH_MODE_",
+        "modes/modes.h",
+        "mode->name",
+    ];
     let modes = ["shim_mode_classic", "shim_mode_worker", "shim_mode_snapshot", "shim_mode_async"];
     code(text)
         .lines()
@@ -72,7 +81,8 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
 fn nobody_outside_of_modes_asks_which_mode_it_is() {
     let asked: Vec<_> = c_files()
         .iter()
-        .filter(|(name, _)| !name.starts_with("modes/"))
+        // The border's enum of modes stands in bridge.h.
+        .filter(|(name, _)| !name.starts_with("modes/") && name != "bridge.h")
         .flat_map(|(name, text)| asks_for_the_mode(name, text))
         .collect();
     assert_eq!(asked, Vec::<String>::new());
