@@ -11,6 +11,7 @@ mod extension_headers;
 mod library;
 mod open_call;
 mod php;
+mod priority;
 mod privileges;
 #[cfg(test)]
 mod rooms_tests;

@@ -7,7 +7,7 @@
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{php, sandbox, worker, zygote_memory};
+use crate::{php, priority, sandbox, worker, zygote_memory};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
 use howdah_transport::{Mode, control_socket};
@@ -68,7 +68,9 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     zygote_memory::release_libraries();
-    if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
+    if tell(&socket, &FromZygote::Booted { php_version: php::version(), restores_nice: priority::is_restorable() }, &[])
+        .is_err()
+    {
         return ExitCode::SUCCESS;
     }
     let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);
