@@ -81,6 +81,7 @@ fn link_php(version: &str, prefix: &str) {
     fail(&format!("libphp for PHP {version} not found below {prefix}/lib: install libphp{short}-embed"));
 }
 
+#[expect(clippy::disallowed_methods, reason = "cargo has been told why")]
 fn fail(why: &str) -> ! {
     println!("cargo::error={why}");
     std::process::exit(1)

@@ -3,7 +3,7 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_call::OpenCall;
-use crate::{stack_signal, template};
+use crate::{priority, stack_signal, template};
 use howdah_transport::wire::{
     DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone,
 };
@@ -215,6 +215,7 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
         host.head.clear();
         // SAFETY: `call` was just returned by `next_call`.
         let flags = unsafe { (*call).flags };
+        priority::obey(flags);
         let body = match body_kind(flags) {
             (false, true) => match host.lane.receive_body() {
                 Ok(Some(fd)) => Some(fd),
@@ -351,6 +352,7 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let memory = current.finish();
     host.lane.done(WireDone {
         php_ns: current.elapsed().as_nanos() as u64,
+        cpu_ns: current.processor_time().as_nanos() as u64,
         peak_memory,
         flags: host.snapshot.flags() | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.searches,

@@ -43,6 +43,8 @@ pub struct PoolConfig {
     pub slow_after: Duration,
     /// Slow calls that may run at once; 0: any number.
     pub slow_workers: usize,
+    /// What is added to the nice value of a worker whose call gives way to short ones; 0: none does.
+    pub slow_nice: u32,
     /// Routes with limits of their own; `Call::route` is a position here.
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.

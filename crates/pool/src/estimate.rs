@@ -38,11 +38,22 @@ pub(crate) struct Expected {
     pub(crate) mean: u32,
     /// What it exceeds rarely: the mean and four deviations. `u32::MAX`: nothing is known.
     pub(crate) high: u32,
+    /// How much of it is processor time, as far as that was measured (calls of a millisecond or more); else 0.
+    pub(crate) cpu: u32,
+}
+
+/// What a call has taken, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Took {
+    /// By the clock.
+    pub(crate) php: u64,
+    /// Of a processor; `None`: not measured.
+    pub(crate) cpu: Option<u64>,
 }
 
 impl Expected {
     /// Nothing is known.
-    pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX };
+    pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
 
     /// How much longer a call takes that has run for so long, in microseconds. `None`: it has taken longer than expected.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
@@ -86,10 +97,12 @@ struct Entry {
     mean: u64,
     /// In 1/4 microseconds.
     deviation: u64,
+    /// Processor time, in 1/8 microseconds.
+    cpu: u64,
 }
 
 impl Entry {
-    fn note(&mut self, tag: u32, micros: u32) {
+    fn note(&mut self, tag: u32, micros: u32, cpu: Option<u32>) {
         if self.tag != tag && self.seen > 0 {
             self.seen -= 1;
             return;
@@ -107,6 +120,9 @@ impl Entry {
             }
         }
         self.seen = (self.seen + 1).min(REMEMBERED);
+        if let Some(cpu) = cpu {
+            self.cpu = self.cpu - self.cpu / 8 + u64::from(cpu);
+        }
         let off = sample.abs_diff(self.mean / 8);
         self.mean = self.mean - self.mean / 8 + sample;
         self.deviation = self.deviation - self.deviation / 4 + off;
@@ -116,7 +132,7 @@ impl Entry {
         if self.tag != tag || self.seen < ENOUGH {
             return None;
         }
-        Some(Expected { mean: (self.mean / 8) as u32, high: self.high() })
+        Some(Expected { mean: (self.mean / 8) as u32, high: self.high(), cpu: (self.cpu / 8) as u32 })
     }
 
     /// Mean and four deviations.
@@ -154,12 +170,13 @@ impl Estimates {
     }
 
     /// A call with this key took so long.
-    pub(crate) fn note(&mut self, key: RouteKey, micros: u64) {
-        let micros = u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
+    pub(crate) fn note(&mut self, key: RouteKey, took: Took) {
+        let clamped = |micros: u64| u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
+        let (micros, cpu) = (clamped(took.php), took.cpu.map(clamped));
         let (at, tag) = place(key.path, PATHS);
-        self.paths[at].note(tag, micros);
+        self.paths[at].note(tag, micros, cpu);
         let (at, tag) = place(key.script, SCRIPTS);
-        self.scripts[at].note(tag, micros);
+        self.scripts[at].note(tag, micros, cpu);
     }
 }
 
@@ -169,9 +186,13 @@ mod tests {
 
     const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
 
+    fn clock(php: u64) -> Took {
+        Took { php, cpu: None }
+    }
+
     fn after(calls: impl IntoIterator<Item = u64>) -> Expected {
         let mut estimates = Estimates::default();
-        calls.into_iter().for_each(|micros| estimates.note(KEY, micros));
+        calls.into_iter().for_each(|micros| estimates.note(KEY, clock(micros)));
         estimates.expected(KEY)
     }
 
@@ -202,10 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_is_told_from_what_computes() {
+        let known = |cpu| {
+            let mut estimates = Estimates::default();
+            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu }));
+            estimates.expected(KEY).cpu
+        };
+        assert_eq!(known(None), 0);
+        assert!((90..=110).contains(&known(Some(100))) && known(Some(19_000)) > 18_000);
+    }
+
+    #[test]
     fn a_path_that_was_never_seen_is_taken_for_what_its_script_does() {
         let mut estimates = Estimates::default();
         for path in 0..100 {
-            estimates.note(RouteKey { path, ..KEY }, 300);
+            estimates.note(RouteKey { path, ..KEY }, clock(300));
         }
         let expected = estimates.expected(RouteKey { path: 1 << 40, ..KEY });
         assert!((290..=310).contains(&expected.mean), "{expected:?}");
@@ -218,9 +250,9 @@ mod tests {
         let mut estimates = Estimates::default();
         for n in 0..100_000_u64 {
             let key = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            estimates.note(RouteKey { script: key, path: !key }, n);
+            estimates.note(RouteKey { script: key, path: !key }, clock(n));
         }
-        (0..50).for_each(|_| estimates.note(KEY, 10));
+        (0..50).for_each(|_| estimates.note(KEY, clock(10)));
         assert!(estimates.expected(KEY).mean <= 12);
     }
 }

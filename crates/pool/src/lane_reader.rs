@@ -10,6 +10,7 @@
 
 use crate::answer_head::{AnswerHead, HeadParts, HeaderLines};
 use crate::descriptor;
+use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::frame_order::FrameOrder;
 use crate::lane::{KillReason, NewWorker, Phase, SnapshotWork};
@@ -512,7 +513,8 @@ impl LaneReader {
         self.pool.metrics().sessions_reset.add(u64::from(done.resets()));
         self.pool.metrics().workers_unfit.add(u64::from(done.is_unfit()));
         let snapshot = SnapshotWork::of(&done);
-        self.pool.call_done(self.index, current.number, self.now, php_us, done.retires(), snapshot);
+        let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
+        self.pool.call_done(self.index, current.number, self.now, took, done.retires(), snapshot);
         Ok(())
     }
 

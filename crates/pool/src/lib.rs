@@ -30,6 +30,7 @@ mod log_limit;
 mod orphans;
 mod panics;
 mod pool;
+mod precedence;
 mod process_end;
 pub mod program;
 mod quarantine;

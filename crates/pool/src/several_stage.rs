@@ -62,6 +62,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         queue_target: Duration::from_secs(60),
         slow_after: Duration::from_millis(100),
         slow_workers: 0,
+        slow_nice: 0,
         routes: Vec::new(),
         boot_timeout: Duration::from_secs(60),
         shrink_after: Duration::from_secs(60),

@@ -30,7 +30,6 @@ const LEAST_HELD_DIVISOR: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSlot(u64);
 
-/// A frame.
 #[derive(Debug)]
 pub struct Frame {
     /// What it is.
@@ -125,6 +124,20 @@ impl CallSender {
     /// # Errors
     /// See `SendError`; nothing was sent then.
     pub fn send_call(&mut self, call: &EncodedCall, number: u64, body: BodyInLane<'_>) -> Result<CallSlot, SendError> {
+        self.send_call_with(call, number, body, 0)
+    }
+
+    /// The same, with `CALL_MEASURE` or `CALL_NICE` in `flags`.
+    ///
+    /// # Errors
+    /// See `SendError`; nothing was sent then.
+    pub fn send_call_with(
+        &mut self,
+        call: &EncodedCall,
+        number: u64,
+        body: BodyInLane<'_>,
+        flags: u32,
+    ) -> Result<CallSlot, SendError> {
         let (inline, body_len, body_flag): (&[u8], u64, u32) = match body {
             BodyInLane::None => (&[], 0, 0),
             BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, CALL_BODY_INLINE),
@@ -132,7 +145,7 @@ impl CallSender {
         };
         let len = call.wire_len() + inline.len();
         let at = self.place(len)?;
-        let head = WireCall { number, body_len, flags: call.head.flags | body_flag, ..call.head };
+        let head = WireCall { number, body_len, flags: call.head.flags | body_flag | flags, ..call.head };
         self.requests.write_payload(at, 0, head.as_bytes());
         let mut skip = size_of::<WireCall>();
         for part in [call.vars.as_bytes(), &call.strings, inline] {

@@ -8,7 +8,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 8;
+pub const WIRE_VERSION: u32 = 9;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
@@ -39,6 +39,12 @@ pub const CALL_BODY_INLINE: u32 = 2;
 /// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
 /// and asks for it (`NeedBody`).
 pub const CALL_BODY_FD: u32 = 4;
+/// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
+pub const CALL_MEASURE: u32 = 8;
+/// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
+pub const CALL_NICE: u32 = 16;
+/// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
+pub const CALL_NICE_SHIFT: u32 = 8;
 
 /// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
 #[repr(C)]
@@ -135,6 +141,8 @@ pub const FLAG_FLUSH: u16 = 2;
 pub struct WireDone {
     /// Nanoseconds the worker spent on the call.
     pub php_ns: u64,
+    /// Nanoseconds of processor time that the call used, where that was asked for (`CALL_MEASURE`); else 0.
+    pub cpu_ns: u64,
     /// Peak memory in bytes.
     pub peak_memory: u64,
     /// `DONE_*` bits.

@@ -30,6 +30,8 @@ pub enum FromZygote {
     Booted {
         /// PHP's version, e.g. `8.2.35`.
         php_version: String,
+        /// Its workers may lower their nice value again after they have raised it.
+        restores_nice: bool,
     },
     /// PHP did not start; the zygote ends after this.
     BootFailed {
