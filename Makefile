@@ -64,7 +64,7 @@ test-long: setup-test build ## What `make test` does in short, in full: 100,000 
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
-		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic --skip snapshot
+		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic
 
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
