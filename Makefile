@@ -81,7 +81,7 @@ lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings ar
 
 format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
-	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h crates/php-host/tests/*/*.c
+	clang-format -i $$(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 
 generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs of the async library
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers
