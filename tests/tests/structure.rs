@@ -25,7 +25,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-http", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-pool", "howdah-transport"]),
     ("howdah", &["howdah-budget", "howdah-config", "howdah-http", "howdah-observe", "howdah-pool", "howdah-transport"]),
     ("howdah-lab", &[]),
-    ("howdah-tests", &[]),
+    ("howdah-skip", &[]),
+    ("howdah-tests", &["howdah-skip"]),
 ];
 
 /// Folders and files in which `unsafe` may stand.
