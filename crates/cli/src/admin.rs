@@ -11,7 +11,7 @@ use crate::{admin_frankenphp, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
-use howdah_http::unix_socket::{self, UnixAccess};
+use howdah_protocol::unix_socket::{self, UnixAccess};
 use howdah_observe::Metrics;
 use howdah_pool::PoolStatus;
 use http_body_util::Full;
