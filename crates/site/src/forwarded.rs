@@ -49,6 +49,12 @@ const PROTO: &str = "x-forwarded-proto";
 const HOST: &str = "x-forwarded-host";
 const PORT: &str = "x-forwarded-port";
 
+/// Whether this peer is one of these proxies; `None`: it is connected over a Unix socket.
+#[must_use]
+pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
+    proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
+}
+
 /// Finds out who the client is.
 #[must_use]
 pub fn client<'a>(peer: &'a Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client<'a> {

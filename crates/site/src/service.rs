@@ -1,13 +1,13 @@
 //! The request's way through the phases, in order.
 
 use crate::exchange::Exchange;
+use crate::forwarded;
 use crate::phase::request_path::encode_query;
 use crate::phase::route::{Route, RouteCache};
 use crate::phase::{compress, limits, php, static_files};
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::upstream::Upstream;
-use howdah_config::TrustedProxy;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -52,8 +52,7 @@ impl<U: Upstream> Handler for Service<U> {
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
-        let trusted = &self.site.settings.http.trusted_proxies;
-        trusted.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
+        forwarded::trusts(&self.site.settings.http.trusted_proxies, peer)
     }
 }
 

@@ -163,6 +163,8 @@ impl Chunks {
             (State::DataReturn, b'\r') => State::DataEnd,
             (State::DataEnd, b'\n') => State::Start,
             (State::LineStart, b'\r') => State::LastEnd,
+            // A line's end to some and not to others.
+            (State::LineStart | State::Trailer, b'\n') => return Err(Broken::Trailers),
             (State::LineStart | State::Trailer, byte) => {
                 self.trailers.push(byte);
                 if self.trailers.len() >= MOST_TRAILERS {

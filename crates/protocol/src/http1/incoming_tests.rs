@@ -63,6 +63,8 @@ fn what_is_no_chunk_is_refused() {
         ("0\r\n\rX", Broken::Chunk),
         ("0\r\nA: b\rX", Broken::Chunk),
         ("0\r\nnonsense\r\n\r\n", Broken::Trailers),
+        ("0\r\nA: b\nC: d\r\n\r\n", Broken::Trailers),
+        ("0\r\n\n\r\n", Broken::Trailers),
         ("0\r\nA : b\r\n\r\n", Broken::Trailers),
         ("0\r\n A: b\r\n\r\n", Broken::Trailers),
         ("11111111111111111\r\n", Broken::Length),

@@ -1,7 +1,7 @@
 //! Tests of the whole decision: header fields and bodies for GET and HEAD, cached, declined, large, streamed.
 
 use super::*;
-use crate::body::ChunkStream;
+use howdah_protocol::ChunkStream;
 use crate::compress::decode::{bodies, decode};
 use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, VARY};
 use std::task::{Context, Poll, Waker};

@@ -211,7 +211,11 @@ impl Upstream for Stand {
                 writer.push(bytes, false);
                 writer.end();
             }
-            Content::Pipe => self.pipe.feeds(writer),
+            // Not before the response has begun, as nobody knows then how long it will be.
+            Content::Pipe => {
+                let pipe = self.pipe.clone();
+                tokio::spawn(async move { pipe.feeds(writer) });
+            }
         }
         Ok(reply)
     }

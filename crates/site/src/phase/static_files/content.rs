@@ -121,7 +121,7 @@ impl Content {
     }
 
     /// Reads up to `longest` bytes from `start` on; less only at the end of the file, nothing only behind it.
-    fn read(&self, start: u64, longest: usize) -> Result<Bytes, Errno> {
+    pub(super) fn read(&self, start: u64, longest: usize) -> Result<Bytes, Errno> {
         let mut buffer = Vec::with_capacity(longest);
         while buffer.len() < longest {
             let position = start + buffer.len() as u64;
