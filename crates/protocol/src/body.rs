@@ -2,40 +2,16 @@
 
 use crate::connection::Connection;
 use crate::files::FileBody;
+use crate::stream::Stream;
 use bytes::Bytes;
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
-use std::task::{Context, Poll};
 
 /// Bodies from this size on are charged while they wait in a connection, of which there are as many as connections.
 const HELD_BY_CONNECTION: usize = 16 * 1024;
 
 /// The same in a stream of a connection, of which there are many more.
 const HELD_BY_STREAM: usize = 1024;
-
-/// A part of a body that comes in parts.
-#[derive(Debug, Clone)]
-pub struct Chunk {
-    /// The bytes; may be empty when only `flush` matters.
-    pub data: Bytes,
-    /// Whoever made it wants everything up to here to reach the client now. Connections write whenever no further part is ready, so
-    /// this matters only to what stands between, such as an encoder.
-    pub flush: bool,
-}
-
-/// A body that comes in parts.
-pub trait ChunkStream: Send {
-    /// The next part; `None` at the end. An error cuts the response off.
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>>;
-
-    /// The number of bytes that are still to come, if that is known.
-    fn remaining(&self) -> Option<u64> {
-        None
-    }
-}
-
-/// A stream of body parts.
-pub type Stream = Box<dyn ChunkStream>;
 
 /// A whole body in memory that is not the server's own, such as a ring that another process writes to: the bytes may change at
 /// any time, so nobody gets a slice of them. It is to be used or copied within the turn of the task that has it; dropping it gives

@@ -1,7 +1,7 @@
 //! A body of files: whole ones, parts of them, and pieces of memory in between. A connection sends them by `sendfile` where it
 //! can; whoever else takes them gets them as they are read.
 
-use crate::body::{Chunk, ChunkStream};
+use crate::stream::{Chunk, ChunkStream};
 use bytes::Bytes;
 use rustix::io::{Errno, pread};
 use std::collections::VecDeque;

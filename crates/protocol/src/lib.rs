@@ -6,7 +6,7 @@
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
 //! its connections and its clock), `drive` (one connection: which protocol?), `http1` or `http2`. What both use stands
-//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files`, `panics`.
+//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`, `panics`.
 //!
 //! TLS has its place in `socket` as another kind of socket; HTTP/3, FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
@@ -29,13 +29,15 @@ pub mod panics;
 pub mod peer;
 mod socket;
 pub mod state;
+pub mod stream;
 pub mod target;
 pub mod unix_socket;
 
-pub use body::{Body, Chunk, ChunkStream, Ending, HeldBytes, Stream, Whole};
+pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{BodyError, BodySource, Handler, Head, Reason, Request, RequestBody, Response};
 pub use files::FileBody;
 pub use informational::{Informational, Taken};
 pub use peer::Peer;
+pub use stream::{Chunk, ChunkStream, Stream};
 pub use target::Target;

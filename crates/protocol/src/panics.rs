@@ -7,12 +7,13 @@
 use howdah_observe::Metrics;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 /// The future's outcome; `None` if it panicked, which is counted and logged.
-pub async fn future<T>(metrics: &Metrics, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
+///
+/// It stays where the caller has pinned it: futures of requests are large, and each move copies them.
+pub async fn future<T>(metrics: &Metrics, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     std::future::poll_fn(|cx| match call(|| future.as_mut().poll(cx)) {
         Ok(poll) => poll.map(Some),
         Err(panic) => {

@@ -12,6 +12,7 @@ use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What answers the requests of one I/O thread.
@@ -37,7 +38,10 @@ impl<U: Upstream> Handler for Service<U> {
     async fn handle(&self, request: Request) -> Response {
         let has_body = !request.body.is_none();
         let (mut exchange, body) = Exchange::begin(&self.site, request);
-        let made = panics::future(&self.site.metrics, self.make(&mut exchange, body, has_body)).await;
+        let made = {
+            let making = pin!(self.make(&mut exchange, body, has_body));
+            panics::future(&self.site.metrics, making).await
+        };
         let mut response = made.unwrap_or_else(|| {
             exchange.front = Front::Error;
             exchange.coding = None;

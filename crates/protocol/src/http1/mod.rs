@@ -11,7 +11,7 @@ mod io;
 mod out;
 pub(crate) mod parse;
 
-use crate::body::{Body, Delivery, Kind, Stream, Whole};
+use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Request, RequestBody, Response};
 use crate::files::{FileBody, Piece};
@@ -19,6 +19,7 @@ use crate::informational::Informational;
 use crate::panics;
 use crate::socket::Socket;
 use crate::state::Verdict;
+use crate::stream::Stream;
 use bytes::BytesMut;
 use head_out::{Asked, Framing};
 use http::{Method, Version};

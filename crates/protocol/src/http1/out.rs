@@ -48,6 +48,11 @@ impl Out {
 
     /// Where short pieces are put, if nothing long waits.
     fn short(&mut self) -> Option<&mut Vec<u8>> {
+        // A reader who is always a little behind must not have all it has taken kept.
+        if self.written > SHORT {
+            self.short.drain(..self.written);
+            self.written = 0;
+        }
         self.pieces.is_empty().then_some(&mut self.short)
     }
 
@@ -205,5 +210,39 @@ impl Out {
                 self.pieces.pop_front();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_been_written_is_not_kept_for_a_reader_who_is_always_behind() {
+        let mut out = Out::default();
+        for _ in 0..1000 {
+            out.push(Bytes::from(vec![b'x'; 1000]));
+            let taken = out.waiting().saturating_sub(500);
+            out.advance(taken);
+        }
+        assert_eq!((out.waiting(), out.total()), (500, 999_500));
+        assert!(out.short.capacity() < 64 * 1024, "{}", out.short.capacity());
+    }
+
+    #[test]
+    fn pieces_keep_their_order_and_short_ones_behind_long_ones_are_not_put_in_front() {
+        let mut out = Out::default();
+        out.push(Bytes::from_static(b"head "));
+        out.push(Bytes::from(vec![b'l'; SHORT + 1]));
+        out.put(|bytes| bytes.extend_from_slice(b" tail"));
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        while !out.is_empty() {
+            let written = out.attempt(&ours).unwrap();
+            out.advance(written.bytes);
+        }
+        drop(ours);
+        let all = std::io::read_to_string(theirs).unwrap();
+        assert_eq!(all, format!("head {} tail", "l".repeat(SHORT + 1)));
+        assert_eq!(out.waiting(), 0);
     }
 }
