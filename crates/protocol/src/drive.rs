@@ -21,7 +21,11 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
     let is_h2 = if connection.shared.h2 {
         // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
         let sniffed = supervise(state, |cx, verdict| {
-            if verdict > Verdict::Finish { Poll::Ready(None) } else { speaks_h2(&mut socket, &connection, &mut ahead, cx) }
+            if verdict > Verdict::Finish {
+                Poll::Ready(None)
+            } else {
+                speaks_h2(&mut socket, &connection, &mut ahead, cx)
+            }
         });
         match sniffed.await.flatten() {
             Some(is_h2) => is_h2,

@@ -46,13 +46,13 @@ impl Front {
         runtimes: Vec<Runtime>,
     ) -> io::Result<Self> {
         let closed = Arc::new(Notify::new());
-        let unstarted: Vec<_> = (0..runtimes.len())
-            .map(|number| Unstarted::new(shared.clone(), handler(number), closed.clone()))
-            .collect();
+        let unstarted: Vec<_> =
+            (0..runtimes.len()).map(|number| Unstarted::new(shared.clone(), handler(number), closed.clone())).collect();
         let handles: Vec<IoThreadHandle> = unstarted.iter().map(Unstarted::handle).collect();
         let (stop_accepting, stop) = watch::channel(false);
         let (release, released) = watch::channel(false);
-        let mut front = Self { handles: handles.clone(), stop_accepting, ended: Vec::new(), release, threads: Vec::new() };
+        let mut front =
+            Self { handles: handles.clone(), stop_accepting, ended: Vec::new(), release, threads: Vec::new() };
         let mut acceptor = Some((listeners, handles, shared.max_connections, stop));
         for (number, (io_thread, runtime)) in unstarted.into_iter().zip(runtimes).enumerate() {
             let (end, ended) = oneshot::channel();

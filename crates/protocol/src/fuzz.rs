@@ -78,7 +78,8 @@ pub fn http1_requests(data: &[u8]) {
     }
     if let Some(more) = ours.seen.get(theirs.len()) {
         let before = theirs.len().checked_sub(1).and_then(|at| ours.seen.get(at));
-        let odd = !more.is_uri || more.method == Method::CONNECT.as_str() || is_odd_length(data) || is_odd_authority(data);
+        let odd =
+            !more.is_uri || more.method == Method::CONNECT.as_str() || is_odd_length(data) || is_odd_authority(data);
         assert!(odd || before.is_some_and(|before| before.method == Method::CONNECT.as_str()), "we go on: {}", show());
     }
 }
@@ -129,7 +130,13 @@ fn read_by_us(data: &[u8]) -> Read1 {
         let whole = body.is_done();
         let is_uri = is_uri(target.as_bytes());
         let target = target.as_bytes().split(|&b| b == b'#').next().unwrap_or_default().to_vec();
-        seen.push(Seen { method: method.to_string(), target, fields: headers.len(), is_uri, body: whole.then_some(content) });
+        seen.push(Seen {
+            method: method.to_string(),
+            target,
+            fields: headers.len(),
+            is_uri,
+            body: whole.then_some(content),
+        });
         if !whole || !parsed.keep_alive {
             let odd_trailers = matches!(body, Decoder::Broken(Broken::Trailers));
             return Read1 { seen, refused: false, odd_trailers };
@@ -182,7 +189,13 @@ fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
             if target.first() == Some(&b'?') {
                 target.insert(0, b'/');
             }
-            let seen = Seen { method: parts.method.to_string(), target, fields: parts.headers.len(), is_uri: true, body: None };
+            let seen = Seen {
+                method: parts.method.to_string(),
+                target,
+                fields: parts.headers.len(),
+                is_uri: true,
+                body: None,
+            };
             let lock = || noted.lock().unwrap_or_else(PoisonError::into_inner);
             lock().push(seen);
             if let Ok(body) = body.collect().await
@@ -202,8 +215,7 @@ fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
             break;
         }
     }
-    let seen = all.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    seen
+    all.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Numbers that look random; the same ones for the same seed.

@@ -52,18 +52,16 @@ impl Target {
         let https = scheme.eq_ignore_ascii_case(b"https");
         let end = raw[after..].iter().position(|b| matches!(b, b'/' | b'?' | b'#')).map_or(raw.len(), |at| after + at);
         let authority = raw.slice(after..end);
-        let text = if raw.get(end) == Some(&b'/') {
-            raw.slice(end..)
-        } else {
-            [&b"/"[..], &raw[end..]].concat().into()
-        };
+        let text =
+            if raw.get(end) == Some(&b'/') { raw.slice(end..) } else { [&b"/"[..], &raw[end..]].concat().into() };
         Ok(Self::new(text, Some(authority), https))
     }
 
     /// The target of a request in HTTP/2.
     #[must_use]
     pub fn from_uri(uri: &Uri) -> Self {
-        let text = uri.path_and_query().map_or_else(Bytes::new, |text| Bytes::copy_from_slice(text.as_str().as_bytes()));
+        let text =
+            uri.path_and_query().map_or_else(Bytes::new, |text| Bytes::copy_from_slice(text.as_str().as_bytes()));
         let authority = uri.authority().map(|authority| Bytes::copy_from_slice(authority.as_str().as_bytes()));
         Self::new(text, authority, uri.scheme() == Some(&Scheme::HTTPS))
     }

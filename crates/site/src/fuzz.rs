@@ -8,9 +8,9 @@ use crate::phase::php;
 use crate::phase::request_path::{decode, normalise};
 use crate::phase::static_files::fuzz as files;
 use bytes::Bytes;
+use howdah_config::{Algorithm, HttpSettings, TrustedHeader};
 use howdah_protocol::Peer;
 use howdah_protocol::fuzz::Target;
-use howdah_config::{Algorithm, HttpSettings, TrustedHeader};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 

@@ -81,9 +81,8 @@ async fn wait_and_ask(connection: &Connection, told: &Told) {
             connection.state.wake();
         }
         tokio::time::sleep(LOOK).await;
-        let moves = told.written.swap(false, Relaxed)
-            || connection.state.is_write_blocked()
-            || !told.responding.load(Relaxed);
+        let moves =
+            told.written.swap(false, Relaxed) || connection.state.is_write_blocked() || !told.responding.load(Relaxed);
         pauses = if moves { 0 } else { pauses + 1 };
     }
 }

@@ -127,12 +127,7 @@ impl RequestLine {
         }))
     }
 
-    fn complete(
-        self,
-        input: &[u8],
-        fields: usize,
-        lines: &[httparse::Header<'_>],
-    ) -> Result<(Parsed, usize), Refused> {
+    fn complete(self, input: &[u8], fields: usize, lines: &[httparse::Header<'_>]) -> Result<(Parsed, usize), Refused> {
         let length = self.length + fields;
         // One piece of memory for the target and all values.
         let bytes = Bytes::copy_from_slice(&input[..length]);
@@ -186,7 +181,9 @@ impl Meaning {
                 self.chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
             }
             header::CONNECTION => {
-                let has = |word: &[u8]| value.as_bytes().split(|&b| b == b',').any(|w| w.trim_ascii().eq_ignore_ascii_case(word));
+                let has = |word: &[u8]| {
+                    value.as_bytes().split(|&b| b == b',').any(|w| w.trim_ascii().eq_ignore_ascii_case(word))
+                };
                 if self.closes || has(b"close") {
                     (self.closes, self.keep_alive) = (true, false);
                 } else if !self.keep_alive {

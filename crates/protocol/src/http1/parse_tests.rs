@@ -39,9 +39,13 @@ fn a_head_that_has_not_come_in_is_waited_for_and_what_follows_is_left() {
     }
     let (_, length) = head(&format!("{whole}GET ")).unwrap().unwrap();
     assert_eq!(length, whole.len());
-    for (bytes, before, expected) in
-        [("a\r\n\r\n", 4, true), ("a\n\n", 2, true), ("a\n\r\n", 3, true), ("a\n\n\rb", 4, true), ("a\r\nb\r\n", 3, false)]
-    {
+    for (bytes, before, expected) in [
+        ("a\r\n\r\n", 4, true),
+        ("a\n\n", 2, true),
+        ("a\n\r\n", 3, true),
+        ("a\n\n\rb", 4, true),
+        ("a\r\nb\r\n", 3, false),
+    ] {
         assert_eq!(may_be_complete(bytes.as_bytes(), before), expected, "{bytes:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of the whole decision: header fields and bodies for GET and HEAD, cached, declined, large, streamed.
 
 use super::*;
-use howdah_protocol::ChunkStream;
 use crate::compress::decode::{bodies, decode};
+use howdah_protocol::ChunkStream;
 use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, VARY};
 use std::task::{Context, Poll, Waker};
 

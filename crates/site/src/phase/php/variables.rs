@@ -129,7 +129,8 @@ fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
                     _ => {}
                 }
             }
-            Some(Variable::Spelled(_)) if handed_over::is_for_scripts_only(name) && !exchange.connection.peer.trusted => {}
+            Some(Variable::Spelled(_))
+                if handed_over::is_for_scripts_only(name) && !exchange.connection.peer.trusted => {}
             Some(Variable::Spelled(spelled)) => {
                 joined(map, name, &mut scratch);
                 call.custom_var(&spelled, &scratch);

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use howdah_protocol::FileBody;
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_TYPE, ETAG, LAST_MODIFIED, RANGE, VARY,
 };
-use howdah_protocol::FileBody;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use super::cache::Opened;
@@ -119,11 +119,7 @@ fn single(content: &Arc<Content>, media_type: &HeaderValue, part: Span) -> Respo
     response
 }
 
-fn multiple(
-    content: &Arc<Content>,
-    media_type: &HeaderValue,
-    parts: &[Span],
-) -> Response<FileBody> {
+fn multiple(content: &Arc<Content>, media_type: &HeaderValue, parts: &[Span]) -> Response<FileBody> {
     let boundary = boundary();
     let mut response = with_content(StatusCode::PARTIAL_CONTENT, content, media_type);
     let body = response.body_mut();

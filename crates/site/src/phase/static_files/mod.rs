@@ -59,11 +59,7 @@ const TWINS: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 
 /// The phase: the answer with `file`, which the route has found. `None`: it is not there any more.
-pub(crate) fn run(
-    files: &StaticFiles,
-    file: &ResolvedFile,
-    request: &Head,
-) -> Result<Option<Response<Body>>, Refusal> {
+pub(crate) fn run(files: &StaticFiles, file: &ResolvedFile, request: &Head) -> Result<Option<Response<Body>>, Refusal> {
     let name = file.name.strip_prefix(b"/").unwrap_or(&file.name);
     match files.open(Path::new(OsStr::from_bytes(name))) {
         Ok(file) => Ok(Some(files.serve(&file, &request.method, &request.headers).map(Body::files))),
@@ -233,12 +229,7 @@ impl StaticFiles {
 
     /// The answer to a request for `file`: 200, 206, 304, 405, 412 or 416.
     #[must_use]
-    pub fn serve(
-        &self,
-        file: &OpenFile,
-        method: &Method,
-        headers: &HeaderMap,
-    ) -> Response<FileBody> {
+    pub fn serve(&self, file: &OpenFile, method: &Method, headers: &HeaderMap) -> Response<FileBody> {
         answer::answer(&file.0, method, headers, self.cache_control.as_ref(), None)
     }
 
