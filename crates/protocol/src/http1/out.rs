@@ -241,7 +241,7 @@ mod tests {
             out.advance(written.bytes);
         }
         drop(ours);
-        let all = std::io::read_to_string(theirs).unwrap();
+        let all = io::read_to_string(theirs).unwrap();
         assert_eq!(all, format!("head {} tail", "l".repeat(SHORT + 1)));
         assert_eq!(out.waiting(), 0);
     }

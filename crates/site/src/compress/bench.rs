@@ -1,4 +1,4 @@
-//! Figures for the documentation, not assertions: `cargo test --release -p howdah-http compress::bench -- --ignored --nocapture`.
+//! Figures for the documentation, not assertions: `cargo test --release -p howdah-site compress::bench -- --ignored --nocapture`.
 
 use super::cache::{Cache, Sighting};
 use super::decode::bodies;

@@ -2,7 +2,7 @@
 //! it pays (`sample`), whole bodies (`encode`), streams (`stream`), and bodies that were compressed before (`cache`).
 //! `compressor` puts them together and is what the phase "compress" calls. Nothing here knows hyper or a connection.
 //!
-//! What it costs, measured on one 2-core virtual machine with a release build (`cargo test --release -p howdah-http
+//! What it costs, measured on one 2-core virtual machine with a release build (`cargo test --release -p howdah-site
 //! compress::bench -- --ignored --nocapture` prints the figures of another one):
 //!
 //! | step | 50 KB of HTML-like text |
