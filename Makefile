@@ -90,7 +90,7 @@ generate: setup-generate ## Rewrite the generated files: the C headers, the tabl
 	$(CARGO) run -q -p howdah-observe --example reference
 
 fuzz: setup-build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n)
-	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-http --lib -- --nocapture fuzz
+	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-protocol -p howdah-site --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-transport --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) $(CARGO) test --release -p howdah-pool --lib -- --nocapture fuzz
 	HOWDAH_FUZZ_ROUNDS=$(or $(ROUNDS),2000000) $(CARGO) test --release -p howdah-transport --test broken_peer -- nothing_a_worker

@@ -1,4 +1,4 @@
-//! See `howdah_http::fuzz::answer_head`.
+//! See `howdah_site::fuzz::answer_head`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_http::fuzz::answer_head(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_site::fuzz::answer_head(data));

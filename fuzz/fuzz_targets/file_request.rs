@@ -1,4 +1,4 @@
-//! See `howdah_http::fuzz::file_request`.
+//! See `howdah_site::fuzz::file_request`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_http::fuzz::file_request(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_site::fuzz::file_request(data));

@@ -1,4 +1,4 @@
-//! See `howdah_http::fuzz::forwarded_fields`.
+//! See `howdah_site::fuzz::forwarded_fields`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_http::fuzz::forwarded_fields(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_site::fuzz::forwarded_fields(data));

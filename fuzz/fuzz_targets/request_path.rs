@@ -1,4 +1,4 @@
-//! See `howdah_http::fuzz::request_path`.
+//! See `howdah_site::fuzz::request_path`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_http::fuzz::request_path(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| howdah_site::fuzz::request_path(data));

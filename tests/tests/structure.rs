@@ -21,25 +21,37 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-config", &["howdah-budget", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
-    // `http` still reads frames and writes variables itself; both belong behind the pool's door.
-    ("howdah-http", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-pool", "howdah-transport"]),
-    ("howdah", &["howdah-budget", "howdah-config", "howdah-http", "howdah-observe", "howdah-pool", "howdah-transport"]),
+    // What a connection is, without PHP, sites and files.
+    ("howdah-protocol", &["howdah-budget", "howdah-config", "howdah-observe"]),
+    // Of `transport`, `site` uses the form of a request and of a body in the ring.
+    (
+        "howdah-site",
+        &["howdah-budget", "howdah-config", "howdah-observe", "howdah-pool", "howdah-protocol", "howdah-transport"],
+    ),
+    (
+        "howdah",
+        &[
+            "howdah-budget",
+            "howdah-config",
+            "howdah-observe",
+            "howdah-pool",
+            "howdah-protocol",
+            "howdah-site",
+            "howdah-transport",
+        ],
+    ),
     ("howdah-lab", &[]),
     ("howdah-skip", &[]),
     ("howdah-tests", &["howdah-skip"]),
 ];
 
 /// Folders and files in which `unsafe` may stand.
-const UNSAFE: &[&str] =
-    &["crates/transport/", "crates/php-host/", "crates/pool/src/descriptor.rs", "crates/http/src/sendfile/token.rs"];
+const UNSAFE: &[&str] = &["crates/transport/", "crates/php-host/", "crates/pool/src/descriptor.rs"];
 
 /// Modules that are part of a circle today. The list may only become shorter.
 const CIRCLES: &[(&str, &[&str])] = &[
     ("crates/config", &["source", "table"]),
-    (
-        "crates/http",
-        &["body", "compress", "conn", "exchange", "forwarded", "phase", "refusal", "service", "shard", "site"],
-    ),
+    ("crates/site", &["exchange", "phase", "site"]),
     (
         "crates/pool",
         &[
@@ -136,7 +148,7 @@ fn every_file_that_the_architecture_names_exists() {
     }
     // The path of a request is drawn without endings.
     let path = page.split("```").nth(3).unwrap();
-    let step = Regex::new(r"\b(?:http|pool|transport)/[a-z_/]+").unwrap();
+    let step = Regex::new(r"\b(?:protocol|site|pool|transport)/[a-z_0-9/]+").unwrap();
     let steps: BTreeSet<&str> = step.find_iter(path).map(|found| found.as_str().trim_end_matches('/')).collect();
     assert!(steps.len() > 8, "{steps:?}");
     for step in steps {
@@ -284,7 +296,7 @@ fn each_crate_says_shortly_what_it_is() {
     for path in files() {
         let Some(name) = path.strip_suffix("/Cargo.toml") else { continue };
         // The front is about to become two crates.
-        if matches!(name, "fuzz" | "crates/http") {
+        if name == "fuzz" {
             continue;
         }
         let path = Path::new(ROOT).join(name).join("README.md");

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use howdah_config::{Account, ListenAddr, Settings, find_group};
-use howdah_http::unix_socket::UnixAccess;
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::launcher::LauncherProcess;
+use howdah_protocol::unix_socket::UnixAccess;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::thread::CapabilitySet;

@@ -2,10 +2,10 @@
 
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
-use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, SandboxSpec, Shards, start_pool};
+use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, Shards, start_pool};
+use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -57,11 +57,9 @@ impl Pools {
 }
 
 impl Upstream for Pools {
-    type Body = ReplyBody;
-
-    async fn call(&self, pool: usize, call: Call) -> Result<Answer<ReplyBody>, Fault> {
+    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
         match self.0.get(pool) {
-            Some(pool) => pool.call(call).await.map(Answer::from),
+            Some(pool) => pool.call(call).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }

@@ -9,13 +9,14 @@ use crate::{identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
-use howdah_http::front::{Drained, Front, runtimes};
-use howdah_http::listener::Listener;
-use howdah_http::site::Site;
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLog, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::{PoolConfig, Shards};
+use howdah_protocol::Shared;
+use howdah_protocol::front::{Drained, Front, runtimes};
+use howdah_protocol::listener::Listener;
+use howdah_site::{Service, Site};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -92,6 +93,7 @@ struct Server {
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
+    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let site =
         Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
@@ -108,7 +110,9 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let mut front = Front::start(&Arc::new(site), &pools, listeners, runtimes)?;
+    let site = Arc::new(site);
+    let service = |_| Service::new(site.clone(), pools.clone());
+    let mut front = Front::start(&shared, service, howdah_pool::shard::enter, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
     let watchers = watch::start(watched, &pools);

@@ -297,7 +297,7 @@ mod tests {
     fn json_lines_parse() {
         let dir = tempfile::tempdir().unwrap();
         let text = run(LogFormat::Json, LogLevel::Debug, &dir.path().join("log"), || {
-            tracing::debug!(target: "howdah_http", status = 200u16, url = "/\"x\"\u{1b}[0m", "a \\ b");
+            tracing::debug!(target: "howdah_site", status = 200u16, url = "/\"x\"\u{1b}[0m", "a \\ b");
         });
         assert!(!text.contains('\u{1b}'));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -1,14 +1,11 @@
 //! What a front hands to a pool and gets back: `Call` and `Reply`. Neither knows HTTP beyond CGI's vocabulary (RFC 3875).
 
-use crate::fault::Fault;
-use crate::whole_body::WholeBody;
+use crate::reply_sink::ReplyBody;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
 use howdah_transport::wire::EncodedCall;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// One request for PHP, ready to be copied into a lane.
@@ -139,38 +136,4 @@ pub struct CallStats {
     pub peak_memory: u64,
     /// How often the call was run again after a worker died under it.
     pub replays: u32,
-}
-
-/// The body of a reply. Dropping it before its end tells the worker that the client has gone.
-#[derive(Debug)]
-pub struct ReplyBody {
-    inner: crate::reply_sink::Receiver,
-}
-
-impl ReplyBody {
-    pub(crate) fn new(inner: crate::reply_sink::Receiver) -> Self {
-        Self { inner }
-    }
-
-    /// The whole remaining body's length, if the answer has ended already.
-    #[must_use]
-    pub fn complete_len(&self) -> Option<u64> {
-        self.inner.complete_len()
-    }
-
-    /// The whole remaining body as one piece, if the answer has ended and fits in memory. Leaves the body empty.
-    pub fn take_complete(&mut self) -> Option<WholeBody> {
-        self.inner.take_complete()
-    }
-
-    /// The next part; `None` at the end. An error means the worker died in the middle of its answer.
-    pub fn poll_chunk(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
-        self.get_mut().inner.poll_chunk(cx)
-    }
-
-    /// Where the call ran and what it took so far.
-    #[must_use]
-    pub fn stats(&self) -> CallStats {
-        self.inner.stats()
-    }
 }

@@ -37,6 +37,8 @@ mod quarantine;
 mod queue;
 mod reply_parts;
 mod reply_sink;
+#[cfg(feature = "stand-in")]
+mod reply_stand_in;
 mod rescue;
 mod sandbox_report;
 mod scheduler;
@@ -54,12 +56,15 @@ mod watch;
 mod whole_body;
 mod zygote;
 
-pub use call::{Call, CallStats, Chunk, Reply, ReplyBody, RequestBody, RequestId, TakesInterim};
+pub use call::{Call, CallStats, Chunk, Reply, RequestBody, RequestId, TakesInterim};
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use orphans::adopt_orphans;
 pub use pool::Pool;
+pub use reply_sink::ReplyBody;
+#[cfg(feature = "stand-in")]
+pub use reply_stand_in::ReplyWriter;
 pub use sandbox_report::sandbox_report;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};

@@ -11,7 +11,7 @@ use crate::precedence::Precedence;
 use crate::quarantine;
 use crate::queue;
 use crate::reply_parts;
-use crate::reply_sink::{self, Receiver, Sink};
+use crate::reply_sink::{self, ReplyBody, Sink};
 use crate::scheduler::Scheduler;
 use crate::shard::{self, Shards};
 use crate::shares::Shares;
@@ -198,8 +198,8 @@ impl Pool {
             self.metrics.faults.inc(fault.kind.label());
             return Err(fault);
         }
-        let mut receiver: Option<Receiver> = Some(receiver);
-        let result = std::future::poll_fn(|cx| Receiver::poll_reply(&mut receiver, cx)).await;
+        let mut receiver: Option<ReplyBody> = Some(receiver);
+        let result = std::future::poll_fn(|cx| ReplyBody::poll_reply(&mut receiver, cx)).await;
         if let Err(fault) = &result {
             self.metrics.faults.inc(fault.kind.label());
         }

@@ -3,12 +3,12 @@
 use super::*;
 use crate::call::{Call, CallStats, RequestBody, RequestId};
 use crate::reply_parts;
-use crate::reply_sink::{self, Receiver};
+use crate::reply_sink::{self, ReplyBody};
 use howdah_transport::wire::CallBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, Receiver) {
+fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, ReplyBody) {
     let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
     let limits = reply_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
     let (sink, receiver) = reply_sink::new(Arc::new(limits), CallStats::default(), None);

@@ -8,7 +8,7 @@
 //! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
 //! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
-use crate::call::{CallStats, Chunk, Reply, ReplyBody};
+use crate::call::{CallStats, Chunk, Reply};
 use crate::fault::{Fault, FaultKind};
 use crate::reply_parts::{InMemory, Limits, Spill, Unpaid};
 use crate::whole_body::WholeBody;
@@ -63,9 +63,9 @@ pub(crate) struct Sink {
     limits: Arc<Limits>,
 }
 
-/// The reading side, held by the front.
+/// The reading side, held by the front: the body of a reply. Dropping it before its end tells the worker that the client has gone.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub struct ReplyBody {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -75,7 +75,7 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 }
 
 /// An answer to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
-pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share>>) -> (Sink, Receiver) {
+pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share>>) -> (Sink, ReplyBody) {
     let inner = Arc::new(Mutex::new(Inner {
         head: None,
         parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
@@ -92,7 +92,7 @@ pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share
         gone: false,
         stats,
     }));
-    (Sink { inner: inner.clone(), limits }, Receiver { inner })
+    (Sink { inner: inner.clone(), limits }, ReplyBody { inner })
 }
 
 impl Sink {
@@ -383,7 +383,7 @@ impl Inner {
     }
 }
 
-impl Receiver {
+impl ReplyBody {
     /// Waits for the head (or a fault) and hands the answer over.
     pub(crate) fn poll_reply(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Result<Reply, Fault>> {
         let Some(receiver) = this.as_ref() else { return Poll::Pending };
@@ -401,10 +401,12 @@ impl Receiver {
             }
         };
         let Some(receiver) = this.take() else { return Poll::Pending };
-        Poll::Ready(head.map(|(status, headers)| Reply { status, headers, body: ReplyBody::new(receiver) }))
+        Poll::Ready(head.map(|(status, headers)| Reply { status, headers, body: receiver }))
     }
 
-    pub(crate) fn complete_len(&self) -> Option<u64> {
+    /// The whole remaining body's length, if the answer has ended already.
+    #[must_use]
+    pub fn complete_len(&self) -> Option<u64> {
         let inner = lock(&self.inner);
         if !inner.ended || inner.fault.is_some() {
             return None;
@@ -412,7 +414,8 @@ impl Receiver {
         Some(inner.parts.bytes() as u64 + inner.spill.as_ref().map_or(0, Spill::left) + inner.unpaid.bytes())
     }
 
-    pub(crate) fn take_complete(&mut self) -> Option<WholeBody> {
+    /// The whole remaining body as one piece, if the answer has ended and fits in memory. Leaves the body empty.
+    pub fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
         if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
             return None;
@@ -420,7 +423,8 @@ impl Receiver {
         Some(inner.parts.take_all())
     }
 
-    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
+    /// The next part; `None` at the end. An error means the worker died in the middle of its answer.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
         let (result, writer) = {
             let mut inner = lock(&self.inner);
             if let Some(part) = inner.next_part() {
@@ -441,12 +445,14 @@ impl Receiver {
         result
     }
 
-    pub(crate) fn stats(&self) -> CallStats {
+    /// Where the call ran and what it took so far.
+    #[must_use]
+    pub fn stats(&self) -> CallStats {
         lock(&self.inner).stats.clone()
     }
 }
 
-impl Drop for Receiver {
+impl Drop for ReplyBody {
     fn drop(&mut self) {
         let writer = {
             let mut inner = lock(&self.inner);

@@ -2,15 +2,15 @@
 
 use super::*;
 
-fn reply(receiver: &mut Option<Receiver>) -> Poll<Result<Reply, Fault>> {
-    Receiver::poll_reply(receiver, &mut Context::from_waker(Waker::noop()))
+fn reply(receiver: &mut Option<ReplyBody>) -> Poll<Result<Reply, Fault>> {
+    ReplyBody::poll_reply(receiver, &mut Context::from_waker(Waker::noop()))
 }
 
-fn pair(memory: usize) -> (Sink, Option<Receiver>) {
+fn pair(memory: usize) -> (Sink, Option<ReplyBody>) {
     pair_of(memory, howdah_budget::Budgets::new(1 << 30, 1 << 30))
 }
 
-fn pair_of(memory: usize, budgets: howdah_budget::Budgets) -> (Sink, Option<Receiver>) {
+fn pair_of(memory: usize, budgets: howdah_budget::Budgets) -> (Sink, Option<ReplyBody>) {
     let limits = Arc::new(Limits { memory, temp_dir: std::env::temp_dir(), budgets });
     let (sink, receiver) = new(limits, CallStats::default(), None);
     (sink, Some(receiver))

@@ -8,7 +8,7 @@ use crate::lane::{Job, Lane, NewWorker, Phase};
 use crate::launcher::Launcher;
 use crate::queue::Limits;
 use crate::reply_parts;
-use crate::reply_sink::{self, Receiver};
+use crate::reply_sink::{self, ReplyBody};
 use crate::shares::Shares;
 use howdah_transport::control_socket::{ControlSocket, pair};
 use howdah_transport::wire::{CallBuilder, FrameKind, WireDone};
@@ -72,7 +72,7 @@ impl Stage {
     }
 
     /// A call for a script. The receiver stands for the client.
-    pub(super) fn job(&self, id: u64, script: &str, client: u64, route: Option<u16>) -> (Box<Job>, Receiver) {
+    pub(super) fn job(&self, id: u64, script: &str, client: u64, route: Option<u16>) -> (Box<Job>, ReplyBody) {
         let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
         let limits = reply_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
         let (sink, receiver) = reply_sink::new(Arc::new(limits), CallStats::default(), None);
@@ -95,11 +95,11 @@ impl Stage {
         (Box::new(Job::new(call, sink)), receiver)
     }
 
-    pub(super) fn submit(&mut self, id: u64, script: &str) -> Receiver {
+    pub(super) fn submit(&mut self, id: u64, script: &str) -> ReplyBody {
         self.submit_for(id, script, 0, None)
     }
 
-    pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> Receiver {
+    pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> ReplyBody {
         let (job, receiver) = self.job(id, script, client, route);
         self.scheduler.submit(job, 0).map_err(|(fault, _)| fault).unwrap();
         receiver

@@ -10,7 +10,7 @@
 
 use super::stage::Stage;
 use crate::queue::Limits;
-use crate::reply_sink::Receiver;
+use crate::reply_sink::ReplyBody;
 use crate::shares::Shares;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -115,7 +115,7 @@ struct Simulation {
     arrived: u64,
     done: u64,
     /// The clients of calls that have not ended.
-    clients_of: HashMap<u64, Receiver>,
+    clients_of: HashMap<u64, ReplyBody>,
     /// Calls that wait although a worker is idle, and since when.
     waits_since: HashMap<u64, u64>,
     /// A look is on its way.

@@ -1,0 +1,49 @@
+//! Replies without a worker, for tests and fuzz targets of those who get them.
+
+use crate::call::{CallStats, Reply};
+use crate::reply_parts::Limits;
+use crate::reply_sink::{self, Sink};
+use bytes::Bytes;
+use howdah_budget::Budgets;
+use std::sync::Arc;
+
+/// The writing side of such a reply.
+#[derive(Debug, Clone)]
+pub struct ReplyWriter(Sink);
+
+impl Reply {
+    /// A reply with this head, whose body is what its writer writes.
+    #[must_use]
+    pub fn prepared(status: u16, headers: Vec<(Bytes, Bytes)>) -> (ReplyWriter, Self) {
+        Self::prepared_by(status, headers, CallStats::default())
+    }
+
+    /// The same with where it ran.
+    #[must_use]
+    pub fn prepared_by(status: u16, headers: Vec<(Bytes, Bytes)>, stats: CallStats) -> (ReplyWriter, Self) {
+        let limits =
+            Limits { memory: 1 << 20, budgets: Budgets::new(1 << 30, 1 << 30), temp_dir: std::env::temp_dir() };
+        let (sink, body) = reply_sink::new(Arc::new(limits), stats, None);
+        (ReplyWriter(sink), Self { status, headers, body })
+    }
+}
+
+impl ReplyWriter {
+    /// Adds a part of the body.
+    pub fn push(&self, data: Bytes, flush: bool) {
+        self.0.push(data, flush);
+        self.0.wake();
+    }
+
+    /// The body is complete.
+    pub fn end(&self) {
+        self.0.end();
+        self.0.wake();
+    }
+
+    /// Whether the reply's body was dropped.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.is_gone()
+    }
+}

@@ -1,0 +1,276 @@
+//! The body of a response: nothing, bytes at hand, memory held elsewhere, files, or a stream.
+
+use crate::connection::Connection;
+use crate::files::FileBody;
+use crate::stream::Stream;
+use bytes::Bytes;
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+
+/// Bodies from this size on are charged while they wait in a connection, of which there are as many as connections.
+const HELD_BY_CONNECTION: usize = 16 * 1024;
+
+/// The same in a stream of a connection, of which there are many more.
+const HELD_BY_STREAM: usize = 1024;
+
+/// A whole body in memory that is not the server's own, such as a ring that another process writes to: the bytes may change at
+/// any time, so nobody gets a slice of them. It is to be used or copied within the turn of the task that has it; dropping it gives
+/// the memory back.
+pub trait HeldBytes: Send + Sync {
+    /// Its length, which does not change.
+    fn len(&self) -> usize;
+
+    /// True if it has no byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the bytes from position `from` on into `to`. There are as many.
+    fn copy_to(&self, from: usize, to: &mut [u8]);
+
+    /// A copy of the bytes from position `from` on.
+    fn copy_from(&self, from: usize) -> Vec<u8>;
+
+    /// Whether its bytes are these.
+    fn equals(&self, other: &[u8]) -> bool;
+
+    /// Writes `before` (at most seven slices) and then the bytes to a socket, without waiting; returns how many bytes the
+    /// socket took.
+    ///
+    /// # Errors
+    /// The system's; nothing was written then.
+    fn send_after(&self, before: &[IoSlice<'_>], socket: BorrowedFd<'_>) -> io::Result<usize>;
+}
+
+/// A body that is complete, wherever it is.
+pub enum Whole {
+    /// In the server's own memory.
+    Memory(Bytes),
+    /// Elsewhere, for this turn.
+    Held(Box<dyn HeldBytes>),
+}
+
+impl std::fmt::Debug for Whole {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Whole({} bytes)", self.len())
+    }
+}
+
+impl From<Bytes> for Whole {
+    fn from(bytes: Bytes) -> Self {
+        Self::Memory(bytes)
+    }
+}
+
+impl Whole {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::Held(held) => held.len(),
+        }
+    }
+
+    /// True if it has no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the bytes from position `from` on into `to`.
+    ///
+    /// # Panics
+    /// There are not as many.
+    pub fn copy_to(&self, from: usize, to: &mut [u8]) {
+        match self {
+            Self::Memory(bytes) => to.copy_from_slice(&bytes[from..from + to.len()]),
+            Self::Held(held) => held.copy_to(from, to),
+        }
+    }
+
+    /// Whether its bytes are these.
+    #[must_use]
+    pub fn equals(&self, other: &[u8]) -> bool {
+        match self {
+            Self::Memory(bytes) => bytes == other,
+            Self::Held(held) => held.equals(other),
+        }
+    }
+
+    /// Its bytes in the server's own memory, copied if they are not there; what was held is given back.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Memory(bytes) => bytes,
+            Self::Held(held) => held.copy_from(0).into(),
+        }
+    }
+}
+
+/// Is told of a response's end. Dropped without a word if the response never began.
+pub trait Ending: Send {
+    /// So many bytes of the body were handed over, `complete` if these are all of it.
+    fn ended(self: Box<Self>, bytes: u64, complete: bool);
+}
+
+pub(crate) enum Kind {
+    Empty,
+    Whole(Whole),
+    Stream(Stream),
+    Files(FileBody),
+}
+
+/// The body of a response.
+pub struct Body {
+    kind: Kind,
+    ending: Option<Box<dyn Ending>>,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.kind {
+            Kind::Empty => f.write_str("Body::Empty"),
+            Kind::Whole(whole) => whole.fmt(f),
+            Kind::Stream(_) => f.write_str("Body::Stream"),
+            Kind::Files(files) => write!(f, "Body::Files({} bytes)", files.remaining()),
+        }
+    }
+}
+
+impl Body {
+    const fn of(kind: Kind) -> Self {
+        Self { kind, ending: None }
+    }
+
+    /// No body.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self::of(Kind::Empty)
+    }
+
+    /// A body that is at hand completely.
+    #[must_use]
+    pub fn full(bytes: Bytes) -> Self {
+        Self::whole(bytes.into())
+    }
+
+    /// A body that is complete, wherever it is.
+    #[must_use]
+    pub fn whole(whole: Whole) -> Self {
+        Self::of(if whole.is_empty() { Kind::Empty } else { Kind::Whole(whole) })
+    }
+
+    /// A body that comes in parts.
+    #[must_use]
+    pub fn stream(stream: Stream) -> Self {
+        Self::of(Kind::Stream(stream))
+    }
+
+    /// Files, or parts of them.
+    #[must_use]
+    pub fn files(files: FileBody) -> Self {
+        match files.as_memory() {
+            Some(bytes) => Self::full(bytes.clone()),
+            None if files.remaining() == 0 => Self::empty(),
+            None => Self::of(Kind::Files(files)),
+        }
+    }
+
+    /// Its length, if that is known.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Empty => Some(0),
+            Kind::Whole(whole) => Some(whole.len() as u64),
+            Kind::Stream(stream) => stream.remaining(),
+            Kind::Files(files) => Some(files.remaining()),
+        }
+    }
+
+    /// The whole body, if it is complete (empty for an empty one); the body itself otherwise.
+    pub fn into_whole(mut self) -> Result<Whole, Self> {
+        match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Empty => Ok(Bytes::new().into()),
+            Kind::Whole(whole) => Ok(whole),
+            other => {
+                self.kind = other;
+                Err(self)
+            }
+        }
+    }
+
+    /// The bytes of a body that is in memory (empty for an empty one).
+    #[must_use]
+    pub fn as_full(&self) -> Option<&Bytes> {
+        static NOTHING: Bytes = Bytes::new();
+        match &self.kind {
+            Kind::Empty => Some(&NOTHING),
+            Kind::Whole(Whole::Memory(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The inner stream, if the body comes in parts; the body itself otherwise.
+    pub fn into_stream(mut self) -> Result<Stream, Self> {
+        match std::mem::replace(&mut self.kind, Kind::Empty) {
+            Kind::Stream(stream) => Ok(stream),
+            Kind::Files(files) => Ok(Box::new(files)),
+            other => {
+                self.kind = other;
+                Err(self)
+            }
+        }
+    }
+
+    /// Charges what is at hand to the connection, for as long as any of it waits there. False: there is no budget for it.
+    #[must_use]
+    pub fn hold(&mut self, connection: &Connection) -> bool {
+        let multiplexed = connection.state.is_multiplexed();
+        let least = if multiplexed { HELD_BY_STREAM } else { HELD_BY_CONNECTION };
+        let Kind::Whole(whole) = &self.kind else { return true };
+        // What is held elsewhere goes out at once in HTTP/1, or is charged with what waits of it. In HTTP/2 it goes when its
+        // stream's turn comes, whenever that is.
+        if whole.len() < least || (matches!(whole, Whole::Held(_)) && !multiplexed) {
+            return true;
+        }
+        let mut charge = connection.charge();
+        if !charge.grow(whole.len() as u64) {
+            return false;
+        }
+        if let Kind::Whole(whole) = std::mem::replace(&mut self.kind, Kind::Empty) {
+            self.kind = Kind::Whole(Whole::Memory(charge.cover(whole.into_bytes())));
+        }
+        true
+    }
+
+    /// Ties to the body who is told of its end.
+    pub fn carry(&mut self, ending: Box<dyn Ending>) {
+        self.ending = Some(ending);
+    }
+
+    /// The same without its bytes: who is told of its end still is.
+    pub(crate) fn emptied(self) -> Self {
+        Self { kind: Kind::Empty, ending: self.ending }
+    }
+
+    /// The parts of it, for whoever sends it.
+    pub(crate) fn open(self) -> (Kind, Delivery) {
+        (self.kind, Delivery { ending: self.ending, sent: 0, complete: false })
+    }
+}
+
+/// A response on its way out: tells its end when it is dropped.
+pub(crate) struct Delivery {
+    ending: Option<Box<dyn Ending>>,
+    pub(crate) sent: u64,
+    pub(crate) complete: bool,
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if let Some(ending) = self.ending.take() {
+            ending.ended(self.sent, self.complete);
+        }
+    }
+}

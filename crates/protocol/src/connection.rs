@@ -1,0 +1,116 @@
+//! A connection, as its requests and its I/O thread see it, and what all connections share.
+
+use crate::informational::{Queue, Sink, Taken};
+use crate::peer::Peer;
+use crate::state::{State, Timeouts};
+use bytes::Bytes;
+use howdah_budget::{Budgets, Charge, Share};
+use howdah_config::HttpSettings;
+use howdah_observe::Metrics;
+use std::sync::{Arc, OnceLock};
+
+/// Room for a head in a connection's buffer even where the settings allow less, so that the refusal can be the right one.
+const MIN_HEAD_BUFFER: usize = 256 * 1024;
+
+/// Header lines of a request that HTTP/2 has room for. Cookies come one by one there.
+const MOST_LINES: usize = 512;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Speak HTTP/2 to clients that begin with it.
+    pub h2: bool,
+    /// The largest number of connections; 0 for no limit.
+    pub max_connections: usize,
+    /// The timeouts while nothing is scarce.
+    pub timeouts: Timeouts,
+    /// The longest head that a connection reads, which is no shorter than the longest that is allowed.
+    pub head_buffer: usize,
+    /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
+    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself answers 431.
+    pub header_list: usize,
+    /// What everything that waits is charged to.
+    pub budgets: Budgets,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Shared {
+    /// What the settings say.
+    #[must_use]
+    pub fn new(settings: &HttpSettings, budgets: Budgets, metrics: Arc<Metrics>) -> Self {
+        let head = settings.max_header_bytes.as_usize().saturating_add(settings.max_uri.as_usize());
+        Self {
+            h2: settings.h2,
+            max_connections: settings.max_connections,
+            timeouts: Timeouts::new(settings),
+            head_buffer: head.saturating_add(4096).max(MIN_HEAD_BUFFER),
+            header_list: head.saturating_add(MOST_LINES * 32),
+            budgets,
+            metrics,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Both ends.
+    pub peer: Peer,
+    /// What its requests hold of the budgets together, if it may have several at once.
+    pub share: OnceLock<Arc<Share>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: State,
+    /// Informational responses on their way out, where requests come one after the other.
+    pub(crate) informational: Queue,
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>, peer: Peer, now: u64) -> Self {
+        let (share, state, informational) = (OnceLock::new(), State::new(now), Queue::default());
+        Self { peer, share, shared, state, informational }
+    }
+
+    /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.shared.timeouts.under(self.shared.budgets.pressure())
+    }
+
+    /// A charge of nothing yet to the budget of memory.
+    #[must_use]
+    pub fn charge(&self) -> Charge {
+        Charge::new(self.shared.budgets.memory, self.share.get().cloned())
+    }
+}
+
+impl Sink for Connection {
+    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+        let taken = self.informational.send(number, status, headers);
+        self.state.wake();
+        taken
+    }
+
+    fn discard(&self, number: u64) {
+        self.informational.discard(number);
+    }
+
+    fn may_have_left(&self) -> bool {
+        self.state.is_half_closed()
+    }
+}
+
+/// A request that is not over: it ends when this is dropped.
+pub(crate) struct InFlight(Arc<Connection>);
+
+impl InFlight {
+    pub(crate) fn begin(connection: &Arc<Connection>) -> Self {
+        connection.state.begin();
+        Self(connection.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.state.end();
+    }
+}

@@ -1,0 +1,101 @@
+//! The task of one connection: finds out the protocol, lets its driver serve it, and acts on the I/O thread's verdicts.
+
+use crate::connection::Connection;
+use crate::exchange::Handler;
+use crate::socket::Socket;
+use crate::state::{State, Verdict};
+use crate::{http1, http2};
+use bytes::BytesMut;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::ReadBuf;
+
+/// What a client that knows the server speaks HTTP/2 sends first.
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Serves a connection to its end.
+pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, mut socket: Socket) {
+    let state = &connection.state;
+    let mut ahead = BytesMut::new();
+    let is_h2 = if connection.shared.h2 {
+        // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
+        let sniffed = supervise(state, |cx, verdict| {
+            if verdict > Verdict::Finish {
+                Poll::Ready(None)
+            } else {
+                speaks_h2(&mut socket, &connection, &mut ahead, cx)
+            }
+        });
+        match sniffed.await.flatten() {
+            Some(is_h2) => is_h2,
+            None => return,
+        }
+    } else {
+        false
+    };
+    let ended = if is_h2 {
+        let mut driven = http2::Driven::new(handler, connection.clone(), socket, ahead.freeze());
+        let mut finishing = false;
+        let serving = supervise(state, |cx, verdict| {
+            if !finishing && matches!(verdict, Verdict::Finish | Verdict::Idle) {
+                finishing = true;
+                driven.finish();
+            }
+            driven.poll(cx)
+        });
+        serving.await.map(|ended| ended.map_err(|error| error.to_string()))
+    } else {
+        let mut serving = pin!(http1::serve(&*handler, &connection, socket, ahead));
+        let served = supervise(state, |cx, _| serving.as_mut().poll(cx));
+        served.await.map(|ended| ended.map_err(|error| error.to_string()))
+    };
+    if let Some(Err(error)) = ended {
+        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+    }
+}
+
+/// Polls `step` with the current verdict until it is ready; gives up (`None`) when the verdict is to drop the connection.
+async fn supervise<T>(state: &State, mut step: impl FnMut(&mut Context<'_>, Verdict) -> Poll<T>) -> Option<T> {
+    let mut registered: Option<Waker> = None;
+    std::future::poll_fn(move |cx| {
+        // A task's waker does not change, so this registers once.
+        if !registered.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            state.set_waker(cx.waker());
+            registered = Some(cx.waker().clone());
+        }
+        match state.verdict() {
+            Verdict::Drop => Poll::Ready(None),
+            verdict => step(cx, verdict).map(Some),
+        }
+    })
+    .await
+}
+
+/// Reads until it is clear which protocol the client speaks; that protocol begins with what is read here. `None` if the
+/// client closed.
+fn speaks_h2(
+    socket: &mut Socket,
+    connection: &Connection,
+    ahead: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<Option<bool>> {
+    loop {
+        let known = ahead.len().min(H2_PREFACE.len());
+        if known > 0 && ahead[..known] != H2_PREFACE[..known] {
+            return Poll::Ready(Some(false));
+        }
+        if known == H2_PREFACE.len() {
+            return Poll::Ready(Some(true));
+        }
+        let mut space = [0; 8192];
+        let mut buf = ReadBuf::new(&mut space);
+        match ready!(socket.poll_read(cx, &mut buf)) {
+            Ok(()) if !buf.filled().is_empty() => {
+                connection.state.on_read();
+                ahead.extend_from_slice(buf.filled());
+            }
+            _ => return Poll::Ready(None),
+        }
+    }
+}

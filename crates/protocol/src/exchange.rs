@@ -1,0 +1,146 @@
+//! The one interface between the two halves of the front.
+//!
+//! A connection makes a [`Request`] of what came in and gives it to its [`Handler`], which returns a [`Response`]. That is
+//! all; whatever protocol the client speaks looks the same from here. Both sides keep to these rules:
+//!
+//! - **The request's body is pulled.** Nothing of it is read (and no `100 Continue` is sent) before the handler asks for a
+//!   part. A handler that has read none or some of it may respond all the same: the connection reads what is there, or ends
+//!   after the response if that is more than it likes to read. `Connection: close` in a response ends it in any case.
+//! - **The handler's future is dropped when the client is gone**, at whatever point it waits. A client that has only closed its
+//!   side for writing is not gone.
+//! - **Informational responses (1xx) may be sent from any thread** while the future runs, through [`Request::informational`];
+//!   what comes later is dropped, so none of them can get behind the response's head or into another response.
+//! - **The response's body is pulled as well**, as fast as the client takes it. Each kind of body goes out the cheapest way that
+//!   the connection has: files by `sendfile`, memory held elsewhere directly from there.
+//! - **The response's end is told** to the [`Ending`] that its body carries: how many bytes of body have been handed
+//!   over, and whether these were all.
+//! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
+//!   connection, so a handler that may panic contains it (`panics`).
+//!
+//! The handler decides on status, fields and body. The connection adds `Date`, and decides on everything that is about itself:
+//! `Content-Length` (of a body whose length is known), `Transfer-Encoding`, `Connection`. A stream that brings a
+//! `Content-Length` of its own is held to it: what is too much is not sent, and where something is missing the response does
+//! not look complete.
+
+use crate::body::Body;
+use crate::connection::Connection;
+use crate::informational::Informational;
+use crate::target::Target;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Version};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Instant, SystemTime};
+
+pub use crate::body::Ending;
+
+/// Answers requests. One of them serves all connections of an I/O thread.
+pub trait Handler: Send + Sync + 'static {
+    /// Responds to a request.
+    fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
+
+    /// Whether what this peer says about others (a proxy, about its clients) is believed; asked once for each connection. `None`:
+    /// it is connected over a Unix socket.
+    fn trusts(&self, peer: Option<IpAddr>) -> bool;
+}
+
+/// A request, complete but for its body.
+#[derive(Debug)]
+pub struct Request {
+    /// Its head.
+    pub head: Head,
+    /// Its body.
+    pub body: RequestBody,
+    /// The way back for informational responses; `None` in a protocol that has none (HTTP/1.0).
+    pub informational: Option<Informational>,
+    /// The connection it came over.
+    pub connection: Arc<Connection>,
+    /// When its head was complete.
+    pub received: Instant,
+    /// The same, as a time of day.
+    pub time: SystemTime,
+}
+
+/// A request's head.
+#[derive(Debug)]
+pub struct Head {
+    /// The method.
+    pub method: Method,
+    /// What is asked for, as the client spelled it.
+    pub target: Target,
+    /// The protocol's version.
+    pub version: Version,
+    /// The fields. `Content-Length` is one valid number, if it is there.
+    pub headers: HeaderMap,
+}
+
+/// A response. Its head may have a [`Reason`] among its extensions.
+pub type Response = http::Response<Body>;
+
+/// The words behind a status in HTTP/1, where they are others than the usual ones. Has no control characters.
+#[derive(Debug, Clone)]
+pub struct Reason(Bytes);
+
+impl Reason {
+    /// These words, if they can stand there.
+    #[must_use]
+    pub fn new(words: &[u8]) -> Option<Self> {
+        let fit = words.iter().all(|&b| b == b'\t' || b == b' ' || (b > b' ' && b != 0x7f));
+        fit.then(|| Self(Bytes::copy_from_slice(words)))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Why a body could not be read to its end: the client broke off, or broke the protocol's rules.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where a request's body comes from: what a protocol's driver puts behind a [`RequestBody`].
+pub trait BodySource: Send + std::fmt::Debug {
+    /// The next part, which is never empty; `None` at the end. Trailers are read and dropped.
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>>;
+}
+
+/// A request's body on its way in.
+#[derive(Debug)]
+pub struct RequestBody {
+    source: Option<Box<dyn BodySource>>,
+    announced: Option<u64>,
+}
+
+impl RequestBody {
+    /// No body.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { source: None, announced: Some(0) }
+    }
+
+    /// A body, and its length if that was announced.
+    #[must_use]
+    pub fn new(source: Box<dyn BodySource>, announced: Option<u64>) -> Self {
+        Self { source: Some(source), announced }
+    }
+
+    /// True if there is no body at all. One that turns out to have no byte is a body.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// The length that the head announced.
+    #[must_use]
+    pub fn announced(&self) -> Option<u64> {
+        self.announced
+    }
+
+    /// The next part, which is never empty; `None` at the end.
+    pub fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match &mut self.source {
+            Some(source) => source.poll_part(cx),
+            None => Poll::Ready(None),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A target for fuzzing: connections as strangers send them, through our reading of HTTP/1 and through hyper's, which is
+//! widely used and was ours before. And what drives such targets in tests: inputs of `fuzz/corpus` and mutations of those,
+//! seeded, so that a failure comes again. `fuzz/` is for libFuzzer; `make fuzz` runs them for longer.
+//!
+//! **Where we differ from hyper on purpose:**
+//! 1. Targets may have bytes that hyper's URI type refuses (`<`, `>`, `"`, text that is no UTF-8, more than 65,534 of them), and
+//!    need make no sense as a URI; scripts see them as they are, and `site` judges what they name. Where one in absolute form has
+//!    no path, it is `/`.
+//! 2. `Transfer-Encoding` beside `Content-Length` is refused; hyper takes the former and ends the connection afterwards.
+//! 3. `Expect` counts in HTTP/1.1 only.
+//! 4. A value of `Content-Length` next to the largest number there is is a length; hyper keeps those for itself.
+//! 5. CONNECT is a request like others (and refused by `site`); hyper gives its connection up after it.
+//! 6. A body that broke ends the connection; so it does in hyper, but for what it had still read ahead.
+//! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
+
+use crate::exchange::Head;
+use crate::http1::incoming::{Broken, Decoder};
+use crate::http1::parse::{self, Framing};
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Method, Request, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use std::convert::Infallible;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// A target by its name, which is that of its corpus.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets of this crate.
+pub const TARGETS: &[Target] = &[("http1_requests", http1_requests)];
+
+/// What was made of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    method: String,
+    target: Vec<u8>,
+    fields: usize,
+    /// hyper's type would take its target (1).
+    is_uri: bool,
+    /// `None`: it was not read to its end.
+    body: Option<Vec<u8>>,
+}
+
+/// What becomes of a connection: its requests, and whether it ended because the next one is none.
+struct Read1 {
+    seen: Vec<Seen>,
+    refused: bool,
+    /// Its last body ended in what are no trailers (7).
+    odd_trailers: bool,
+}
+
+/// A connection's bytes, which all come in at once.
+pub fn http1_requests(data: &[u8]) {
+    // HTTP/2 is told apart before.
+    if data.starts_with(b"PRI * HTTP/2.0") {
+        return;
+    }
+    let (ours, theirs) = (read_by_us(data), read_by_hyper(data));
+    let show = || format!("{:?} {} / {:?}", ours.seen, ours.refused, theirs);
+    for (at, (we, they)) in ours.seen.iter().zip(&theirs).enumerate() {
+        let last = at + 1 == ours.seen.len() || at + 1 == theirs.len();
+        // One that is no URI to us names nothing.
+        let same_target = we.target == they.target || we.target.is_empty();
+        assert!(same_target && we.method == they.method, "request {at}: {}", show());
+        assert!(we.fields == they.fields, "fields {at}: {}", show());
+        assert!(we.body == they.body || (last && (ours.odd_trailers || is_odd_length(data))), "body {at}: {}", show());
+    }
+    if theirs.len() > ours.seen.len() {
+        assert!((ours.refused && has_both(data)) || ours.odd_trailers, "hyper goes on: {}", show());
+    }
+    if let Some(more) = ours.seen.get(theirs.len()) {
+        let before = theirs.len().checked_sub(1).and_then(|at| ours.seen.get(at));
+        let odd =
+            !more.is_uri || more.method == Method::CONNECT.as_str() || is_odd_length(data) || is_odd_authority(data);
+        assert!(odd || before.is_some_and(|before| before.method == Method::CONNECT.as_str()), "we go on: {}", show());
+    }
+}
+
+/// Whether hyper's type takes this as a target (1).
+fn is_uri(target: &[u8]) -> bool {
+    !target.is_empty() && Uri::from_maybe_shared(Bytes::copy_from_slice(target)).is_ok() && !target.contains(&b'#')
+}
+
+/// Whether a target somewhere names a host, which hyper checks when it reads it (1).
+fn is_odd_authority(data: &[u8]) -> bool {
+    data.windows(3).any(|part| part == b"://")
+}
+
+/// Whether both ways to frame a body are named somewhere (2).
+fn has_both(data: &[u8]) -> bool {
+    let names = |name: &[u8]| data.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
+    names(b"content-length") && names(b"transfer-encoding")
+}
+
+/// Whether there is a length that hyper keeps for itself (4).
+fn is_odd_length(data: &[u8]) -> bool {
+    data.windows(18).any(|part| part.starts_with(b"184467440737095516"))
+}
+
+fn read_by_us(data: &[u8]) -> Read1 {
+    let mut input = BytesMut::from(data);
+    let mut seen = Vec::new();
+    loop {
+        let (parsed, length) = match parse::parse(&input) {
+            Ok(Some(parsed)) => parsed,
+            Ok(None) => return Read1 { seen, refused: false, odd_trailers: false },
+            Err(_) => return Read1 { seen, refused: true, odd_trailers: false },
+        };
+        assert!(length <= input.len() && input[..length].ends_with(b"\n"));
+        input.advance(length);
+        let mut body = match parsed.framing {
+            Framing::None => Decoder::DONE,
+            Framing::Length(length) => Decoder::Length(length),
+            Framing::Chunked => Decoder::chunked(),
+        };
+        let mut content = Vec::new();
+        while let Ok(Some(data)) = body.take(&mut input) {
+            assert!(!data.is_empty());
+            content.extend_from_slice(&data);
+        }
+        let Head { method, target, headers, .. } = parsed.head;
+        let whole = body.is_done();
+        let is_uri = is_uri(target.as_bytes());
+        let target = target.as_bytes().split(|&b| b == b'#').next().unwrap_or_default().to_vec();
+        seen.push(Seen {
+            method: method.to_string(),
+            target,
+            fields: headers.len(),
+            is_uri,
+            body: whole.then_some(content),
+        });
+        if !whole || !parsed.keep_alive {
+            let odd_trailers = matches!(body, Decoder::Broken(Broken::Trailers));
+            return Read1 { seen, refused: false, odd_trailers };
+        }
+    }
+}
+
+/// A transport that yields bytes and takes all that is written. The end does not come at once: hyper gives up what runs then.
+struct Script {
+    bytes: BytesMut,
+    patience: u32,
+}
+
+impl Read for Script {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let Self { bytes: data, patience } = self.get_mut();
+        if data.is_empty() && *patience > 0 {
+            *patience -= 1;
+            return Poll::Pending;
+        }
+        let piece = data.split_to(data.len().min(buf.remaining()));
+        buf.put_slice(&piece);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Write for Script {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
+    let all = Arc::new(Mutex::new(Vec::<Seen>::new()));
+    let noted = all.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let noted = noted.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let mut target = parts.uri.path_and_query().map_or_else(Vec::new, |all| all.as_str().as_bytes().to_vec());
+            // `http://host?query` (1).
+            if target.first() == Some(&b'?') {
+                target.insert(0, b'/');
+            }
+            let seen = Seen {
+                method: parts.method.to_string(),
+                target,
+                fields: parts.headers.len(),
+                is_uri: true,
+                body: None,
+            };
+            let lock = || noted.lock().unwrap_or_else(PoisonError::into_inner);
+            lock().push(seen);
+            if let Ok(body) = body.collect().await
+                && let Some(last) = lock().last_mut()
+            {
+                last.body = Some(body.to_bytes().to_vec());
+            }
+            Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::from_static(b"ok"))))
+        }
+    });
+    let script = Script { bytes: BytesMut::from(data), patience: 50 };
+    let mut connection = std::pin::pin!(http1::Builder::new().serve_connection(script, service));
+    // It wakes itself between two turns.
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..1000 {
+        if connection.as_mut().poll(&mut cx).is_ready() {
+            break;
+        }
+    }
+    all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Numbers that look random; the same ones for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n.max(1)
+    }
+}
+
+/// Another input, made of these.
+fn mutated(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let mut input = corpus[random.below(corpus.len())].clone();
+    for _ in 0..=random.below(6) {
+        let at = random.below(input.len() + 1);
+        match random.below(6) {
+            0 => input.insert(at, random.below(256) as u8),
+            1 if at < input.len() => input[at] ^= 1 << random.below(8),
+            2 => input.truncate(at),
+            3 => {
+                let other = &corpus[random.below(corpus.len())];
+                let from = random.below(other.len() + 1);
+                input.splice(at..at, other[from..].iter().copied());
+            }
+            4 => input.insert(at, b"\n\r:;,\"\\=-*%/. \0\xff"[random.below(16)]),
+            _ => {
+                let end = (at + random.below(20)).min(input.len());
+                let part = input[at..end].to_vec();
+                input.splice(at..at, part.repeat(random.below(20)));
+            }
+        }
+        input.truncate(20_000);
+    }
+    input
+}
+
+/// Runs targets on the corpora in this directory and on mutations of those: `HOWDAH_FUZZ_SECONDS` for each target, otherwise
+/// `rounds`.
+///
+/// # Panics
+/// A target breaks a rule, or has no corpus.
+pub fn run(targets: &[Target], corpora: &Path, rounds: u64) {
+    let seconds = std::env::var("HOWDAH_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let limit = seconds.map(Duration::from_secs);
+    for (name, target) in targets {
+        let files = std::fs::read_dir(corpora.join(name)).map(|all| all.flatten().map(|entry| entry.path()));
+        let mut files: Vec<_> = files.into_iter().flatten().collect();
+        files.sort();
+        let corpus: Vec<_> = files.iter().filter_map(|file| std::fs::read(file).ok()).collect();
+        assert!(!corpus.is_empty(), "{name}");
+        corpus.iter().for_each(|input| target(input));
+        let mut random = Random(limit.map_or(1, |_| std::process::id().into()));
+        let (began, mut done) = (Instant::now(), 0_u64);
+        while limit.map_or(done < rounds, |limit| began.elapsed() < limit) {
+            let input = mutated(&corpus, &mut random);
+            let outcome = std::panic::catch_unwind(|| target(&input));
+            assert!(outcome.is_ok(), "{name} breaks on {}", input.escape_ascii());
+            done += 1;
+        }
+        println!("{name}: {done} inputs");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_comes_over_a_connection_is_read_as_hyper_reads_it() {
+        run(TARGETS, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 20_000);
+    }
+}

@@ -1,0 +1,204 @@
+//! A request's body in HTTP/1: takes it out of what comes in, by its length or chunk by chunk.
+//!
+//! Chunked bodies are read strictly (RFC 9112 7.1): lines end with CR LF, a length is nothing but hexadecimal digits, and what is
+//! not meant for us (extensions, trailers) is bounded and dropped.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Bytes of extensions in all of a body.
+const MOST_EXTENSIONS: usize = 16 * 1024;
+/// Bytes of trailers.
+const MOST_TRAILERS: usize = 16 * 1024;
+/// Lines of trailers.
+const MOST_LINES: usize = 100;
+
+/// What is wrong with a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("an invalid line of a chunk")]
+    Chunk,
+    #[error("a chunk's length is too large")]
+    Length,
+    #[error("the extensions of its chunks are too long")]
+    Extensions,
+    #[error("invalid or too many trailers")]
+    Trailers,
+    #[error("it ended early")]
+    Early,
+    #[error("its connection has gone on to another request")]
+    Over,
+}
+
+/// Takes a body out of what comes in.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked(Chunks),
+    /// Nothing more can be read.
+    Broken(Broken),
+}
+
+impl Decoder {
+    pub(crate) const DONE: Self = Self::Length(0);
+
+    pub(crate) fn chunked() -> Self {
+        Self::Chunked(Chunks { state: State::Start, left: 0, extensions: 0, trailers: Vec::new() })
+    }
+
+    /// Whether the whole body has been taken.
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Length(0)) || matches!(self, Self::Chunked(chunks) if chunks.state == State::End)
+    }
+
+    /// The next part, if there is one among what has come in; `None` if not, or if the body is over.
+    pub(crate) fn take(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, Broken> {
+        let taken = match self {
+            Self::Length(left) => Ok(take_data(left, input)),
+            Self::Chunked(chunks) => chunks.take(input),
+            Self::Broken(why) => Err(*why),
+        };
+        if let Err(why) = taken {
+            *self = Self::Broken(why);
+        }
+        taken
+    }
+}
+
+fn take_data(left: &mut u64, input: &mut BytesMut) -> Option<Bytes> {
+    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+    if length == 0 {
+        return None;
+    }
+    *left -= length as u64;
+    // All of it needs no second owner, and a little of much is not worth keeping the rest in memory.
+    Some(if length == input.len() { std::mem::take(input).freeze() } else { input.split_to(length).freeze() })
+}
+
+/// Where the next byte of a chunked body stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The first digit of a length.
+    Start,
+    /// Another one.
+    Size,
+    /// Blanks behind it.
+    Blanks,
+    Extension,
+    SizeEnd,
+    Data,
+    DataReturn,
+    DataEnd,
+    /// Behind the last chunk, at the start of a line.
+    LineStart,
+    Trailer,
+    TrailerEnd,
+    LastEnd,
+    End,
+}
+
+/// A chunked body.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    state: State,
+    /// Of the chunk.
+    left: u64,
+    extensions: usize,
+    trailers: Vec<u8>,
+}
+
+impl Chunks {
+    fn take(&mut self, input: &mut BytesMut) -> Result<Option<Bytes>, Broken> {
+        loop {
+            match self.state {
+                State::End => return Ok(None),
+                State::Data => {
+                    let data = take_data(&mut self.left, input);
+                    if self.left == 0 {
+                        self.state = State::DataReturn;
+                    }
+                    return Ok(data);
+                }
+                _ => {}
+            }
+            let mut used = 0;
+            while used < input.len() && !matches!(self.state, State::Data | State::End) {
+                let byte = input[used];
+                used += 1;
+                self.state = self.step(byte)?;
+            }
+            input.advance(used);
+            if input.is_empty() {
+                // Gives the memory back.
+                *input = BytesMut::new();
+                if !matches!(self.state, State::End) {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, byte: u8) -> Result<State, Broken> {
+        Ok(match (self.state, byte) {
+            (State::Start | State::Size, digit) if digit.is_ascii_hexdigit() => {
+                let digit = char::from(digit).to_digit(16).unwrap_or(0);
+                let longer = self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
+                self.left = longer.ok_or(Broken::Length)?;
+                State::Size
+            }
+            (State::Size | State::Blanks, b' ' | b'\t') => State::Blanks,
+            (State::Size | State::Blanks, b';') => State::Extension,
+            (State::Size | State::Blanks | State::Extension, b'\r') => State::SizeEnd,
+            // Somebody else might take it for the line's end.
+            (State::Extension, b'\n') => return Err(Broken::Chunk),
+            (State::Extension, _) => {
+                self.extensions += 1;
+                if self.extensions >= MOST_EXTENSIONS {
+                    return Err(Broken::Extensions);
+                }
+                State::Extension
+            }
+            (State::SizeEnd, b'\n') if self.left == 0 => State::LineStart,
+            (State::SizeEnd, b'\n') => State::Data,
+            (State::DataReturn, b'\r') => State::DataEnd,
+            (State::DataEnd, b'\n') => State::Start,
+            (State::LineStart, b'\r') => State::LastEnd,
+            // A line's end to some and not to others.
+            (State::LineStart | State::Trailer, b'\n') => return Err(Broken::Trailers),
+            (State::LineStart | State::Trailer, byte) => {
+                self.trailers.push(byte);
+                if self.trailers.len() >= MOST_TRAILERS {
+                    return Err(Broken::Trailers);
+                }
+                if byte == b'\r' { State::TrailerEnd } else { State::Trailer }
+            }
+            (State::TrailerEnd, b'\n') => {
+                self.trailers.push(byte);
+                State::LineStart
+            }
+            (State::LastEnd, b'\n') => {
+                self.check_trailers()?;
+                State::End
+            }
+            _ => return Err(Broken::Chunk),
+        })
+    }
+
+    /// Trailers that are no header lines are somebody's attempt at something.
+    fn check_trailers(&mut self) -> Result<(), Broken> {
+        if self.trailers.is_empty() {
+            return Ok(());
+        }
+        let mut text = std::mem::take(&mut self.trailers);
+        text.extend_from_slice(b"\r\n");
+        let mut lines = [httparse::EMPTY_HEADER; MOST_LINES];
+        match httparse::parse_headers(&text, &mut lines) {
+            Ok(httparse::Status::Complete((length, _))) if length == text.len() => Ok(()),
+            _ => Err(Broken::Trailers),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "incoming_tests.rs"]
+mod tests;

@@ -1,0 +1,380 @@
+//! The state of a connection that speaks HTTP/1: the socket, what has come in and what goes out. The connection's task works on
+//! it, and so does the body of the request that is being handled, in the same task; hence the lock, which is always free.
+
+use super::half_closed::HalfClosed;
+use super::incoming::{Broken, Decoder};
+use super::out::Out;
+use super::parse::{self, Framing, Parsed, Refused};
+use crate::connection::Connection;
+use crate::exchange::{BodyError, BodySource};
+use crate::socket::Socket;
+use crate::state::Verdict;
+use bytes::{Buf, Bytes, BytesMut};
+use howdah_budget::Charge;
+use http::StatusCode;
+use std::cell::RefCell;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::io::ReadBuf;
+
+/// What goes over the socket when a request's header took too long.
+const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// Bytes of a header that come with a connection, which is not charged.
+const USUAL_HEAD: usize = 8 * 1024;
+
+/// Bytes that one read takes. The memory is the thread's: a connection that waits has none.
+const READ: usize = 16 * 1024;
+
+/// Bytes that one read of a long body takes, into memory that goes on with the body.
+const LONG_READ: usize = 64 * 1024;
+
+thread_local! {
+    static READS: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into());
+}
+
+/// What comes next on a connection.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // The usual one is the large one, and is moved once.
+pub(super) enum Next {
+    Request(Parsed),
+    /// What has come in is none.
+    Refused(StatusCode),
+    /// There will be none.
+    End,
+}
+
+/// See above.
+pub(super) struct Io {
+    pub(super) socket: Socket,
+    pub(super) out: Out,
+    pub(super) connection: Arc<Connection>,
+    input: BytesMut,
+    /// Of the head at the beginning of `input`, so many bytes were not all of it.
+    looked_at: usize,
+    /// What the bytes of such a head beyond the usual few are charged.
+    head_charge: Option<Charge>,
+    /// The present request's body, and the number of that request.
+    body: Decoder,
+    request: u64,
+    /// The client waits to be asked for the body.
+    continue_is_due: bool,
+    /// The client has closed its side.
+    at_end: bool,
+    half_closed: Option<HalfClosed>,
+    /// Bytes written when the watch on a half-closed client was last told.
+    noted: u64,
+    responding: bool,
+}
+
+pub(super) fn lock(io: &Mutex<Io>) -> MutexGuard<'_, Io> {
+    // What a panic leaves half done ends with its request, and the connection with that.
+    io.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Io {
+    /// `ahead` was read while the protocol was found out.
+    pub(super) fn new(socket: Socket, connection: Arc<Connection>, ahead: BytesMut) -> Self {
+        Self {
+            socket,
+            out: Out::default(),
+            connection,
+            input: ahead,
+            looked_at: 0,
+            head_charge: None,
+            body: Decoder::DONE,
+            request: 0,
+            continue_is_due: false,
+            at_end: false,
+            half_closed: None,
+            noted: 0,
+            responding: false,
+        }
+    }
+
+    /// The next request on the connection.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
+        if !self.input.is_empty()
+            && let Some(next) = self.look()
+        {
+            return Poll::Ready(Ok(next));
+        }
+        loop {
+            match self.connection.state.verdict() {
+                Verdict::None | Verdict::Finish => {}
+                Verdict::HeaderTimeout => {
+                    // One try: whoever does not even take these bytes gets none.
+                    let _ = self.socket.try_write(ANSWER_408);
+                    return Poll::Ready(Ok(Next::End));
+                }
+                Verdict::Idle | Verdict::Drop => return Poll::Ready(Ok(Next::End)),
+            }
+            if self.at_end {
+                return Poll::Ready(Ok(Next::End));
+            }
+            let next = READS.with_borrow_mut(|space| {
+                let mut buf = ReadBuf::new(space);
+                ready!(self.socket.poll_read(cx, &mut buf))?;
+                let came = buf.filled();
+                if came.is_empty() {
+                    self.at_end = true;
+                    return Poll::Ready(Ok(Some(Next::End)));
+                }
+                Poll::Ready(Ok(self.take_in(came)))
+            });
+            match next {
+                Poll::Ready(Ok(Some(next))) => return Poll::Ready(Ok(next)),
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    // Only now: a request that has come in by this moment is handled.
+                    let finish = self.connection.state.verdict() == Verdict::Finish;
+                    if finish && self.input.is_empty() && !self.connection.state.is_unused() {
+                        return Poll::Ready(Ok(Next::End));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Takes bytes of a head in. The usual request, which comes whole and alone, is made out where it was read.
+    fn take_in(&mut self, came: &[u8]) -> Option<Next> {
+        if self.input.is_empty()
+            && let Ok(Some((parsed, length))) = parse::parse(came)
+        {
+            self.input.extend_from_slice(&came[length..]);
+            return Some(self.begin(parsed));
+        }
+        self.input.extend_from_slice(came);
+        self.look()
+    }
+
+    /// Looks for a request at the beginning of what has come in.
+    fn look(&mut self) -> Option<Next> {
+        let before = self.looked_at;
+        self.looked_at = self.input.len();
+        // The clock runs for what was sent ahead as well.
+        self.connection.state.on_read();
+        if before == 0 || parse::may_be_complete(&self.input, before) {
+            match parse::parse(&self.input) {
+                Ok(Some((parsed, length))) => {
+                    self.input.advance(length);
+                    return Some(self.begin(parsed));
+                }
+                Ok(None) => {}
+                Err(Refused::Bad) => return Some(Next::Refused(StatusCode::BAD_REQUEST)),
+                Err(Refused::TooMany) => return Some(Next::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
+            }
+        }
+        if self.input.len() >= self.connection.shared.head_buffer {
+            return Some(Next::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        // One that takes its time with a long head must not do so for nothing.
+        if self.input.len() > USUAL_HEAD {
+            let charge = self.head_charge.get_or_insert_with(|| self.connection.charge());
+            if !charge.grow((self.input.len() - before.max(USUAL_HEAD)) as u64) {
+                tracing::debug!(target: "howdah::conn", "there is no room for the header in `http.memory`");
+                return Some(Next::End);
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, parsed: Parsed) -> Next {
+        (self.looked_at, self.head_charge) = (0, None);
+        if self.input.is_empty() {
+            // An emptied buffer would keep its memory.
+            self.input = BytesMut::new();
+        }
+        self.request += 1;
+        self.responding = false;
+        if let Some(half_closed) = &self.half_closed {
+            half_closed.on_response(false);
+        }
+        self.continue_is_due = parsed.expects_continue && parsed.framing != Framing::None;
+        self.body = match parsed.framing {
+            Framing::None => Decoder::DONE,
+            Framing::Length(length) => Decoder::Length(length),
+            Framing::Chunked => Decoder::chunked(),
+        };
+        Next::Request(parsed)
+    }
+
+    /// The present request's number.
+    pub(super) fn request(&self) -> u64 {
+        self.request
+    }
+
+    /// The next part of the body of the request with this number.
+    fn poll_body(&mut self, cx: &mut Context<'_>, request: u64) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if request != self.request || self.responding {
+            return Poll::Ready(Some(Err(Broken::Over.into())));
+        }
+        loop {
+            match self.body.take(&mut self.input) {
+                Ok(Some(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(None) if self.body.is_done() => return Poll::Ready(None),
+                Ok(None) => {}
+                Err(broken) => return Poll::Ready(Some(Err(broken.into()))),
+            }
+            if self.at_end {
+                self.body = Decoder::Broken(Broken::Early);
+                continue;
+            }
+            if std::mem::take(&mut self.continue_is_due) {
+                self.out.put(|out| out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
+            }
+            if let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx) {
+                return Poll::Ready(Some(Err(error.into())));
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
+    }
+
+    /// Reads what comes in while a request is handled.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Decoder::Length(left) = &self.body
+            && *left >= READ as u64
+        {
+            // Into memory of its own, which is not copied any more.
+            let room = usize::try_from(*left).unwrap_or(LONG_READ).min(LONG_READ);
+            let mut memory = BytesMut::with_capacity(room);
+            let read = ready!(self.socket.poll_read_into(cx, &mut memory));
+            if self.input.is_empty() {
+                self.input = memory;
+            } else {
+                self.input.extend_from_slice(&memory);
+            }
+            return Poll::Ready(read);
+        }
+        READS.with_borrow_mut(|space| {
+            let mut buf = ReadBuf::new(space);
+            ready!(self.socket.poll_read(cx, &mut buf))?;
+            self.input.extend_from_slice(buf.filled());
+            Poll::Ready(Ok(buf.filled().len()))
+        })
+    }
+
+    /// While a request is handled or its response waits for its source: writes what there is to write, and looks whether
+    /// the client is still there. Ready when it is not.
+    pub(super) fn poll_meanwhile(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if !self.responding {
+            self.take_informational();
+        }
+        if !self.out.is_empty()
+            && let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx)
+        {
+            return Poll::Ready(error);
+        }
+        if let Some(half_closed) = &self.half_closed
+            && self.noted != self.out.total()
+        {
+            self.noted = self.out.total();
+            half_closed.on_written();
+        }
+        // Whoever reads the body sees the client's end, and who has sent something ahead is waited for.
+        if !self.body.is_done() || !self.input.is_empty() {
+            return Poll::Pending;
+        }
+        if !self.at_end {
+            match ready!(self.poll_read(cx)) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => return Poll::Pending,
+                Err(error) => return Poll::Ready(error),
+            }
+        }
+        if self.half_closed.is_none() {
+            match HalfClosed::new(&self.socket, self.connection.clone(), self.responding) {
+                Ok(half_closed) => self.half_closed = Some(half_closed),
+                Err(error) => return Poll::Ready(error),
+            }
+        }
+        match &mut self.half_closed {
+            Some(half_closed) => half_closed.poll_gone(cx).map(|()| io::ErrorKind::ConnectionReset.into()),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Writes what the socket takes. Ready when nothing waits any more.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.out.poll_flush(&self.socket, &self.connection, cx)
+    }
+
+    /// Takes over the informational responses that wait.
+    pub(super) fn take_informational(&mut self) {
+        let Self { out, connection, .. } = self;
+        if connection.informational.is_any() {
+            out.put(|bytes| connection.informational.take(bytes));
+        }
+    }
+
+    /// The response begins: nothing more is read of the request's body but what is there. True if that is all of it.
+    pub(super) fn begin_response(&mut self) -> bool {
+        self.responding = true;
+        if let Some(half_closed) = &self.half_closed {
+            half_closed.on_response(true);
+        }
+        while let Ok(Some(_)) = self.body.take(&mut self.input) {}
+        self.body.is_done()
+    }
+
+    /// Whether a part of the request's body may still come.
+    pub(super) fn has_unread_body(&self) -> bool {
+        !self.body.is_done()
+    }
+
+    /// Reads and forgets what the client still sends, so that closing does not reset the connection before the client
+    /// has read the response. Ends at the client's close; the I/O thread ends it when it takes too long.
+    pub(super) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.connection.state.set_lingering();
+        self.input = BytesMut::new();
+        READS.with_borrow_mut(|space| {
+            // Bounded per turn, so that one busy sender does not hold up the others.
+            for _ in 0..32 {
+                let mut buf = ReadBuf::new(space);
+                match ready!(self.socket.poll_read(cx, &mut buf)) {
+                    Ok(()) if !buf.filled().is_empty() => {}
+                    _ => return Poll::Ready(()),
+                }
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+    }
+}
+
+impl Socket {
+    fn poll_read_into(&mut self, cx: &mut Context<'_>, memory: &mut BytesMut) -> Poll<io::Result<usize>> {
+        use tokio::io::AsyncReadExt as _;
+        // The future has no state of its own.
+        match self {
+            Self::Tcp(stream) => pin!(stream.read_buf(memory)).poll(cx),
+            Self::Unix(stream) => pin!(stream.read_buf(memory)).poll(cx),
+        }
+    }
+}
+
+/// The body of a request, as its handler has it.
+pub(super) struct Incoming {
+    pub(super) io: Arc<Mutex<Io>>,
+    pub(super) request: u64,
+}
+
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Incoming")
+    }
+}
+
+impl BodySource for Incoming {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        lock(&self.io).poll_body(cx, self.request)
+    }
+}

@@ -1,0 +1,267 @@
+//! A connection that speaks HTTP/1: one request after the other, each handled and answered before the next one is looked at.
+//!
+//! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `parse` (a request's
+//! head), `incoming` (its body), `respond` here with `head_out` (a response), `out` (what is written, and how), `half_closed`
+//! (clients that send nothing more).
+
+mod half_closed;
+mod head_out;
+pub(crate) mod incoming;
+mod io;
+mod out;
+pub(crate) mod parse;
+
+use crate::body::{Body, Delivery, Kind, Whole};
+use crate::connection::{Connection, InFlight};
+use crate::exchange::{Handler, Request, RequestBody, Response};
+use crate::files::{FileBody, Piece};
+use crate::informational::Informational;
+use crate::panics;
+use crate::socket::Socket;
+use crate::state::Verdict;
+use crate::stream::Stream;
+use bytes::BytesMut;
+use head_out::{Asked, Framing};
+use http::{Method, Version};
+use io::{Incoming, Io, Next, lock};
+use std::future::poll_fn;
+use std::io::Result;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::{Instant, SystemTime};
+
+/// So much of a body waits for the socket before its source is asked for more.
+const AHEAD: usize = 64 * 1024;
+
+/// So many requests that were sent ahead are handled in one turn.
+const TURN: u32 = 16;
+
+/// Serves a connection to its end. `ahead` are bytes that were read already.
+pub(crate) async fn serve<H: Handler>(
+    handler: &H,
+    connection: &Arc<Connection>,
+    socket: Socket,
+    ahead: BytesMut,
+) -> Result<()> {
+    let io = Arc::new(Mutex::new(Io::new(socket, connection.clone(), ahead)));
+    let _ends = Ends(connection);
+    let mut turn = 0;
+    loop {
+        turn += 1;
+        if turn % TURN == 0 {
+            tokio::task::yield_now().await;
+        }
+        let parsed = match poll_fn(|cx| lock(&io).poll_next(cx)).await? {
+            Next::Request(parsed) => parsed,
+            Next::Refused(status) => {
+                lock(&io).out.put(|out| head_out::write_refusal(out, status));
+                return close(&io, true).await;
+            }
+            Next::End => return Ok(()),
+        };
+        let in_flight = InFlight::begin(connection);
+        let (received, time) = (Instant::now(), SystemTime::now());
+        let is_head = parsed.head.method == Method::HEAD;
+        let asked = Asked { version: parsed.head.version, is_head, time };
+        let informational = (asked.version == Version::HTTP_11)
+            .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
+        let body = body_of(&io, parsed.framing);
+        let (head, connection) = (parsed.head, connection.clone());
+        let request = Request { head, body, informational, connection, received, time };
+        let mut handling = pin!(handler.handle(request));
+        let response = poll_fn(|cx| match handling.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Ok(response)),
+            Poll::Pending => lock(&io).poll_meanwhile(cx).map(Err),
+        });
+        let response = response.await?;
+        let goes_on = respond(&io, asked, parsed.keep_alive, response).await?;
+        drop(in_flight);
+        if !goes_on {
+            let linger = lock(&io).has_unread_body();
+            return close(&io, linger).await;
+        }
+    }
+}
+
+/// Nothing of a connection's requests may be taken in once it has ended; their scripts may even go on.
+struct Ends<'a>(&'a Connection);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.informational.close();
+    }
+}
+
+fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
+    let announced = match framing {
+        parse::Framing::None => return RequestBody::none(),
+        parse::Framing::Length(length) => Some(length),
+        parse::Framing::Chunked => None,
+    };
+    let request = lock(io).request();
+    RequestBody::new(Box::new(Incoming { io: io.clone(), request }), announced)
+}
+
+/// Sends a response; true if the connection may have another request.
+async fn respond(io: &Mutex<Io>, asked: Asked, keep_alive: bool, response: Response) -> Result<bool> {
+    let (head, body) = response.into_parts();
+    let framing = asked.framing(&head, body.length());
+    let goes_on = {
+        let mut io = lock(io);
+        io.connection.informational.close();
+        io.take_informational();
+        let is_read = io.begin_response();
+        let told_to_end = io.connection.state.verdict() != Verdict::None || head_out::closes(&head.headers);
+        let goes_on = keep_alive && is_read && !told_to_end && framing != Framing::UntilClose;
+        io.out.put(|out| asked.write(out, &head, framing, goes_on));
+        goes_on
+    };
+    // Whatever the head owns is of no use any more; the body may take its time.
+    drop(head);
+    let bodiless = asked.is_head || framing == Framing::None;
+    let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
+    if sent.is_err() {
+        // What is there may go, but nothing that makes it look complete.
+        let _ = poll_fn(|cx| Poll::Ready(lock(io).poll_flush(cx))).await;
+    }
+    sent.map(|()| goes_on)
+}
+
+/// Sends a body as it is framed. Its end is told when this returns, or is dropped.
+async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
+    let (kind, mut delivery) = body.open();
+    match kind {
+        Kind::Empty => {}
+        Kind::Whole(whole) => {
+            delivery.sent = whole.len() as u64;
+            match whole {
+                Whole::Memory(bytes) => lock(io).out.push(bytes),
+                Whole::Held(held) => {
+                    poll_fn(|cx| {
+                        let Io { out, socket, connection, .. } = &mut *lock(io);
+                        Poll::Ready(out.push_held(&*held, socket, connection, cx))
+                    })
+                    .await?;
+                    drop(held);
+                }
+            }
+        }
+        Kind::Files(files) => send_files(io, files, &mut delivery).await?,
+        // The stream ends before its end is told.
+        Kind::Stream(stream) => send_stream(io, framing, stream, &mut delivery).await?,
+    }
+    flush(io).await?;
+    delivery.complete = true;
+    Ok(())
+}
+
+/// Returns when everything has been written.
+async fn flush(io: &Mutex<Io>) -> Result<()> {
+    poll_fn(|cx| lock(io).poll_flush(cx)).await
+}
+
+async fn send_files(io: &Mutex<Io>, mut files: FileBody, delivery: &mut Delivery) -> Result<()> {
+    while let Some(piece) = files.next_piece() {
+        let full = {
+            let out = &mut lock(io).out;
+            match piece? {
+                Piece::Memory(bytes) => {
+                    delivery.sent += bytes.len() as u64;
+                    out.push(bytes);
+                    out.waiting() >= AHEAD
+                }
+                Piece::File(part) => {
+                    delivery.sent += part.end - part.start;
+                    out.push_file(part);
+                    true
+                }
+            }
+        };
+        if full {
+            flush(io).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn send_stream(io: &Mutex<Io>, framing: Framing, mut stream: Stream, delivery: &mut Delivery) -> Result<()> {
+    let mut left = match framing {
+        Framing::Length(length) => Some(length),
+        _ => None,
+    };
+    loop {
+        let next = poll_fn(|cx| poll_part(io, &mut stream, cx)).await?;
+        let Some(mut data) = next else { break };
+        if let Some(left) = &mut left {
+            // What is more than was announced is not sent.
+            data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= data.len() as u64;
+        }
+        if data.is_empty() && left == Some(0) {
+            return Ok(());
+        }
+        delivery.sent += data.len() as u64;
+        let full = {
+            let out = &mut lock(io).out;
+            if framing == Framing::Chunked {
+                let length = data.len();
+                out.put(|out| head_out::write_chunk_length(out, length));
+                out.push(data);
+                out.put(|out| out.extend_from_slice(b"\r\n"));
+            } else {
+                out.push(data);
+            }
+            out.waiting() >= AHEAD
+        };
+        if full {
+            flush(io).await?;
+        }
+        if left == Some(0) && stream.remaining().is_none_or(|remaining| remaining == 0) {
+            return Ok(());
+        }
+    }
+    if left.is_some_and(|left| left > 0) {
+        return Err(std::io::Error::other("the body is shorter than its Content-Length"));
+    }
+    if framing == Framing::Chunked {
+        lock(io).out.put(|out| out.extend_from_slice(b"0\r\n\r\n"));
+    }
+    Ok(())
+}
+
+/// The next part of a stream that is not empty. While there is none, what waits is written, and the client is watched.
+fn poll_part(io: &Mutex<Io>, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Result<Option<bytes::Bytes>>> {
+    loop {
+        let polled = match panics::call(|| stream.poll_chunk(cx)) {
+            Ok(polled) => polled,
+            Err(panic) => {
+                panic.note(&lock(io).connection.shared.metrics);
+                return Poll::Ready(Err(std::io::Error::other("a fault in the server")));
+            }
+        };
+        match polled {
+            Poll::Ready(Some(Ok(chunk))) if chunk.data.is_empty() => {}
+            Poll::Ready(Some(Ok(chunk))) => return Poll::Ready(Ok(Some(chunk.data))),
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+            Poll::Ready(None) => return Poll::Ready(Ok(None)),
+            Poll::Pending => return lock(io).poll_meanwhile(cx).map(Err),
+        }
+    }
+}
+
+/// Ends a connection whose last response is written or waits. With `linger`, the client sends what nobody reads.
+async fn close(io: &Mutex<Io>, linger: bool) -> Result<()> {
+    flush(io).await?;
+    // Otherwise nothing is unread, and the close that follows sends everything written before it.
+    if linger {
+        poll_fn(|cx| {
+            let mut io = lock(io);
+            ready!(io.socket.poll_shutdown(cx))?;
+            Poll::Ready(Ok::<_, std::io::Error>(()))
+        })
+        .await?;
+        poll_fn(|cx| lock(io).poll_linger(cx)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! What a connection has to write: heads and short pieces in one buffer, so that one call takes a whole small response; long
+//! pieces and files behind it, uncopied.
+
+use crate::body::HeldBytes;
+use crate::connection::Connection;
+use crate::files::{FilePart, Piece};
+use crate::socket::{self, Socket, Written};
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::task::{Context, Poll, ready};
+
+/// Pieces up to this size are copied behind what is written before them: cheaper than a write of several pieces.
+const SHORT: usize = 4096;
+
+/// Room for heads that a connection keeps from one response to the next.
+const KEPT: usize = 1024;
+
+/// Slices in one call; `HeldBytes::send_after` takes no more before its own.
+const MOST_SLICES: usize = 7;
+
+/// What is to be written, in this order: `short` from `written` on, then `pieces`.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    short: Vec<u8>,
+    written: usize,
+    pieces: VecDeque<Piece>,
+    /// Bytes in `pieces` that are in memory.
+    in_pieces: usize,
+    total: u64,
+}
+
+impl Out {
+    pub(super) fn is_empty(&self) -> bool {
+        self.short.len() == self.written && self.pieces.is_empty()
+    }
+
+    /// Bytes written so far.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Bytes of memory that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.short.len() - self.written + self.in_pieces
+    }
+
+    /// Where short pieces are put, if nothing long waits.
+    fn short(&mut self) -> Option<&mut Vec<u8>> {
+        // A reader who is always a little behind must not have all it has taken kept.
+        if self.written > SHORT {
+            self.short.drain(..self.written);
+            self.written = 0;
+        }
+        self.pieces.is_empty().then_some(&mut self.short)
+    }
+
+    /// Adds what `write` writes.
+    pub(super) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self.short() {
+            Some(short) => write(short),
+            None => {
+                let mut bytes = Vec::new();
+                write(&mut bytes);
+                if !bytes.is_empty() {
+                    self.push_piece(Piece::Memory(bytes.into()));
+                }
+            }
+        }
+    }
+
+    /// Adds bytes.
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        match self.short() {
+            Some(short) if bytes.len() <= SHORT => short.extend_from_slice(&bytes),
+            _ if bytes.is_empty() => {}
+            _ => self.push_piece(Piece::Memory(bytes)),
+        }
+    }
+
+    /// Adds a part of a file.
+    pub(super) fn push_file(&mut self, part: FilePart) {
+        self.push_piece(Piece::File(part));
+    }
+
+    fn push_piece(&mut self, piece: Piece) {
+        if let Piece::Memory(bytes) = &piece {
+            self.in_pieces += bytes.len();
+        }
+        self.pieces.push_back(piece);
+    }
+
+    /// Adds memory held elsewhere: the socket gets it from there if it has room, and what it does not take at once is
+    /// copied, so that a slow reader holds nothing.
+    pub(super) fn push_held(
+        &mut self,
+        held: &dyn HeldBytes,
+        socket: &Socket,
+        connection: &Connection,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let mut taken = 0;
+        if self.pieces.is_empty() {
+            let before = [IoSlice::new(&self.short[self.written..])];
+            let offered = before[0].len() + held.len();
+            let result = socket.poll_write_with(cx, |fd| {
+                let bytes = held.send_after(&before, fd)?;
+                Ok(Written { bytes, full: bytes < offered })
+            });
+            connection.state.note_write(&result);
+            if let Poll::Ready(result) = result {
+                taken = result?;
+            }
+        }
+        self.total += taken as u64;
+        let of_short = taken.min(self.short.len() - self.written);
+        self.written += of_short;
+        let taken = taken - of_short;
+        if taken < held.len() {
+            let mut charge = connection.charge();
+            if !charge.grow((held.len() - taken) as u64) {
+                return Err(io::Error::other("there is no room for the response in `http.memory`"));
+            }
+            self.push_piece(Piece::Memory(charge.cover(held.copy_from(taken).into())));
+        }
+        Ok(())
+    }
+
+    /// Writes what the socket takes. Ready when nothing waits any more.
+    pub(super) fn poll_flush(
+        &mut self,
+        socket: &Socket,
+        connection: &Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while !self.is_empty() {
+            let result = socket.poll_write_with(cx, |fd| self.attempt(fd));
+            connection.state.note_write(&result);
+            match ready!(result)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.advance(written),
+            }
+        }
+        connection.state.on_caught_up();
+        if self.short.capacity() > KEPT {
+            self.short = Vec::new();
+        } else {
+            self.short.clear();
+        }
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// One attempt to write what is first.
+    fn attempt(&self, socket: impl AsFd) -> io::Result<Written> {
+        let short = &self.short[self.written..];
+        if let (true, Some(Piece::File(part))) = (short.is_empty(), self.pieces.front()) {
+            return socket::send_file(socket.as_fd(), part);
+        }
+        if self.pieces.is_empty() {
+            return socket::send_memory(socket.as_fd(), &[IoSlice::new(short)], false);
+        }
+        let mut slices = [IoSlice::new(&[]); MOST_SLICES];
+        let mut used = 0;
+        if !short.is_empty() {
+            slices[0] = IoSlice::new(short);
+            used = 1;
+        }
+        let mut more = false;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Memory(bytes) if used < MOST_SLICES => {
+                    slices[used] = IoSlice::new(bytes);
+                    used += 1;
+                }
+                // What follows comes at once.
+                _ => {
+                    more = true;
+                    break;
+                }
+            }
+        }
+        socket::send_memory(socket.as_fd(), &slices[..used], more)
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.total += written as u64;
+        let of_short = written.min(self.short.len() - self.written);
+        self.written += of_short;
+        written -= of_short;
+        while written > 0 {
+            let Some(piece) = self.pieces.front_mut() else { return };
+            let over = match piece {
+                Piece::Memory(bytes) => {
+                    let n = written.min(bytes.len());
+                    bytes.advance(n);
+                    self.in_pieces -= n;
+                    written -= n;
+                    bytes.is_empty()
+                }
+                Piece::File(part) => {
+                    let n = (written as u64).min(part.end - part.start);
+                    part.start += n;
+                    written -= usize::try_from(n).unwrap_or(written);
+                    part.start == part.end
+                }
+            };
+            if over {
+                self.pieces.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_been_written_is_not_kept_for_a_reader_who_is_always_behind() {
+        let mut out = Out::default();
+        for _ in 0..1000 {
+            out.push(Bytes::from(vec![b'x'; 1000]));
+            let taken = out.waiting().saturating_sub(500);
+            out.advance(taken);
+        }
+        assert_eq!((out.waiting(), out.total()), (500, 999_500));
+        assert!(out.short.capacity() < 64 * 1024, "{}", out.short.capacity());
+    }
+
+    #[test]
+    fn pieces_keep_their_order_and_short_ones_behind_long_ones_are_not_put_in_front() {
+        let mut out = Out::default();
+        out.push(Bytes::from_static(b"head "));
+        out.push(Bytes::from(vec![b'l'; SHORT + 1]));
+        out.put(|bytes| bytes.extend_from_slice(b" tail"));
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        while !out.is_empty() {
+            let written = out.attempt(&ours).unwrap();
+            out.advance(written.bytes);
+        }
+        drop(ours);
+        let all = io::read_to_string(theirs).unwrap();
+        assert_eq!(all, format!("head {} tail", "l".repeat(SHORT + 1)));
+        assert_eq!(out.waiting(), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! A request's head in HTTP/1: from bytes to method, target, fields, and how its body is framed.
+//!
+//! Header lines are taken apart by `httparse`; the request line is read here, since targets are kept as clients spell them.
+//! Where a lenient reading could make two servers see different requests (RFC 9112 11.2), the request is refused: no folded
+//! lines, no space before a colon, no `Transfer-Encoding` beside `Content-Length` or in HTTP/1.0, no two lengths.
+
+use crate::exchange::Head;
+use crate::target::Target;
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Version};
+
+/// Header lines of a request.
+const MOST_LINES: usize = 100;
+/// As many as most requests have; clearing room for more costs more than reading them.
+const USUAL_LINES: usize = 24;
+
+/// A head that has come in.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) head: Head,
+    pub(crate) framing: Framing,
+    /// The client allows another request on the connection.
+    pub(crate) keep_alive: bool,
+    /// The client sends the body only once it is asked to.
+    pub(crate) expects_continue: bool,
+}
+
+/// How a request's body is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// Why there is no request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// 400.
+    Bad,
+    /// 431: more lines than anyone needs.
+    TooMany,
+}
+
+impl From<httparse::Error> for Refused {
+    fn from(error: httparse::Error) -> Self {
+        if error == httparse::Error::TooManyHeaders { Self::TooMany } else { Self::Bad }
+    }
+}
+
+/// Takes a head from the beginning of `input`, and says how long it was. `None`: it is not complete.
+pub(crate) fn parse(input: &[u8]) -> Result<Option<(Parsed, usize)>, Refused> {
+    let Some(line) = RequestLine::read(input)? else { return Ok(None) };
+    let fields = &input[line.length..];
+    let mut few = [httparse::EMPTY_HEADER; USUAL_LINES];
+    match httparse::parse_headers(fields, &mut few) {
+        Ok(httparse::Status::Complete((length, lines))) => line.complete(input, length, lines).map(Some),
+        Ok(httparse::Status::Partial) => Ok(None),
+        Err(httparse::Error::TooManyHeaders) => {
+            let mut many = [httparse::EMPTY_HEADER; MOST_LINES];
+            match httparse::parse_headers(fields, &mut many)? {
+                httparse::Status::Complete((length, lines)) => line.complete(input, length, lines).map(Some),
+                httparse::Status::Partial => Ok(None),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a head that was not complete at `before` bytes may be now: there is an empty line. The check keeps a head that
+/// comes byte by byte from being read as often.
+pub(crate) fn may_be_complete(input: &[u8], before: usize) -> bool {
+    let new = &input[before.saturating_sub(3)..];
+    let mut ends = new.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    ends.any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+}
+
+/// A request line: places in the bytes that came in.
+struct RequestLine {
+    method: std::ops::Range<usize>,
+    target: std::ops::Range<usize>,
+    is_1_1: bool,
+    /// Up to the first header line, with empty lines in front.
+    length: usize,
+}
+
+impl RequestLine {
+    /// `None`: it is not complete, but nothing is wrong with it so far.
+    fn read(input: &[u8]) -> Result<Option<Self>, Refused> {
+        let mut start = 0;
+        // RFC 9112 2.2: empty lines in front are skipped.
+        loop {
+            match input[start..] {
+                [b'\n', ..] => start += 1,
+                [b'\r', b'\n', ..] => start += 2,
+                [b'\r'] | [] => return Ok(None),
+                [b'\r', ..] => return Err(Refused::Bad),
+                _ => break,
+            }
+        }
+        let line = &input[start..];
+        let Some(method) = line.iter().position(|&byte| !is_token(byte)) else { return Ok(None) };
+        if method == 0 || line[method] != b' ' {
+            return Err(Refused::Bad);
+        }
+        let rest = &line[method + 1..];
+        let Some(target) = rest.iter().position(|&byte| byte <= b' ' || byte == 0x7f) else { return Ok(None) };
+        if target == 0 || rest[target] != b' ' {
+            return Err(Refused::Bad);
+        }
+        let rest = &rest[target + 1..];
+        let (is_1_1, version) = match rest {
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b'\r', b'\n', ..] => (true, 10),
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b'\r', b'\n', ..] => (false, 10),
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b'\n', ..] => (true, 9),
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b'\n', ..] => (false, 9),
+            begun if b"HTTP/1.1\r\n".starts_with(begun) || b"HTTP/1.0\r\n".starts_with(begun) => return Ok(None),
+            _ => return Err(Refused::Bad),
+        };
+        let behind = start + method + 1;
+        Ok(Some(Self {
+            method: start..start + method,
+            target: behind..behind + target,
+            is_1_1,
+            length: behind + target + 1 + version,
+        }))
+    }
+
+    fn complete(self, input: &[u8], fields: usize, lines: &[httparse::Header<'_>]) -> Result<(Parsed, usize), Refused> {
+        let length = self.length + fields;
+        // One piece of memory for the target and all values.
+        let bytes = Bytes::copy_from_slice(&input[..length]);
+        let method = Method::from_bytes(&input[self.method]).map_err(|_| Refused::Bad)?;
+        let target = Target::parse(bytes.slice(self.target)).map_err(|_| Refused::Bad)?;
+        let mut meaning = Meaning { keep_alive: self.is_1_1, ..Meaning::default() };
+        let mut headers = HeaderMap::with_capacity(lines.len());
+        for line in lines {
+            let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| Refused::Bad)?;
+            let start = line.value.as_ptr().addr() - input.as_ptr().addr();
+            let value = bytes.slice(start..start + line.value.len());
+            let value = HeaderValue::from_maybe_shared(value).map_err(|_| Refused::Bad)?;
+            if meaning.look(&name, &value)? {
+                headers.append(name, value);
+            }
+        }
+        let framing = meaning.framing(self.is_1_1)?;
+        let version = if self.is_1_1 { Version::HTTP_11 } else { Version::HTTP_10 };
+        let head = Head { method, target, version, headers };
+        let expects_continue = meaning.expects_continue && self.is_1_1;
+        Ok((Parsed { head, framing, keep_alive: meaning.keep_alive, expects_continue }, length))
+    }
+}
+
+/// What the fields say about the connection and the body.
+#[derive(Default)]
+struct Meaning {
+    length: Option<u64>,
+    coded: bool,
+    /// The last coding is `chunked`.
+    chunked: bool,
+    keep_alive: bool,
+    closes: bool,
+    expects_continue: bool,
+}
+
+impl Meaning {
+    /// Notes a field. False if it is one that says what another has said.
+    fn look(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<bool, Refused> {
+        match *name {
+            header::CONTENT_LENGTH => {
+                let length = number(value.as_bytes()).ok_or(Refused::Bad)?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err(Refused::Bad);
+                }
+                return Ok(self.length.replace(length).is_none());
+            }
+            header::TRANSFER_ENCODING => {
+                self.coded = true;
+                let last = value.as_bytes().rsplit(|&byte| byte == b',').next().unwrap_or_default();
+                self.chunked = last.trim_ascii().eq_ignore_ascii_case(b"chunked");
+            }
+            header::CONNECTION => {
+                let has = |word: &[u8]| {
+                    value.as_bytes().split(|&b| b == b',').any(|w| w.trim_ascii().eq_ignore_ascii_case(word))
+                };
+                if self.closes || has(b"close") {
+                    (self.closes, self.keep_alive) = (true, false);
+                } else if !self.keep_alive {
+                    self.keep_alive = has(b"keep-alive");
+                }
+            }
+            header::EXPECT => self.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn framing(&self, is_1_1: bool) -> Result<Framing, Refused> {
+        match (self.coded, self.length) {
+            (true, Some(_)) => Err(Refused::Bad),
+            (true, None) if !is_1_1 || !self.chunked => Err(Refused::Bad),
+            (true, None) => Ok(Framing::Chunked),
+            (false, Some(0) | None) => Ok(Framing::None),
+            (false, Some(length)) => Ok(Framing::Length(length)),
+        }
+    }
+}
+
+/// Nothing but digits, and not too many.
+fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |number, &digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// The characters of a method (RFC 9110 5.6.2).
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -1,0 +1,528 @@
+//! A connection that speaks HTTP/2, with `h2`. One task for the connection and one for each request.
+
+mod io;
+
+use crate::body::{Body, Delivery, Kind, Whole};
+use crate::connection::{Connection, InFlight};
+use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
+use crate::informational::{self, Allowance, Informational, Sink, Taken};
+use crate::panics;
+use crate::socket::Socket;
+use crate::target::Target;
+use bytes::Bytes;
+use h2::server::{Builder, Connection as H2, Handshake, SendResponse};
+use h2::{Reason, RecvStream, SendStream};
+use howdah_budget::Share;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use io::Noted;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How much a client may send before it is read, for one request and for all of a connection.
+const WINDOW: u32 = 1 << 20;
+
+/// How much of one answer waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+const SEND_BUFFER: usize = 128 << 10;
+
+/// Requests of one connection at once: as many as RFC 9113 (6.5.2) wants at least.
+const STREAMS: u32 = 100;
+
+/// How often an answer that waits for its client looks whether it has waited for too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A connection being driven.
+pub(crate) struct Driven<H: Handler> {
+    stage: Stage,
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    /// The connection is to end with the requests that are there.
+    finishing: bool,
+}
+
+enum Stage {
+    Handshake(Handshake<Noted, Bytes>),
+    Serving(H2<Noted, Bytes>),
+}
+
+impl<H: Handler> Driven<H> {
+    /// Begins with the client's preface, which is among the bytes that were read `ahead`.
+    pub(crate) fn new(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: Bytes) -> Self {
+        connection.state.set_multiplexed();
+        let _ = connection.share.set(Share::new(connection.shared.budgets));
+        let mut builder = Builder::new();
+        builder
+            .max_concurrent_streams(STREAMS)
+            // A longer header gets 431.
+            .max_header_list_size(u32::try_from(connection.shared.header_list).unwrap_or(u32::MAX))
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buffer_size(SEND_BUFFER);
+        let stage = Stage::Handshake(builder.handshake(Noted::new(socket, connection.clone(), ahead)));
+        Self { stage, handler, connection, finishing: false }
+    }
+
+    /// No further requests; the connection ends when the present ones are answered.
+    pub(crate) fn finish(&mut self) {
+        self.finishing = true;
+        if let Stage::Serving(connection) = &mut self.stage {
+            connection.graceful_shutdown();
+        }
+    }
+
+    /// Ready when the connection has ended.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            match &mut self.stage {
+                Stage::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(handshake).poll(cx))?;
+                    if self.finishing {
+                        connection.graceful_shutdown();
+                    }
+                    self.stage = Stage::Serving(connection);
+                }
+                Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
+                    Some(accepted) => {
+                        let (request, respond) = accepted?;
+                        tokio::spawn(answer(self.handler.clone(), self.connection.clone(), request, respond));
+                    }
+                    None => return connection.poll_closed(cx),
+                },
+            }
+        }
+    }
+}
+
+/// The way back to the client of one request.
+struct Respond {
+    connection: Arc<Connection>,
+    back: Mutex<Back>,
+}
+
+struct Back {
+    send: SendResponse<Bytes>,
+    /// The response has not begun: only before it there may be informational ones.
+    open: bool,
+    allowance: Allowance,
+}
+
+impl Respond {
+    fn lock(&self) -> MutexGuard<'_, Back> {
+        self.back.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Respond {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Respond")
+    }
+}
+
+impl Drop for Respond {
+    fn drop(&mut self) {
+        let back = self.back.get_mut().unwrap_or_else(PoisonError::into_inner);
+        back.allowance.give_back(self.connection.informational.used());
+    }
+}
+
+impl Sink for Respond {
+    fn send(&self, _: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+        let Some(status) = informational::sendable(status) else { return Taken::Done };
+        let Some((headers, bytes)) = informational::fields(headers) else { return Taken::Done };
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        let mut back = self.lock();
+        if !back.open {
+            return Taken::Done;
+        }
+        let taken = back.allowance.take(self.connection.informational.used(), bytes);
+        if taken == Taken::Done
+            && let Err(error) = back.send.send_informational(response)
+        {
+            tracing::debug!(target: "howdah::conn", %error, "an informational response was not sent");
+        }
+        taken
+    }
+}
+
+/// The body of a request.
+#[derive(Debug)]
+struct Incoming(RecvStream);
+
+impl BodySource for Incoming {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        loop {
+            match ready!(self.0.poll_data(cx)) {
+                Some(Ok(data)) => {
+                    // The client may send as much again. This fails only once the stream is gone.
+                    let _ = self.0.flow_control().release_capacity(data.len());
+                    if !data.is_empty() {
+                        return Poll::Ready(Some(Ok(data)));
+                    }
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                // Trailers are not of interest.
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// One request: has it answered and sends the response. Ends early when the client takes the request back.
+async fn answer<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    request: http::Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+) {
+    let _in_flight = InFlight::begin(&connection);
+    let back = Mutex::new(Back { send: respond, open: true, allowance: Allowance::default() });
+    let respond = Arc::new(Respond { connection: connection.clone(), back });
+    let (request, method) = made_of(request, &connection, &respond);
+    let response = {
+        let mut handling = pin!(handler.handle(request));
+        std::future::poll_fn(|cx| match handling.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Some(response)),
+            Poll::Pending => respond.lock().send.poll_reset(cx).map(|_| None),
+        })
+        .await
+    };
+    // Whoever still runs the script finds it closed, in any case.
+    respond.lock().open = false;
+    let Some(response) = response else { return };
+    let (mut head, body) = response.into_parts();
+    complete(&mut head.headers, head.status, &body);
+    let length = length_to_keep(&method, head.status, &head.headers);
+    let ended = body.length() == Some(0) && length.is_none_or(|length| length == 0);
+    let sent = respond.lock().send.send_response(Response::from_parts(head, ()), ended);
+    let result = match sent {
+        Ok(_) if ended => {
+            body.open().1.complete = true;
+            Ok(())
+        }
+        Ok(stream) => {
+            connection.state.sending_begins();
+            let _ends = Sending(&connection);
+            send(stream, body, length, &connection).await
+        }
+        Err(error) => {
+            respond.lock().send.send_reset(Reason::INTERNAL_ERROR);
+            Err(error)
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(target: "howdah::conn", %error, "a response was cut off");
+    }
+}
+
+/// The request as handlers know it, and its method.
+fn made_of(
+    request: http::Request<RecvStream>,
+    connection: &Arc<Connection>,
+    respond: &Arc<Respond>,
+) -> (Request, Method) {
+    let (parts, body) = request.into_parts();
+    let body = match body.is_end_stream() {
+        true => RequestBody::none(),
+        false => RequestBody::new(Box::new(Incoming(body)), announced(&parts.headers)),
+    };
+    let sink: Weak<Respond> = Arc::downgrade(respond);
+    let target = Target::from_uri(&parts.uri);
+    let method = parts.method.clone();
+    let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
+    let informational = Some(Informational::of_stream(sink));
+    let (connection, received, time) = (connection.clone(), Instant::now(), SystemTime::now());
+    (Request { head, body, informational, connection, received, time }, method)
+}
+
+/// A response's body on its way, as the timeouts know it.
+struct Sending<'a>(&'a Connection);
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.0.state.sending_ends();
+    }
+}
+
+/// How long the body has to be by the answer's own word: whoever hands it on over HTTP/1 finds its end by that. The answer
+/// to HEAD, and 304, tell the length of a body that is not sent.
+fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+    let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
+    if bodiless { None } else { announced(headers) }
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What every answer has in this protocol, and may not have.
+fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
+    const OF_THE_CONNECTION: [HeaderName; 4] =
+        [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
+    for name in &OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+    if !headers.contains_key(header::DATE)
+        && let Ok(now) = HeaderValue::from_str(&httpdate::fmt_http_date(SystemTime::now()))
+    {
+        headers.insert(header::DATE, now);
+    }
+    if body.length() != Some(0)
+        && !headers.contains_key(header::CONTENT_LENGTH)
+        && status != StatusCode::NO_CONTENT
+        && let Some(length) = body.length()
+    {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+/// A response's body, and whether it waits for its source: that is not the client's fault.
+struct Outgoing<'a> {
+    kind: Kind,
+    delivery: Delivery,
+    waits: bool,
+    connection: &'a Connection,
+}
+
+impl Outgoing<'_> {
+    /// Nothing more will come.
+    fn is_at_end(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Whole(_) => false,
+            Kind::Stream(stream) => stream.remaining() == Some(0),
+            Kind::Files(files) => files.remaining() == 0,
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        let part = panics::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
+            panic.note(&self.connection.shared.metrics);
+            // What made it is not to be asked again.
+            self.kind = Kind::Empty;
+            Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
+        });
+        self.note(part.is_pending());
+        part
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        let part = match &mut self.kind {
+            Kind::Empty => None,
+            Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
+                Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
+                _ => None,
+            },
+            Kind::Stream(stream) => loop {
+                match ready!(stream.poll_chunk(cx)) {
+                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
+                    part => break part.map(|chunk| chunk.map(|chunk| chunk.data)),
+                }
+            },
+            // A part that was read for a stream, which may take it when it likes.
+            Kind::Files(files) => files.next().map(|data| {
+                let (data, mut charge) = (data?, self.connection.charge());
+                match charge.grow(data.len() as u64) {
+                    true => Ok(charge.cover(data)),
+                    false => Err(std::io::Error::other("there is no room for more of the file in `http.memory`")),
+                }
+            }),
+        };
+        match &part {
+            Some(Ok(data)) => self.delivery.sent += data.len() as u64,
+            Some(Err(_)) => {}
+            None => {
+                self.kind = Kind::Empty;
+                self.delivery.complete = true;
+            }
+        }
+        Poll::Ready(part)
+    }
+
+    fn note(&mut self, waits: bool) {
+        let state = &self.connection.state;
+        if waits != self.waits {
+            self.waits = waits;
+            state.source_waits(waits);
+        } else if !waits {
+            state.body_moved();
+        }
+    }
+}
+
+impl Drop for Outgoing<'_> {
+    fn drop(&mut self) {
+        self.delivery.complete |= self.is_at_end();
+        // The stream ends before its end is told.
+        self.kind = Kind::Empty;
+        self.note(false);
+    }
+}
+
+/// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
+/// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
+/// an error, as it must not look complete, and none of what is too much is sent.
+///
+/// No more goes into the stream than the client has room for: there it would wait unseen.
+async fn send(
+    mut stream: SendStream<Bytes>,
+    body: Body,
+    mut length: Option<u64>,
+    connection: &Connection,
+) -> Result<(), h2::Error> {
+    let (kind, delivery) = body.open();
+    let mut body = Outgoing { kind, delivery, waits: false, connection };
+    let mut patience = Patience::new(connection);
+    loop {
+        let ended = body.is_at_end();
+        let part = std::future::poll_fn(|cx| match stream.poll_reset(cx)? {
+            Poll::Ready(reason) => Poll::Ready(Err(h2::Error::from(reason))),
+            Poll::Pending if ended => Poll::Ready(Ok(None)),
+            Poll::Pending => body.poll_next(cx).map(Ok),
+        })
+        .await?;
+        let mut data = match part {
+            None => {
+                if length.is_some_and(|left| left > 0) {
+                    cut(&mut stream, "the body is shorter than its Content-Length");
+                    return Ok(());
+                }
+                return stream.send_data(Bytes::new(), true);
+            }
+            Some(Ok(data)) => data,
+            Some(Err(error)) => {
+                stream.send_reset(Reason::INTERNAL_ERROR);
+                tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+                return Ok(());
+            }
+        };
+        if let Some(left) = &mut length {
+            match left.checked_sub(data.len() as u64) {
+                Some(rest) => *left = rest,
+                None => {
+                    cut(&mut stream, "the body is longer than its Content-Length");
+                    return Ok(());
+                }
+            }
+        }
+        let last = body.is_at_end() && length.is_none_or(|left| left == 0);
+        if data.is_empty() && last {
+            return stream.send_data(data, true);
+        }
+        while !data.is_empty() {
+            stream.reserve_capacity(data.len());
+            if stream.capacity() == 0 {
+                match patience.room(&mut stream).await? {
+                    Room::Some => {}
+                    Room::Never => return Ok(()),
+                    Room::TooLate => {
+                        stream.send_reset(Reason::CANCEL);
+                        tracing::debug!(target: "howdah::conn", "a client was too slow for an answer");
+                        return Ok(());
+                    }
+                }
+            }
+            let room = stream.capacity().min(data.len());
+            if room == 0 {
+                continue;
+            }
+            let part = data.split_to(room);
+            stream.send_data(part, last && data.is_empty())?;
+            connection.state.body_taken(room);
+            patience.taken += room as u64;
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+fn cut(stream: &mut SendStream<Bytes>, why: &str) {
+    stream.send_reset(Reason::INTERNAL_ERROR);
+    tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
+}
+
+/// What became of waiting for a client.
+enum Room {
+    /// There is some.
+    Some,
+    /// The stream has gone.
+    Never,
+    /// The client has taken too little for too long.
+    TooLate,
+}
+
+/// How long an answer waits for its client, which has the same time for each stream as for a connection. A timer is armed
+/// only when there is something to wait for.
+struct Patience<'a> {
+    connection: &'a Connection,
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// How long the client has been waited for since that was last judged, and what it has taken of this answer and of all.
+    waited: Duration,
+    taken: u64,
+    before: u64,
+}
+
+/// A client with a slow line takes one answer after the other, and those behind wait for that long at most, in times of
+/// `write_timeout`.
+const TURNS: u32 = 10;
+
+impl<'a> Patience<'a> {
+    fn new(connection: &'a Connection) -> Self {
+        Self { connection, timer: None, waited: Duration::ZERO, taken: 0, before: connection.state.taken_of_bodies() }
+    }
+
+    /// Waits until the client has room.
+    async fn room(&mut self, stream: &mut SendStream<Bytes>) -> Result<Room, h2::Error> {
+        let began = Instant::now();
+        let result = std::future::poll_fn(|cx| {
+            if let Poll::Ready(reason) = stream.poll_reset(cx)? {
+                return Poll::Ready(Err(h2::Error::from(reason)));
+            }
+            loop {
+                match stream.poll_capacity(cx) {
+                    Poll::Pending => break,
+                    // It was told of room that others have taken; only what is pending is told again.
+                    Poll::Ready(Some(Ok(0))) => {}
+                    Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+                }
+            }
+            loop {
+                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
+                ready!(timer.as_mut().poll(cx));
+                let now = Instant::now();
+                timer.as_mut().reset((now + LOOK).into());
+                if self.is_at_end(now.saturating_duration_since(began)) {
+                    return Poll::Ready(Ok(Room::TooLate));
+                }
+            }
+        })
+        .await;
+        self.waited += began.elapsed();
+        result
+    }
+
+    /// Whether the client, which has taken nothing in the present wait, has had its time.
+    fn is_at_end(&mut self, wait: Duration) -> bool {
+        let timeouts = self.connection.timeouts();
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let all = ms(self.waited + wait);
+        if all <= timeouts.write {
+            return false;
+        }
+        let of_all = self.connection.state.taken_of_bodies();
+        if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
+            // The others' turn, perhaps; where budgets are scarce, an answer that does not move is too much in any case.
+            let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
+            let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
+            return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);
+        }
+        (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
+        false
+    }
+}

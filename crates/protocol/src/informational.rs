@@ -1,0 +1,305 @@
+//! Informational responses (103 Early Hints): what may be in one, how many a request may have, and how they get from
+//! whatever thread sends them to the connection, which writes them.
+//!
+//! **None gets behind the head of its request's response, or in front of another request's.** Whoever runs the script may send one
+//! at any time, from another thread, and is not believed about the moment. Where requests come one after the other, each takes a
+//! number (`Queue::open`); one is taken in only while its request's number is the open one, and the connection closes the number
+//! before it writes the response's head, behind all that was taken in. All of that happens under one lock. HTTP/2 has its own
+//! way with the same rule.
+//!
+//! What waits for a client that reads nothing is bounded, per request and per connection. Clients must do without them
+//! anyway, so what is too much is dropped.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Informational responses of one request.
+const MOST: u32 = 32;
+/// Their bytes.
+const MOST_BYTES: usize = 64 << 10;
+/// Their bytes over all requests of a connection that are not over.
+const MOST_BYTES_OF_CONNECTION: usize = 256 << 10;
+/// Header lines of one. What receives it has lower limits, and a map of headers takes no more than some 24,000 names.
+const MOST_LINES: usize = 1000;
+
+/// What became of an informational response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It goes out, or nobody wants it any more, or it is none.
+    Done,
+    /// It was dropped: the request has sent too many, or too long ones. `first` for the first of that request.
+    TooMuch {
+        /// Nothing of this request was dropped before.
+        first: bool,
+    },
+}
+
+/// The side of a connection that takes informational responses.
+pub(crate) trait Sink: Send + Sync + std::fmt::Debug {
+    fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken;
+    fn discard(&self, _number: u64) {}
+    fn may_have_left(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    Connection(Arc<dyn Sink>),
+    Stream(Weak<dyn Sink>),
+}
+
+/// The way back to the client for informational responses of one request, from whatever thread. What is sent once the request
+/// has its response is dropped.
+#[derive(Debug, Clone)]
+pub struct Informational {
+    way: Way,
+    number: u64,
+}
+
+impl Informational {
+    pub(crate) fn of_connection(connection: Arc<dyn Sink>, number: u64) -> Self {
+        Self { way: Way::Connection(connection), number }
+    }
+
+    pub(crate) fn of_stream(stream: Weak<dyn Sink>) -> Self {
+        Self { way: Way::Stream(stream), number: 0 }
+    }
+
+    /// Sends one: its status and its fields, neither of which need be valid.
+    pub fn send(&self, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+        match &self.way {
+            Way::Connection(connection) => connection.send(self.number, status, headers),
+            Way::Stream(stream) => stream.upgrade().map_or(Taken::Done, |s| s.send(self.number, status, headers)),
+        }
+    }
+
+    /// Throws away what has not begun to be written: the response will be an error.
+    pub fn discard(&self) {
+        if let Way::Connection(connection) = &self.way {
+            connection.discard(self.number);
+        }
+    }
+
+    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for a response.
+    #[must_use]
+    pub fn may_have_left(&self) -> bool {
+        match &self.way {
+            Way::Connection(connection) => connection.may_have_left(),
+            Way::Stream(_) => false,
+        }
+    }
+}
+
+/// What one request has used of what it may send.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance {
+    number: u32,
+    bytes: usize,
+    refused: bool,
+}
+
+impl Allowance {
+    /// Takes the room for an informational response.
+    pub(crate) fn take(&mut self, of_connection: &AtomicUsize, bytes: usize) -> Taken {
+        let fits = self.number < MOST
+            && self.bytes + bytes <= MOST_BYTES
+            && of_connection
+                .fetch_update(Relaxed, Relaxed, |used| {
+                    Some(used + bytes).filter(|used| *used <= MOST_BYTES_OF_CONNECTION)
+                })
+                .is_ok();
+        if !fits {
+            return Taken::TooMuch { first: !std::mem::replace(&mut self.refused, true) };
+        }
+        self.number += 1;
+        self.bytes += bytes;
+        Taken::Done
+    }
+
+    /// The request has its response, or is gone.
+    pub(crate) fn give_back(&mut self, of_connection: &AtomicUsize) {
+        of_connection.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The number of the request whose informational responses are taken in.
+    open: Option<u64>,
+    /// The last number given.
+    last: u64,
+    allowance: Allowance,
+    /// What waits for the connection, as it goes over the wire.
+    bytes: Vec<u8>,
+}
+
+/// The informational responses of a connection whose requests come one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Something waits; looked at without the lock, as nearly always nothing does.
+    any: AtomicBool,
+    /// Bytes in the allowances of all requests.
+    used: AtomicUsize,
+    waiting: Mutex<Waiting>,
+}
+
+impl Queue {
+    /// A request begins: what it sends is taken in until it is closed. Returns its number.
+    pub(crate) fn open(&self) -> u64 {
+        let mut waiting = self.lock();
+        waiting.last += 1;
+        waiting.open = Some(waiting.last);
+        waiting.last
+    }
+
+    /// Takes in what the request with this number sends, if that is open. The connection's task has to be woken.
+    pub(crate) fn send(&self, number: u64, status: u16, headers: &[(Bytes, Bytes)]) -> Taken {
+        if self.lock().open != Some(number) {
+            return Taken::Done;
+        }
+        let Some(bytes) = written_out(status, headers) else { return Taken::Done };
+        // Written out without the lock; so it may have been closed meanwhile.
+        let mut waiting = self.lock();
+        if waiting.open != Some(number) {
+            return Taken::Done;
+        }
+        let taken = waiting.allowance.take(&self.used, bytes.len());
+        if taken == Taken::Done {
+            self.push(&mut waiting, &bytes);
+        }
+        taken
+    }
+
+    /// Adds one of the server's own, if a request is open.
+    pub(crate) fn ask(&self, status: u16) -> bool {
+        let mut waiting = self.lock();
+        let bytes = waiting.open.and_then(|_| written_out(status, &[]));
+        bytes.map(|bytes| self.push(&mut waiting, &bytes)).is_some()
+    }
+
+    fn push(&self, waiting: &mut Waiting, bytes: &[u8]) {
+        waiting.bytes.extend_from_slice(bytes);
+        self.any.store(true, Release);
+    }
+
+    /// The request with this number has no use for what waits.
+    pub(crate) fn discard(&self, number: u64) {
+        let mut waiting = self.lock();
+        if waiting.last == number {
+            waiting.bytes.clear();
+            self.any.store(false, Release);
+        }
+    }
+
+    /// Takes nothing more in: a response begins, or the connection has ended.
+    pub(crate) fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.open = None;
+        waiting.allowance.give_back(&self.used);
+        waiting.allowance = Allowance::default();
+    }
+
+    /// Whether something waits.
+    pub(crate) fn is_any(&self) -> bool {
+        self.any.load(Acquire)
+    }
+
+    /// Moves what waits to where it is written from.
+    pub(crate) fn take(&self, into: &mut Vec<u8>) {
+        let mut waiting = self.lock();
+        into.append(&mut waiting.bytes);
+        self.any.store(false, Release);
+    }
+
+    /// What requests use together.
+    pub(crate) fn used(&self) -> &AtomicUsize {
+        &self.used
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A status that an informational response may have.
+pub(crate) fn sendable(status: u16) -> Option<StatusCode> {
+    let code = StatusCode::from_u16(status).ok()?;
+    (code.is_informational() && code != StatusCode::SWITCHING_PROTOCOLS).then_some(code)
+}
+
+/// The headers that one may carry, and about how long they are; `None` if they are too many.
+pub(crate) fn fields(headers: &[(Bytes, Bytes)]) -> Option<(HeaderMap, usize)> {
+    let mut map = HeaderMap::new();
+    let mut bytes = 0;
+    if headers.len() > MOST_LINES {
+        return None;
+    }
+    for (name, value) in headers {
+        if let Some((name, value)) = field(name, value) {
+            bytes += name.as_str().len() + value.len() + 4;
+            map.try_append(name, value).ok()?;
+        }
+    }
+    Some((map, bytes))
+}
+
+/// An informational response as HTTP/1.1 has it; `None` if it cannot be sent.
+fn written_out(status: u16, headers: &[(Bytes, Bytes)]) -> Option<Vec<u8>> {
+    let code = sendable(status)?;
+    if headers.len() > MOST_LINES
+        || headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > MOST_BYTES
+    {
+        return None;
+    }
+    let reason = if status == 103 { "Early Hints" } else { code.canonical_reason().unwrap_or("Interim") };
+    let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
+    for (name, value) in headers.iter().filter(|(name, value)| field(name, value).is_some()) {
+        for part in [&name[..], b": ", &value[..], b"\r\n"] {
+            bytes.extend_from_slice(part);
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    Some(bytes)
+}
+
+/// A valid header that is not about the connection or a body.
+fn field(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(name).ok()?;
+    let of_the_response = matches!(name.as_str(), "content-length" | "content-type" | "content-encoding" | "date");
+    let value = HeaderValue::from_bytes(value).ok()?;
+    (!of_the_response && !is_hop_by_hop(&name)).then_some((name, value))
+}
+
+/// Headers about the connection are the connection's business (RFC 9110 7.6.1), and `Status` is CGI's, not HTTP's.
+#[must_use]
+pub fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "status"
+    )
+}
+
+/// What a compromised worker's informational response becomes holds no line that is not one of its headers.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn fuzz(status: u16, headers: &[(Bytes, Bytes)]) {
+    let Some(bytes) = written_out(status, headers) else { return };
+    let lines = bytes.split(|&b| b == b'\n').count() - 3;
+    assert!(bytes.starts_with(b"HTTP/1.1 1") && bytes.ends_with(b"\r\n\r\n"));
+    assert!(lines <= headers.len() && bytes.iter().filter(|&&b| b == b'\r').count() == lines + 2);
+    let (map, _) = fields(headers).unwrap_or_default();
+    assert_eq!(map.len(), lines);
+}
+
+#[cfg(test)]
+#[path = "informational_tests.rs"]
+mod tests;

@@ -1,0 +1,290 @@
+//! One I/O thread: its connections, its clock, and the look at them that replaces timers.
+
+use crate::connection::{Connection, Shared};
+use crate::drive::drive;
+use crate::exchange::Handler;
+use crate::listener::Accepted;
+use crate::peer::Peer;
+use crate::socket::Socket;
+use crate::state::{State, Verdict};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// In a shutdown, how many milliseconds a connection that has asked nothing is still listened to: its request may be on
+/// its way from the socket.
+const UNUSED_GRACE: u64 = 100;
+
+/// One of so many connections is closed when others wait for a place.
+const SPARED: usize = 64;
+
+/// What other threads ask of an I/O thread.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Take over a connection.
+    Accept(Accepted),
+    /// Close connections that can be spared.
+    MakeRoom,
+    /// Finish what runs, take nothing new, end.
+    Drain,
+    /// End now.
+    Abort,
+}
+
+/// The way to an I/O thread from other threads.
+#[derive(Debug, Clone)]
+pub struct IoThreadHandle {
+    sender: UnboundedSender<Message>,
+    open: Arc<AtomicUsize>,
+    closed: Arc<Notify>,
+}
+
+impl IoThreadHandle {
+    /// Connections that are open or on their way to the thread.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// Hands a connection over.
+    pub(crate) fn accept(&self, accepted: Accepted) {
+        self.open.fetch_add(1, Relaxed);
+        if self.sender.send(Message::Accept(accepted)).is_err() {
+            self.open.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Asks for connections to be closed for others.
+    pub(crate) fn make_room(&self) {
+        let _ = self.sender.send(Message::MakeRoom);
+    }
+
+    /// Ready when a connection of this or any other I/O thread has ended since it was last asked.
+    pub(crate) async fn closed(&self) {
+        self.closed.notified().await;
+    }
+
+    pub(crate) fn drain(&self) {
+        let _ = self.sender.send(Message::Drain);
+    }
+
+    pub(crate) fn abort(&self) {
+        let _ = self.sender.send(Message::Abort);
+    }
+}
+
+/// What the connections of one I/O thread share.
+struct IoThread<H: Handler> {
+    shared: Arc<Shared>,
+    handler: Arc<H>,
+    started: Instant,
+    connections: Mutex<Connections>,
+    open: Arc<AtomicUsize>,
+    /// Told when a connection has ended.
+    closed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    next: u64,
+    /// Since when the thread is being drained, by its clock.
+    draining: Option<u64>,
+    open: HashMap<u64, Arc<Connection>>,
+}
+
+/// Removes a connection from its thread's list when its task ends, however it ends.
+struct Registration<H: Handler> {
+    thread: Arc<IoThread<H>>,
+    number: u64,
+}
+
+impl<H: Handler> Drop for Registration<H> {
+    fn drop(&mut self) {
+        self.thread.lock().open.remove(&self.number);
+        self.thread.open.fetch_sub(1, Relaxed);
+        self.thread.closed.notify_one();
+        self.thread.shared.metrics.connections_open.dec();
+    }
+}
+
+impl<H: Handler> IoThread<H> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds since the thread started, at least 1 (0 means "not waiting" in `State`).
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn take(self: &Arc<Self>, accepted: Accepted) {
+        let trusts = |peer| self.handler.trusts(peer);
+        let (socket, peer) = match accepted {
+            Accepted::Tcp { stream, remote, local } => {
+                (TcpStream::from_std(stream).map(Socket::Tcp), Peer::tcp(remote, local, trusts))
+            }
+            Accepted::Unix { stream, path } => {
+                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts))
+            }
+        };
+        let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
+        let registration = self.register(&conn);
+        let socket = match socket {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(target: "howdah::conn", %error, "cannot take a connection over");
+                return;
+            }
+        };
+        let handler = self.handler.clone();
+        tokio::spawn(async move {
+            let _registration = registration;
+            drive(handler, conn, socket).await;
+        });
+    }
+
+    fn register(self: &Arc<Self>, conn: &Arc<Connection>) -> Registration<H> {
+        self.shared.metrics.connections_accepted.inc();
+        self.shared.metrics.connections_open.inc();
+        let mut connections = self.lock();
+        connections.next += 1;
+        let number = connections.next;
+        if connections.draining.is_some() {
+            conn.state.give(Verdict::Finish);
+        }
+        connections.open.insert(number, conn.clone());
+        Registration { thread: self.clone(), number }
+    }
+
+    /// Looks at every connection; true if there is none.
+    fn look(&self) -> bool {
+        let now = self.now();
+        let connections = self.lock();
+        let unused_end = connections.draining.is_some_and(|since| now.saturating_sub(since) > UNUSED_GRACE);
+        let timeouts = self.shared.timeouts.under(self.shared.budgets.pressure());
+        for conn in connections.open.values() {
+            conn.state.look(now, &timeouts);
+            if unused_end && conn.state.is_unused() {
+                conn.state.give(Verdict::Idle);
+            }
+        }
+        connections.open.is_empty()
+    }
+
+    /// Closes some connections that wait for their next request, those that have waited longest; if there are none, some
+    /// that are slow with a header. Several at once, so that it is not all looked through again for each new one.
+    fn make_room(&self) {
+        let now = self.now();
+        let connections = self.lock();
+        // Those that were told before and have not gone yet are room enough for as many.
+        let is_leaving = |conn: &&Arc<Connection>| conn.state.verdict() > Verdict::Finish;
+        let leaving = connections.open.values().filter(is_leaving).count();
+        let some = (connections.open.len() / SPARED + 1).saturating_sub(leaving);
+        // The clock is coarse: of two that are idle for equally long the one that was made first is the older one.
+        type Found<'a> = Vec<(u64, u64, &'a State)>;
+        let close = |mut found: Found<'_>, verdict: fn(&State) -> Verdict| {
+            found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
+            for (_, _, state) in found.iter().take(some) {
+                state.give(verdict(state));
+                self.shared.metrics.connections_displaced.inc();
+            }
+            !found.is_empty()
+        };
+        let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
+        let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
+        // A client of HTTP/2 would be asked first whether it agrees, and the answer may never come.
+        if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
+            let slow =
+                all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();
+            close(slow, |_| Verdict::HeaderTimeout);
+        }
+    }
+
+    fn cut(&self) {
+        for conn in self.lock().open.values() {
+            conn.state.give(Verdict::Drop);
+        }
+    }
+
+    fn drain(&self) {
+        let mut connections = self.lock();
+        connections.draining = Some(self.now());
+        for conn in connections.open.values() {
+            conn.state.give(Verdict::Finish);
+        }
+    }
+}
+
+/// An I/O thread that has not started: the handle goes to those who accept, `run` to its thread.
+pub struct Unstarted<H: Handler> {
+    thread: Arc<IoThread<H>>,
+    receiver: UnboundedReceiver<Message>,
+    handle: IoThreadHandle,
+}
+
+impl<H: Handler> Unstarted<H> {
+    /// An I/O thread with its handler.
+    ///
+    /// `closed` is told of each connection that ends; all threads have the same.
+    pub fn new(shared: Arc<Shared>, handler: H, closed: Arc<Notify>) -> Self {
+        let (sender, receiver) = unbounded_channel();
+        let open = Arc::new(AtomicUsize::new(0));
+        let thread = IoThread {
+            shared,
+            handler: Arc::new(handler),
+            started: Instant::now(),
+            connections: Mutex::default(),
+            open: open.clone(),
+            closed: closed.clone(),
+        };
+        Self { thread: Arc::new(thread), receiver, handle: IoThreadHandle { sender, open, closed } }
+    }
+
+    /// The way to the I/O thread.
+    #[must_use]
+    pub fn handle(&self) -> IoThreadHandle {
+        self.handle.clone()
+    }
+
+    /// Runs the I/O thread on the current thread's runtime until it is drained or aborted.
+    pub async fn run(self) {
+        let Self { thread, mut receiver, handle } = self;
+        drop(handle);
+        let mut tick = tokio::time::interval(thread.shared.timeouts.tick());
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut draining, mut closed) = (false, false);
+        loop {
+            let message = tokio::select! {
+                message = receiver.recv(), if !closed => message,
+                _ = tick.tick() => {
+                    if thread.look() && draining && receiver.is_empty() {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            closed = message.is_none();
+            match message {
+                Some(Message::Accept(accepted)) => thread.take(accepted),
+                Some(Message::MakeRoom) => thread.make_room(),
+                // Without anyone who could send more, a thread ends as if it had been asked to.
+                Some(Message::Drain) | None => {
+                    if !draining {
+                        draining = true;
+                        thread.drain();
+                        // From here on the ticks also find out when the last connection has gone.
+                        tick = tokio::time::interval(Duration::from_millis(10));
+                    }
+                }
+                Some(Message::Abort) => {
+                    thread.cut();
+                    return;
+                }
+            }
+        }
+    }
+}

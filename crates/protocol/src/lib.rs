@@ -1,0 +1,43 @@
+//! The outer half of the front: bytes from sockets become requests, responses become bytes.
+//!
+//! `exchange` is the door to the other half: a [`Handler`] gets a [`Request`] and returns a [`Response`]. Who implements
+//! it sees no socket, and nothing here knows what a request means: no PHP, no sites, no files but as descriptors to be
+//! sent.
+//!
+//! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
+//! its connections and its clock), `drive` (one connection: which protocol?), `http1` or `http2`. What both use stands
+//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`, `panics`.
+//!
+//! TLS has its place in `socket` as another kind of socket; HTTP/3, FastCGI and WebSocket are further drivers beside `http1`
+//! that end at the same `Handler`.
+#![forbid(unsafe_code)]
+
+pub mod body;
+pub mod connection;
+mod drive;
+pub mod exchange;
+pub mod files;
+pub mod front;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod http1;
+mod http2;
+pub mod informational;
+pub mod io_thread;
+pub mod listener;
+pub mod panics;
+pub mod peer;
+mod socket;
+pub mod state;
+pub mod stream;
+pub mod target;
+pub mod unix_socket;
+
+pub use body::{Body, Ending, HeldBytes, Whole};
+pub use connection::{Connection, Shared};
+pub use exchange::{BodyError, BodySource, Handler, Head, Reason, Request, RequestBody, Response};
+pub use files::FileBody;
+pub use informational::{Informational, Taken};
+pub use peer::Peer;
+pub use stream::{Chunk, ChunkStream, Stream};
+pub use target::Target;

@@ -1,0 +1,50 @@
+//! A panic while a request runs ends that request only. Requests share a connection (all streams of HTTP/2, what was
+//! sent ahead in HTTP/1.1), and the client of another one did nothing to lose it.
+//!
+//! What a panic leaves half done belongs to its request and goes with it. Locks that others share are taken over as they
+//! are (`PoisonError::into_inner`): what they guard is whole between any two statements.
+
+use howdah_observe::Metrics;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
+
+/// The future's outcome; `None` if it panicked, which is counted and logged.
+///
+/// It stays where the caller has pinned it: futures of requests are large, and each move copies them.
+pub async fn future<T>(metrics: &Metrics, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    std::future::poll_fn(|cx| match call(|| future.as_mut().poll(cx)) {
+        Ok(poll) => poll.map(Some),
+        Err(panic) => {
+            panic.note(metrics);
+            Poll::Ready(None)
+        }
+    })
+    .await
+}
+
+/// What the function returns, unless it panics.
+pub fn call<T>(function: impl FnOnce() -> T) -> Result<T, Panic> {
+    catch_unwind(AssertUnwindSafe(function)).map_err(Panic)
+}
+
+/// A panic that was caught.
+#[must_use]
+pub struct Panic(Box<dyn Any + Send>);
+
+impl std::fmt::Debug for Panic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Panic")
+    }
+}
+
+impl Panic {
+    /// Counts and logs it.
+    pub fn note(&self, metrics: &Metrics) {
+        let text = self.0.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| self.0.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word");
+        metrics.request_panics.inc();
+        tracing::error!(target: "howdah::request", "a fault in the server ended a request: {text}");
+    }
+}

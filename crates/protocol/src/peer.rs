@@ -1,0 +1,49 @@
+//! Both ends of a connection, written out once per connection as PHP wants them.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Who is on the other side, and where it connected to.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The client's address; `None` on a Unix socket.
+    pub addr: Option<IpAddr>,
+    /// The client's address as text; `unix:` on a Unix socket.
+    pub addr_text: Box<str>,
+    /// The client's port as text; empty on a Unix socket.
+    pub port_text: Box<str>,
+    /// The server's address as text; the path on a Unix socket.
+    pub server_addr: Box<str>,
+    /// The server's port as text; empty on a Unix socket.
+    pub server_port: Box<str>,
+    /// Whether the handler believes what this peer says about others.
+    pub trusted: bool,
+}
+
+impl Peer {
+    /// A TCP peer. An IPv4 address in IPv6 clothes is shown, and shown to `trusts`, as IPv4.
+    #[must_use]
+    pub fn tcp(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
+        let addr = remote.ip().to_canonical();
+        Self {
+            addr: Some(addr),
+            addr_text: addr.to_string().into(),
+            port_text: remote.port().to_string().into(),
+            server_addr: local.ip().to_canonical().to_string().into(),
+            server_port: local.port().to_string().into(),
+            trusted: trusts(Some(addr)),
+        }
+    }
+
+    /// A peer on the Unix socket at `path`. The texts are those nginx gives its scripts.
+    #[must_use]
+    pub fn unix(path: &std::path::Path, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
+        Self {
+            addr: None,
+            addr_text: "unix:".into(),
+            port_text: "".into(),
+            server_addr: format!("unix:{}", path.display()).into(),
+            server_port: "".into(),
+            trusted: trusts(None),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A connection's socket: reads, writes of memory, and writes of files past the server's memory (`sendfile`).
+//!
+//! A write that takes less than it was given is reported to tokio as "would block", so that the next attempt waits for the
+//! socket and does not begin with a call that is known to fail. Nothing here ever blocks.
+
+use crate::files::{FilePart, truncated};
+use rustix::fs::{fstat, sendfile};
+use rustix::io::{Errno, pread};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Most bytes that one call asks `sendfile` for, so that a fast reader of a huge file lets other connections in.
+const LONGEST_CALL: u64 = 2 << 20;
+/// Bytes that are read at once where the file system has no `sendfile`.
+const COPY: usize = 128 << 10;
+
+/// A stream socket. TLS will be a variant that wraps one of these.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What one attempt to write did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes taken.
+    pub(crate) bytes: usize,
+    /// The socket took less than was offered because it is full: it will tell when it has room again.
+    pub(crate) full: bool,
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Socket {
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+
+    /// As `AsyncWrite::poll_write_vectored`, for protocols that write by themselves.
+    pub(crate) fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    /// One attempt to write without waiting for anything.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
+    /// The same socket, registered a second time.
+    pub(crate) fn registered_again(&self) -> io::Result<Self> {
+        let descriptor = self.as_fd().try_clone_to_owned()?;
+        Ok(match self {
+            Self::Tcp(_) => Self::Tcp(TcpStream::from_std(descriptor.into())?),
+            Self::Unix(_) => Self::Unix(UnixStream::from_std(descriptor.into())?),
+        })
+    }
+
+    /// Returns when the connection was reset.
+    pub(crate) async fn reset(&self) {
+        let _ = match self {
+            Self::Tcp(stream) => stream.ready(Interest::ERROR).await,
+            Self::Unix(stream) => stream.ready(Interest::ERROR).await,
+        };
+    }
+
+    /// Waits until the socket may take something and lets `write` make one attempt.
+    pub(crate) fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(BorrowedFd<'_>) -> io::Result<Written>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(match self {
+                Self::Tcp(stream) => stream.poll_write_ready(cx),
+                Self::Unix(stream) => stream.poll_write_ready(cx),
+            })?;
+            let mut taken = 0;
+            let attempt = || {
+                let written = write(self.as_fd())?;
+                if written.full {
+                    taken = written.bytes;
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(written.bytes)
+            };
+            let result = match self {
+                Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, attempt),
+                Self::Unix(stream) => stream.try_io(Interest::WRITABLE, attempt),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if taken > 0 {
+                        return Poll::Ready(Ok(taken));
+                    }
+                }
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+}
+
+/// Sends memory; `more` keeps the kernel from sending a small packet before the file that follows.
+pub(crate) fn send_memory(socket: BorrowedFd<'_>, bufs: &[IoSlice<'_>], more: bool) -> io::Result<Written> {
+    let mut flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    if more {
+        flags |= SendFlags::MORE;
+    }
+    let offered: usize = bufs.iter().map(|buf| buf.len()).sum();
+    let result = loop {
+        let result = match bufs {
+            [one] => send(socket, one, flags),
+            _ => sendmsg(socket, bufs, &mut SendAncillaryBuffer::default(), flags),
+        };
+        if result != Err(Errno::INTR) {
+            break result;
+        }
+    };
+    let bytes = result?;
+    Ok(Written { bytes, full: bytes < offered })
+}
+
+/// Sends the beginning of a part of a file.
+pub(crate) fn send_file(socket: BorrowedFd<'_>, from: &FilePart) -> io::Result<Written> {
+    let len = usize::try_from((from.end - from.start).min(LONGEST_CALL)).unwrap_or(COPY);
+    let mut position = from.start;
+    let result = loop {
+        match sendfile(socket, &from.file, Some(&mut position), len) {
+            Err(Errno::INTR) => {}
+            result => break result,
+        }
+    };
+    match result {
+        Ok(0) => Err(truncated()),
+        Ok(bytes) if bytes == len => Ok(Written { bytes, full: false }),
+        Ok(bytes) => {
+            // Short because the socket is full, or because the file is. Only the first will be announced by the socket;
+            // waiting for the second would wait for ever.
+            let end = from.start + bytes as u64;
+            let full = fstat(&from.file).is_ok_and(|stat| u64::try_from(stat.st_size).unwrap_or(0) > end);
+            Ok(Written { bytes, full })
+        }
+        // The file system cannot splice (some FUSE and network ones): copy.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => copy_file(socket, from, len),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// As [`send_file`], through a buffer.
+fn copy_file(socket: BorrowedFd<'_>, from: &FilePart, len: usize) -> io::Result<Written> {
+    let mut buffer = Vec::with_capacity(len.min(COPY));
+    loop {
+        match pread(&from.file, rustix::buffer::spare_capacity(&mut buffer), from.start) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(0) => return Err(truncated()),
+            Ok(_) => break,
+        }
+    }
+    buffer.truncate(len);
+    send_memory(socket, &[IoSlice::new(&buffer)], false)
+}
+
+#[cfg(test)]
+#[path = "socket_tests.rs"]
+mod tests;

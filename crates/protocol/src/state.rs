@@ -1,0 +1,508 @@
+//! What a connection is doing, as far as its timeouts and the shutdown need to know.
+//!
+//! No request arms a timer. The connection notes what it waits for and since when; its I/O thread looks at all its
+//! connections a few times per timeout (`io_thread`), gives a verdict where one is due, and wakes the connection, which acts
+//! on it. The clock is the thread's: milliseconds, as fresh as its last look.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// What the I/O thread decided about a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Verdict {
+    /// Go on.
+    None = 0,
+    /// Finish what runs, take nothing new (shutdown).
+    Finish = 1,
+    /// Waited too long without a request: close.
+    Idle = 2,
+    /// A request's header took too long: answer 408 and close.
+    HeaderTimeout = 3,
+    /// The client reads nothing (or does not go away): drop everything.
+    Drop = 4,
+}
+
+/// The timeouts of a connection, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// From a request's first byte to the end of its header.
+    pub header: u64,
+    /// Between two requests.
+    pub idle: u64,
+    /// Without progress of a write.
+    pub write: u64,
+    /// For the client to read a refusal whose request body was not read.
+    pub linger: u64,
+    /// Bytes per second that a client that is waited for has to take, over `write`.
+    pub min_rate: u64,
+}
+
+/// Milliseconds that a new connection, or a header, has until others that wait for a place come first.
+const A_MOMENT: u64 = 1000;
+
+/// While budgets are scarce, a client that reads nothing is let go after this many milliseconds at the earliest.
+const SHORTEST_WRITE: u64 = 2000;
+
+impl Timeouts {
+    /// The timeouts of the settings.
+    #[must_use]
+    pub fn new(settings: &howdah_config::HttpSettings) -> Self {
+        let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            header: ms(settings.header_timeout),
+            idle: ms(settings.idle_timeout),
+            write: ms(settings.write_timeout),
+            linger: 2000,
+            min_rate: settings.min_rate.bytes(),
+        }
+    }
+
+    /// The timeouts while budgets are scarce by so many percent: what waits for clients that do not read is what there is
+    /// too much of.
+    #[must_use]
+    pub fn under(self, pressure: u64) -> Self {
+        let spare = self.write.saturating_sub(SHORTEST_WRITE);
+        Self { write: self.write - spare / 100 * pressure.min(100), ..self }
+    }
+
+    /// Whether a client that took so many bytes in so many milliseconds of waiting is too slow.
+    #[must_use]
+    pub fn is_too_slow(&self, bytes: u64, took: u64) -> bool {
+        bytes < self.min_rate.saturating_mul(took) / 1000
+    }
+
+    /// How often an I/O thread looks at its connections: fine enough for the shortest timeout, and rare enough to cost nothing.
+    #[must_use]
+    pub fn tick(&self) -> Duration {
+        let shortest = self.header.min(self.idle).min(self.write).min(self.linger);
+        Duration::from_millis((shortest / 8).clamp(5, 500))
+    }
+}
+
+/// What a connection is doing. All fields are written by the connection's own thread.
+#[derive(Debug)]
+pub struct State {
+    verdict: AtomicU8,
+    /// Requests whose answer has not been handed over completely.
+    in_flight: AtomicU32,
+    /// HTTP/2, whose control frames must not look like the start of a header.
+    multiplexed: AtomicBool,
+    /// Bytes of a header have come in and the request has not started yet.
+    reading_head: AtomicBool,
+    /// Nothing has been asked yet.
+    fresh: AtomicBool,
+    /// HTTP/1: the client has closed its side, and perhaps left.
+    half_closed: AtomicBool,
+    /// Since when the connection idles, or reads a header.
+    since: AtomicU64,
+    /// Since when a write makes no progress; 0 if none waits.
+    write_blocked: AtomicU64,
+    /// Since when the client is behind with reading, and the bytes it has taken since then; 0 if it is not.
+    behind: AtomicU64,
+    taken: AtomicU64,
+    /// HTTP/2: answers whose body is being sent, how many of these wait for their source, and when one last moved.
+    /// There, a client that reads nothing blocks no write of the socket.
+    sending: AtomicU32,
+    waiting_for_source: AtomicU32,
+    moved: AtomicU64,
+    /// HTTP/2: bytes of bodies that the client has made room for.
+    taken_of_bodies: AtomicU64,
+    /// Since when the connection waits for the client to close; 0 if it does not.
+    lingering: AtomicU64,
+    /// The I/O thread's clock, copied here so that the connection reads only its own memory.
+    now: AtomicU64,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl State {
+    /// A connection accepted at `now`.
+    #[must_use]
+    pub fn new(now: u64) -> Self {
+        Self {
+            verdict: AtomicU8::new(Verdict::None as u8),
+            in_flight: AtomicU32::new(0),
+            multiplexed: AtomicBool::new(false),
+            reading_head: AtomicBool::new(false),
+            fresh: AtomicBool::new(true),
+            half_closed: AtomicBool::new(false),
+            since: AtomicU64::new(now),
+            write_blocked: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            sending: AtomicU32::new(0),
+            waiting_for_source: AtomicU32::new(0),
+            moved: AtomicU64::new(now),
+            taken_of_bodies: AtomicU64::new(0),
+            lingering: AtomicU64::new(0),
+            now: AtomicU64::new(now.max(1)),
+            waker: Mutex::new(None),
+        }
+    }
+
+    /// What the I/O thread decided.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        match self.verdict.load(Relaxed) {
+            1 => Verdict::Finish,
+            2 => Verdict::Idle,
+            3 => Verdict::HeaderTimeout,
+            4 => Verdict::Drop,
+            _ => Verdict::None,
+        }
+    }
+
+    /// Notes who is to be woken when a verdict falls.
+    pub fn set_waker(&self, waker: &Waker) {
+        if let Ok(mut slot) = self.waker.lock() {
+            *slot = Some(waker.clone());
+        }
+    }
+
+    /// The connection speaks HTTP/2.
+    pub fn set_multiplexed(&self) {
+        self.multiplexed.store(true, Relaxed);
+        self.reading_head.store(false, Relaxed);
+    }
+
+    /// Bytes came in.
+    pub fn on_read(&self) {
+        if self.in_flight.load(Relaxed) == 0 && !self.reading_head.load(Relaxed) && !self.multiplexed.load(Relaxed) {
+            self.reading_head.store(true, Relaxed);
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Bytes of a request's header have come in, but not all.
+    #[must_use]
+    pub fn reads_head(&self) -> bool {
+        self.reading_head.load(Relaxed)
+    }
+
+    /// A request begins: its header is complete.
+    pub fn begin(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+        self.reading_head.store(false, Relaxed);
+        self.fresh.store(false, Relaxed);
+    }
+
+    /// A request has ended: its answer has been handed over, or given up.
+    pub fn end(&self) {
+        if self.in_flight.fetch_sub(1, Relaxed) == 1 {
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Whether a write waits for the client.
+    #[must_use]
+    pub fn is_write_blocked(&self) -> bool {
+        self.write_blocked.load(Relaxed) != 0
+    }
+
+    /// The client has closed its side.
+    pub fn set_half_closed(&self) {
+        self.half_closed.store(true, Relaxed);
+    }
+
+    /// The client has closed its side, and perhaps left.
+    #[must_use]
+    pub fn is_half_closed(&self) -> bool {
+        self.half_closed.load(Relaxed)
+    }
+
+    /// What became of a write.
+    pub fn note_write(&self, result: &Poll<std::io::Result<usize>>) {
+        match result {
+            Poll::Pending => self.on_write_blocked(),
+            Poll::Ready(written) => {
+                self.on_written();
+                if self.behind.load(Relaxed) != 0 {
+                    let bytes = written.as_ref().map_or(0, |bytes| *bytes as u64);
+                    self.taken.store(self.taken.load(Relaxed) + bytes, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// All that there was to write is written.
+    pub fn on_caught_up(&self) {
+        if self.behind.load(Relaxed) != 0 {
+            self.behind.store(0, Relaxed);
+        }
+    }
+
+    /// A write found no room.
+    fn on_write_blocked(&self) {
+        if self.write_blocked.load(Relaxed) == 0 {
+            self.write_blocked.store(self.now.load(Relaxed), Relaxed);
+        }
+        if self.behind.load(Relaxed) == 0 {
+            self.behind.store(self.now.load(Relaxed), Relaxed);
+            self.taken.store(0, Relaxed);
+        }
+    }
+
+    /// A write made progress.
+    fn on_written(&self) {
+        // What is written may belong to an answer that was handed over long ago: the connection idles from its last byte.
+        if self.write_blocked.load(Relaxed) != 0 || self.is_multiplexed() {
+            self.write_blocked.store(0, Relaxed);
+            self.since.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Whether the connection speaks HTTP/2.
+    #[must_use]
+    pub fn is_multiplexed(&self) -> bool {
+        self.multiplexed.load(Relaxed)
+    }
+
+    /// HTTP/2: an answer's body begins.
+    pub fn sending_begins(&self) {
+        self.sending.fetch_add(1, Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: an answer's body has ended.
+    pub fn sending_ends(&self) {
+        self.sending.fetch_sub(1, Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: the client took a part of some body.
+    pub fn body_moved(&self) {
+        self.moved.store(self.now.load(Relaxed), Relaxed);
+    }
+
+    /// HTTP/2: the client has made room for so many bytes of a body.
+    pub fn body_taken(&self, bytes: usize) {
+        self.taken_of_bodies.store(self.taken_of_bodies().wrapping_add(bytes as u64), Relaxed);
+        self.body_moved();
+    }
+
+    /// HTTP/2: the bytes of all bodies that the client has made room for so far.
+    #[must_use]
+    pub fn taken_of_bodies(&self) -> u64 {
+        self.taken_of_bodies.load(Relaxed)
+    }
+
+    /// HTTP/2: a body's source has (or no longer has) nothing to send, which is not the client's fault.
+    pub fn source_waits(&self, waits: bool) {
+        if waits {
+            self.waiting_for_source.fetch_add(1, Relaxed);
+        } else {
+            self.waiting_for_source.fetch_sub(1, Relaxed);
+            self.body_moved();
+        }
+    }
+
+    /// HTTP/2: all that is under way is bodies that the client does not take.
+    fn is_stalled(&self, now: u64, limit: u64) -> bool {
+        let sending = self.sending.load(Relaxed);
+        sending > 0
+            && sending == self.in_flight.load(Relaxed)
+            && self.waiting_for_source.load(Relaxed) == 0
+            && now.saturating_sub(self.moved.load(Relaxed)) > limit
+    }
+
+    /// The client takes some, but so little that it could hold an answer for ever. Judged anew for each `timeouts.write`.
+    fn is_too_slow(&self, now: u64, timeouts: &Timeouts) -> bool {
+        let behind = self.behind.load(Relaxed);
+        let took = now.saturating_sub(behind);
+        if behind == 0 || took <= timeouts.write {
+            return false;
+        }
+        self.behind.store(now, Relaxed);
+        timeouts.is_too_slow(self.taken.swap(0, Relaxed), took)
+    }
+
+    /// Since when the connection waits for a request of which nothing has come. One that was just made gets a moment for it.
+    #[must_use]
+    pub fn idle_since(&self, now: u64) -> Option<u64> {
+        let since = self.since.load(Relaxed);
+        let busy = self.in_flight.load(Relaxed) > 0
+            || self.write_blocked.load(Relaxed) != 0
+            || self.reading_head.load(Relaxed)
+            || (self.fresh.load(Relaxed) && now.saturating_sub(since) < A_MOMENT);
+        (!busy && self.verdict() == Verdict::None).then_some(since)
+    }
+
+    /// Since when the connection is slow with a request's header.
+    #[must_use]
+    pub fn slow_header_since(&self, now: u64) -> Option<u64> {
+        let since = self.since.load(Relaxed);
+        let slow = self.reading_head.load(Relaxed)
+            && self.in_flight.load(Relaxed) == 0
+            && now.saturating_sub(since) >= A_MOMENT;
+        (slow && self.verdict() == Verdict::None).then_some(since)
+    }
+
+    /// The answer is out, and the connection waits for the client to close.
+    pub fn set_lingering(&self) {
+        if self.lingering.load(Relaxed) == 0 {
+            self.lingering.store(self.now.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// The I/O thread's look: takes over its clock and decides. Wakes the connection if there is a new verdict.
+    pub fn look(&self, now: u64, timeouts: &Timeouts) {
+        self.now.store(now, Relaxed);
+        let verdict = self.decide(now, timeouts);
+        if verdict as u8 > self.verdict.load(Relaxed) {
+            self.give(verdict);
+        }
+    }
+
+    fn decide(&self, now: u64, timeouts: &Timeouts) -> Verdict {
+        let late = |since: u64, limit: u64| since != 0 && now.saturating_sub(since) > limit;
+        if late(self.write_blocked.load(Relaxed), timeouts.write) || late(self.lingering.load(Relaxed), timeouts.linger)
+        {
+            return Verdict::Drop;
+        }
+        if self.is_stalled(now, timeouts.write) || self.is_too_slow(now, timeouts) {
+            return Verdict::Drop;
+        }
+        if self.in_flight.load(Relaxed) > 0 || self.write_blocked.load(Relaxed) != 0 {
+            return Verdict::None;
+        }
+        let since = self.since.load(Relaxed);
+        let limit = match (self.reading_head.load(Relaxed), self.fresh.load(Relaxed)) {
+            (true, _) if now.saturating_sub(since) > timeouts.header => return Verdict::HeaderTimeout,
+            (true, _) => return Verdict::None,
+            (false, true) => timeouts.header.min(timeouts.idle),
+            (false, false) => timeouts.idle,
+        };
+        match now.saturating_sub(since) {
+            // A verdict that was not acted upon in all this time will not be.
+            waited if waited > limit.saturating_mul(2).saturating_add(1000) => Verdict::Drop,
+            waited if waited > limit => Verdict::Idle,
+            _ => Verdict::None,
+        }
+    }
+
+    /// Gives a verdict and wakes the connection.
+    pub fn give(&self, verdict: Verdict) {
+        self.verdict.fetch_max(verdict as u8, Relaxed);
+        self.wake();
+    }
+
+    /// Wakes the connection's task.
+    pub fn wake(&self) {
+        let waker = self.waker.lock().ok().and_then(|slot| slot.clone());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// For the shutdown: nothing has been asked and nothing is being asked.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.fresh.load(Relaxed) && !self.reading_head.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: Timeouts = Timeouts { header: 100, idle: 1000, write: 500, linger: 200, min_rate: 1000 };
+
+    fn after(prepare: impl Fn(&State), now: u64) -> Verdict {
+        let state = State::new(10);
+        prepare(&state);
+        state.look(now, &TIMEOUTS);
+        state.verdict()
+    }
+
+    #[test]
+    fn a_connection_that_asks_nothing_is_closed_and_one_that_stops_in_a_header_is_answered() {
+        assert_eq!(after(|_| (), 100), Verdict::None);
+        assert_eq!(after(|_| (), 111), Verdict::Idle);
+        assert_eq!(after(State::on_read, 110), Verdict::None);
+        assert_eq!(after(State::on_read, 111), Verdict::HeaderTimeout);
+    }
+
+    #[test]
+    fn a_running_request_has_no_connection_timeout_and_keep_alive_has_its_own() {
+        let asked = |s: &State| {
+            s.on_read();
+            s.begin();
+        };
+        assert_eq!(after(asked, 100_000), Verdict::None);
+        let answered = |s: &State| {
+            asked(s);
+            s.end();
+        };
+        assert_eq!(after(answered, 1000), Verdict::None);
+        assert_eq!(after(answered, 1011), Verdict::Idle);
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_is_dropped_unless_it_goes_on() {
+        let blocked = |s: &State| {
+            s.begin();
+            s.on_write_blocked();
+        };
+        assert_eq!(after(blocked, 510), Verdict::None);
+        assert_eq!(after(blocked, 511), Verdict::Drop);
+        let goes_on = |s: &State| {
+            blocked(s);
+            s.note_write(&Poll::Ready(Ok(1)));
+            s.on_caught_up();
+        };
+        assert_eq!(after(goes_on, 100_000), Verdict::None);
+    }
+
+    #[test]
+    fn a_client_that_reads_a_byte_now_and_then_is_dropped_and_a_slow_one_is_not() {
+        let dropped = |bytes: usize| {
+            let state = State::new(10);
+            state.begin();
+            (10..3000).step_by(50).any(|now| {
+                state.look(now, &TIMEOUTS);
+                state.note_write(&Poll::Ready(Ok(bytes)));
+                state.note_write(&Poll::Pending);
+                state.verdict() == Verdict::Drop
+            })
+        };
+        assert!(dropped(1) && !dropped(100));
+        let state = State::new(10);
+        for now in (10..3000).step_by(50) {
+            state.look(now, &TIMEOUTS);
+            state.note_write(&Poll::Pending);
+            state.note_write(&Poll::Ready(Ok(1)));
+            state.on_caught_up();
+        }
+        assert_eq!(state.verdict(), Verdict::None, "there was no more to read");
+    }
+
+    #[test]
+    fn budgets_that_are_scarce_shorten_the_patience_with_those_who_do_not_read() {
+        let timeouts = Timeouts { write: 60_000, ..TIMEOUTS };
+        assert_eq!([0, 50, 100].map(|pressure| timeouts.under(pressure).write), [60_000, 31_000, 2_000]);
+        assert_eq!(TIMEOUTS.under(100).write, 500);
+    }
+
+    #[test]
+    fn an_http_2_client_that_takes_no_body_is_dropped_but_not_while_php_is_the_slow_one() {
+        let sending = |s: &State| {
+            s.set_multiplexed();
+            s.begin();
+            s.sending_begins();
+        };
+        assert_eq!(after(sending, 510), Verdict::None);
+        assert_eq!(after(sending, 511), Verdict::Drop);
+        let waiting = |s: &State| {
+            sending(s);
+            s.source_waits(true);
+        };
+        assert_eq!(after(waiting, 100_000), Verdict::None);
+        let second_request = |s: &State| {
+            sending(s);
+            s.begin();
+        };
+        assert_eq!(after(second_request, 100_000), Verdict::None);
+    }
+}

@@ -1,0 +1,308 @@
+//! The whole decision for one answer: negotiate, judge, look into the cache, sample, encode, set the fields.
+//!
+//! HEAD: the fields are those that GET would get where they can be known. With the body at hand they are: a cached body
+//! even gives the `Content-Length`. Without it, `Vary` is set, and what is only true of the unencoded body (length,
+//! ranges, strong `ETag`) is left out where GET might encode.
+
+use super::cache::{Admission, Cache, Found, Sighting, Stats};
+use super::encode::{ONE_GO, whole};
+use super::policy::{self, TypeList, Verdict};
+use super::stream::{AtHand, Encoded, StreamEncoder};
+use super::{Coding, negotiate, sample};
+use bytes::Bytes;
+use howdah_config::{Algorithm, CompressionSettings};
+use howdah_protocol::Whole as WholeBody;
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use http::{Method, StatusCode};
+
+/// Compression as the settings want it, with its cache. One for all threads.
+#[derive(Debug)]
+pub struct Compressor {
+    /// Empty if compression is off.
+    algorithms: Vec<Algorithm>,
+    types: TypeList,
+    min_size: u64,
+    levels: Levels,
+    sample: bool,
+    cache: Cache,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Levels {
+    gzip: u8,
+    brotli: u8,
+    zstd: u8,
+}
+
+/// What of a request matters here; read before the request is consumed.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    head: bool,
+    algorithm: Option<Algorithm>,
+    if_none_match: Option<HeaderValue>,
+}
+
+impl Asked {
+    /// True if the client takes a coding that the server has.
+    #[must_use]
+    pub fn encodes(&self) -> bool {
+        self.algorithm.is_some() && !self.head
+    }
+
+    /// As if the client took no coding.
+    pub fn take_no_coding(&mut self) {
+        self.algorithm = None;
+    }
+}
+
+/// How an answer was encoded, for logs and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// The way.
+    pub how: How,
+}
+
+/// The way to an encoded body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Compressed in one go.
+    Fresh,
+    /// Taken from the cache.
+    Cached,
+    /// Compressed while it is sent.
+    Streamed,
+}
+
+impl Encoding {
+    /// As the access log has it: `zstd`, `zstd/cache`, `zstd/stream`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match (self.algorithm, self.how) {
+            (Algorithm::Zstd, How::Fresh) => "zstd",
+            (Algorithm::Zstd, How::Cached) => "zstd/cache",
+            (Algorithm::Zstd, How::Streamed) => "zstd/stream",
+            (Algorithm::Brotli, How::Fresh) => "br",
+            (Algorithm::Brotli, How::Cached) => "br/cache",
+            (Algorithm::Brotli, How::Streamed) => "br/stream",
+            (Algorithm::Gzip, How::Fresh) => "gzip",
+            (Algorithm::Gzip, How::Cached) => "gzip/cache",
+            (Algorithm::Gzip, How::Streamed) => "gzip/stream",
+        }
+    }
+}
+
+/// A body that went in complete, and what became of it.
+#[derive(Debug)]
+pub struct Done {
+    /// What to send.
+    pub body: Whole,
+    /// How it is encoded; `None` if it is not.
+    pub encoding: Option<Encoding>,
+}
+
+/// What to send for a body that went in complete.
+#[derive(Debug)]
+pub enum Whole {
+    /// These bytes.
+    Bytes(WholeBody),
+    /// What comes out here; the body was too large for one go.
+    Slices(Box<Encoded>),
+}
+
+impl Compressor {
+    /// Compression according to these settings.
+    #[must_use]
+    pub fn new(settings: &CompressionSettings) -> Self {
+        let level = |level: u32| u8::try_from(level).unwrap_or(u8::MAX);
+        Self {
+            algorithms: if settings.enabled { settings.algorithms.clone() } else { Vec::new() },
+            types: TypeList::new(&settings.types),
+            min_size: settings.min_size.bytes(),
+            levels: Levels {
+                gzip: level(settings.gzip_level),
+                brotli: level(settings.brotli_level),
+                zstd: level(settings.zstd_level),
+            },
+            sample: settings.sample,
+            cache: Cache::new(if settings.enabled { settings.cache.as_usize() } else { 0 }),
+        }
+    }
+
+    /// Reads from a request what the other functions need to know.
+    #[must_use]
+    pub fn asked(&self, method: &Method, headers: &HeaderMap) -> Asked {
+        if self.algorithms.is_empty() {
+            return Asked::default();
+        }
+        let lines = headers.get_all(ACCEPT_ENCODING);
+        Asked {
+            head: method == Method::HEAD,
+            algorithm: negotiate::choose(lines.iter().map(HeaderValue::as_bytes), &self.algorithms),
+            if_none_match: headers.get(IF_NONE_MATCH).cloned(),
+        }
+    }
+
+    /// True if an answer with this head may be encoded for this request. Changes nothing.
+    #[must_use]
+    pub fn may_encode(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) -> bool {
+        asked.algorithm.is_some()
+            && !asked.head
+            && matches!(policy::judge(status, headers, &self.types), Verdict::Candidate { .. })
+    }
+
+    /// The figures of the cache.
+    #[must_use]
+    pub fn cache_stats(&self) -> Stats {
+        self.cache.stats()
+    }
+
+    /// Encodes a body that is at hand completely, if that is allowed and useful, and sets the header fields to fit.
+    ///
+    /// Where the length changes, `Content-Length` is removed, to be set from the body's own. For HEAD, `body` may be what
+    /// GET would have got or empty; an empty body comes back.
+    #[must_use]
+    pub fn complete(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: WholeBody) -> Done {
+        let plain = |body| Done { body: Whole::Bytes(body), encoding: None };
+        let nothing = || WholeBody::from(Bytes::new());
+        let sent = |body: WholeBody| if asked.head { nothing() } else { body };
+        let Some((coding, declared)) = self.candidate(asked, status, headers) else { return plain(sent(body)) };
+        if asked.head && body.is_empty() {
+            if declared.is_none_or(|length| length >= self.min_size) {
+                policy::forget_unencoded(headers);
+            }
+            return plain(body);
+        }
+        if (body.len() as u64) < self.min_size {
+            return plain(sent(body));
+        }
+        let done = |body, how| Done { body, encoding: Some(Encoding { algorithm: coding.algorithm, how }) };
+        let mut hit = |encoded: Bytes| {
+            policy::mark_encoded(headers, coding.algorithm);
+            if asked.head {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(encoded.len()));
+            }
+            done(Whole::Bytes(sent(encoded.into())), How::Cached)
+        };
+        let found = match self.cache.find(coding, &body) {
+            Found::Hit(None) => return plain(sent(body)),
+            Found::Hit(Some(encoded)) => return hit(encoded),
+            found => found,
+        };
+        // Encoders and the sample get bytes that stay as they are.
+        let body = body.into_bytes();
+        let pays = || !self.sample || sample::pays(&body);
+        // A body without a place is sampled first, as the hash of all bytes is of no use for one that is not encoded.
+        if matches!(found, Found::Nothing) && !pays() {
+            return plain(sent(body.into()));
+        }
+        let admission = match self.cache.look_closely(coding, &body) {
+            Sighting::Hit(None) => return plain(sent(body.into())),
+            Sighting::Hit(Some(encoded)) => return hit(encoded),
+            Sighting::Again(admission) => Some(admission),
+            Sighting::New => None,
+        };
+        if matches!(found, Found::Other) && !pays() {
+            return plain(sent(body.into()));
+        }
+        if asked.head {
+            policy::mark_encoded(headers, coding.algorithm);
+            return done(Whole::Bytes(nothing()), How::Fresh);
+        }
+        let encoded = if body.len() > ONE_GO {
+            slices(coding, &body, admission).map(|slices| done(Whole::Slices(Box::new(slices)), How::Streamed))
+        } else {
+            one_go(coding, &body, admission).map(|encoded| done(Whole::Bytes(encoded.into()), How::Fresh))
+        };
+        match encoded {
+            Some(encoded) => {
+                policy::mark_encoded(headers, coding.algorithm);
+                encoded
+            }
+            None => plain(body.into()),
+        }
+    }
+
+    /// Decides about a body that comes in parts, and sets the header fields to fit. The encoder that comes back goes
+    /// into an [`Encoded`] with the body's source; `None` means to send the body as it is (for HEAD: none).
+    ///
+    /// `first` is the first part if it is there already. It is sampled; without it the media type alone decides.
+    #[must_use]
+    pub fn stream(
+        &self,
+        asked: &Asked,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        first: Option<&[u8]>,
+    ) -> Option<(StreamEncoder, Encoding)> {
+        let (coding, declared) = self.candidate(asked, status, headers)?;
+        if declared.is_some_and(|length| length < self.min_size) {
+            return None;
+        }
+        if asked.head {
+            policy::forget_unencoded(headers);
+            return None;
+        }
+        // A short first part says little about what follows.
+        if self.sample && first.is_some_and(|first| first.len() >= FIRST_PART && !sample::pays(first)) {
+            return None;
+        }
+        let encoder = StreamEncoder::new(coding, declared).ok()?;
+        policy::mark_encoded(headers, coding.algorithm);
+        Some((encoder, Encoding { algorithm: coding.algorithm, how: How::Streamed }))
+    }
+
+    /// The coding for an answer that may be encoded, and the length that it declares. Sets `Vary`.
+    fn candidate(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap) -> Option<(Coding, Option<u64>)> {
+        if self.algorithms.is_empty() {
+            return None;
+        }
+        match policy::judge(status, headers, &self.types) {
+            Verdict::Leave => None,
+            Verdict::NotModified => {
+                policy::finish_not_modified(headers, asked.if_none_match.as_ref());
+                None
+            }
+            Verdict::Candidate { declared } => {
+                policy::add_vary(headers);
+                asked.algorithm.map(|algorithm| (self.coding(algorithm), declared))
+            }
+        }
+    }
+
+    fn coding(&self, algorithm: Algorithm) -> Coding {
+        let level = match algorithm {
+            Algorithm::Gzip => self.levels.gzip,
+            Algorithm::Brotli => self.levels.brotli,
+            Algorithm::Zstd => self.levels.zstd,
+        };
+        Coding { algorithm, level }
+    }
+}
+
+/// The shortest first part that is sampled.
+const FIRST_PART: usize = 1024;
+
+fn one_go(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<Bytes> {
+    // What goes into the cache is made from the cache's copy: the bytes of a mapped file may change under our hands.
+    let original = admission.as_ref().map_or(body, Admission::original);
+    let encoded = whole(coding, original);
+    if let Some(admission) = admission {
+        match &encoded {
+            Some(encoded) => admission.complete(encoded.clone()),
+            None => admission.useless(),
+        }
+    }
+    encoded
+}
+
+fn slices(coding: Coding, body: &Bytes, admission: Option<Admission>) -> Option<Encoded> {
+    let original = admission.as_ref().map_or(body, Admission::original).clone();
+    let encoder = StreamEncoder::new(coding, Some(original.len() as u64)).ok()?;
+    Some(Encoded::new(Box::new(AtHand::new(original)), encoder).admit(admission))
+}
+
+#[cfg(test)]
+#[path = "compressor_tests.rs"]
+mod tests;

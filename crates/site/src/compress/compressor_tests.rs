@@ -1,0 +1,271 @@
+//! Tests of the whole decision: header fields and bodies for GET and HEAD, cached, declined, large, streamed.
+
+use super::*;
+use crate::compress::decode::{bodies, decode};
+use howdah_protocol::ChunkStream;
+use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, VARY};
+use std::task::{Context, Poll, Waker};
+
+fn compressor() -> Compressor {
+    Compressor::new(&CompressionSettings::default())
+}
+
+fn request(accept: &str) -> HeaderMap {
+    HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_str(accept).unwrap())])
+}
+
+fn page_head(length: usize) -> HeaderMap {
+    HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=UTF-8")),
+        (CONTENT_LENGTH, HeaderValue::from(length)),
+        (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+        (ETAG, HeaderValue::from_static("\"v1\"")),
+        (VARY, HeaderValue::from_static("Cookie")),
+    ])
+}
+
+struct Answer {
+    headers: HeaderMap,
+    body: Whole,
+    label: &'static str,
+}
+
+impl Answer {
+    fn has(&self, name: HeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        match self.body {
+            Whole::Bytes(body) => body.into_bytes().to_vec(),
+            Whole::Slices(mut slices) => {
+                let mut out = Vec::new();
+                loop {
+                    match slices.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+                        Poll::Ready(Some(chunk)) => out.extend_from_slice(&chunk.unwrap().data),
+                        Poll::Ready(None) => return out,
+                        Poll::Pending => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn answer(with: &Compressor, method: Method, accept: &str, headers: HeaderMap, body: &[u8]) -> Answer {
+    let mut headers = headers;
+    let asked = with.asked(&method, &request(accept));
+    let done = with.complete(&asked, StatusCode::OK, &mut headers, Bytes::copy_from_slice(body).into());
+    Answer { headers, body: done.body, label: done.encoding.map_or("-", Encoding::label) }
+}
+
+#[test]
+fn a_page_in_every_coding() {
+    let page = bodies::text(20_000);
+    for (accept, algorithm) in [("gzip", Algorithm::Gzip), ("br", Algorithm::Brotli), ("zstd", Algorithm::Zstd)] {
+        let got = answer(&compressor(), Method::GET, accept, page_head(page.len()), &page);
+        assert_eq!(got.label, accept);
+        assert_eq!(got.has(CONTENT_ENCODING), accept);
+        assert_eq!(got.has(VARY), "Cookie, Accept-Encoding");
+        assert_eq!(got.has(ETAG), "W/\"v1\"");
+        assert_eq!(got.has(CONTENT_LENGTH), "");
+        assert_eq!(got.has(ACCEPT_RANGES), "");
+        assert_eq!(decode(algorithm, &got.bytes()), page);
+    }
+}
+
+#[test]
+fn what_is_sent_as_it_is_keeps_its_fields() {
+    let page = bodies::text(20_000);
+    let base64 = bodies::base64(20_000);
+    let small = bodies::text(500);
+    for (accept, body) in [("", &page), ("deflate", &page), ("gzip;q=0", &page), ("gzip", &base64), ("zstd", &small)] {
+        let got = answer(&compressor(), Method::GET, accept, page_head(body.len()), body);
+        let mut expected = page_head(body.len());
+        expected.insert(VARY, HeaderValue::from_static("Cookie, Accept-Encoding"));
+        assert_eq!(got.headers, expected, "{accept}");
+        assert_eq!(got.label, "-");
+        assert_eq!(got.bytes(), *body);
+    }
+    let mut picture = page_head(page.len());
+    picture.insert(CONTENT_TYPE, HeaderValue::from_static("image/png"));
+    let got = answer(&compressor(), Method::GET, "gzip", picture.clone(), &page);
+    assert_eq!((got.headers.clone(), got.bytes()), (picture, page));
+}
+
+#[test]
+fn switched_off_nothing_changes() {
+    let page = bodies::text(20_000);
+    for settings in [
+        CompressionSettings { enabled: false, ..Default::default() },
+        CompressionSettings { algorithms: Vec::new(), ..Default::default() },
+    ] {
+        for method in [Method::GET, Method::HEAD] {
+            let got = answer(&Compressor::new(&settings), method, "gzip", page_head(page.len()), &page);
+            assert_eq!(got.headers, page_head(page.len()));
+            assert_eq!(got.label, "-");
+        }
+    }
+}
+
+#[test]
+fn the_third_time_comes_from_the_cache() {
+    let with = compressor();
+    let page = bodies::text(50_000);
+    let labels: Vec<_> = (0..4)
+        .map(|_| {
+            let got = answer(&with, Method::GET, "gzip", page_head(page.len()), &page);
+            let seen = (got.label, got.has(CONTENT_ENCODING).to_owned(), got.has(ETAG).to_owned());
+            assert_eq!(decode(Algorithm::Gzip, &got.bytes()), page);
+            assert_eq!((seen.1.as_str(), seen.2.as_str()), ("gzip", "W/\"v1\""));
+            seen.0
+        })
+        .collect();
+    assert_eq!(labels, ["gzip", "gzip", "gzip/cache", "gzip/cache"]);
+    let other = answer(&with, Method::GET, "br", page_head(page.len()), &page);
+    assert_eq!(other.label, "br");
+    assert_eq!(with.cache_stats().hits, 2);
+}
+
+#[test]
+fn large_bodies_go_in_slices_and_into_the_cache() {
+    let with = compressor();
+    let page = bodies::text(ONE_GO * 3);
+    for label in ["zstd/stream", "zstd/stream", "zstd/cache"] {
+        let got = answer(&with, Method::GET, "zstd", page_head(page.len()), &page);
+        assert_eq!(got.label, label);
+        assert_eq!(got.has(CONTENT_LENGTH), "");
+        assert_eq!(decode(Algorithm::Zstd, &got.bytes()), page);
+    }
+}
+
+#[test]
+fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
+    let settings = CompressionSettings { sample: false, ..Default::default() };
+    let with = Compressor::new(&settings);
+    let noise = bodies::random(20_000);
+    for _ in 0..4 {
+        let got = answer(&with, Method::GET, "gzip", page_head(noise.len()), &noise);
+        assert_eq!((got.label, got.has(CONTENT_LENGTH)), ("-", "20000"));
+        assert_eq!(got.bytes(), noise);
+    }
+    assert_eq!((with.cache_stats().entries, with.cache_stats().hits), (1, 2));
+}
+
+#[test]
+fn head_has_the_fields_of_get_and_no_body() {
+    let with = compressor();
+    let page = bodies::text(50_000);
+    let small = bodies::text(500);
+    let base64 = bodies::base64(50_000);
+    for _ in 0..4 {
+        for body in [&page, &small, &base64] {
+            let head = answer(&with, Method::HEAD, "gzip", page_head(body.len()), body);
+            let get = answer(&with, Method::GET, "gzip", page_head(body.len()), body);
+            let mut fields = head.headers.clone();
+            if head.label == "gzip/cache" {
+                assert_eq!(fields.remove(CONTENT_LENGTH).unwrap(), get_length(&with, body).as_str());
+            }
+            assert_eq!(fields, get.headers);
+            assert!(head.bytes().is_empty());
+        }
+    }
+    assert!(with.cache_stats().hits > 0);
+}
+
+fn get_length(with: &Compressor, body: &[u8]) -> String {
+    answer(with, Method::GET, "gzip", page_head(body.len()), body).bytes().len().to_string()
+}
+
+#[test]
+fn head_without_a_body_claims_nothing_that_may_be_wrong() {
+    let with = compressor();
+    let got = answer(&with, Method::HEAD, "gzip", page_head(50_000), b"");
+    assert_eq!(got.headers.len(), 3, "{:?}", got.headers);
+    assert_eq!((got.has(ETAG), got.has(VARY)), ("W/\"v1\"", "Cookie, Accept-Encoding"));
+    // Known to be too small, or not asked for: everything stays.
+    for (accept, length) in [("gzip", 900), ("", 50_000)] {
+        let got = answer(&with, Method::HEAD, accept, page_head(length), b"");
+        assert_eq!(got.has(CONTENT_LENGTH), length.to_string());
+        assert_eq!((got.has(ETAG), got.has(VARY)), ("\"v1\"", "Cookie, Accept-Encoding"));
+    }
+}
+
+#[test]
+fn not_modified() {
+    let with = compressor();
+    let mut asked_with = request("gzip");
+    asked_with.insert(IF_NONE_MATCH, HeaderValue::from_static("W/\"v1\""));
+    for method in [Method::GET, Method::HEAD] {
+        let asked = with.asked(&method, &asked_with);
+        let mut headers = page_head(7);
+        headers.remove(CONTENT_LENGTH);
+        let done = with.complete(&asked, StatusCode::NOT_MODIFIED, &mut headers, Bytes::new().into());
+        assert!(done.encoding.is_none());
+        assert_eq!(headers[ETAG], "W/\"v1\"");
+        assert_eq!(headers[VARY], "Cookie, Accept-Encoding");
+        assert!(!headers.contains_key(CONTENT_ENCODING));
+    }
+}
+
+#[test]
+fn partial_content_is_left_alone() {
+    let with = compressor();
+    let mut headers = page_head(5000);
+    let asked = with.asked(&Method::GET, &request("gzip"));
+    let body = Bytes::from(bodies::text(5000));
+    let done = with.complete(&asked, StatusCode::PARTIAL_CONTENT, &mut headers, body.clone().into());
+    assert!(matches!(done.body, Whole::Bytes(sent) if sent.equals(&body)));
+    assert_eq!(headers, page_head(5000));
+}
+
+#[test]
+fn streams() {
+    let with = compressor();
+    let page = bodies::text(5000);
+    let base64 = bodies::base64(5000);
+    let begin = |method: Method, accept: &str, declared: Option<usize>, first: Option<&[u8]>| {
+        let mut headers = page_head(declared.unwrap_or(0));
+        if declared.is_none() {
+            headers.remove(CONTENT_LENGTH);
+        }
+        let asked = with.asked(&method, &request(accept));
+        let begun = with.stream(&asked, StatusCode::OK, &mut headers, first);
+        assert_eq!(headers[VARY], "Cookie, Accept-Encoding");
+        (begun.map_or("-", |(_, encoding)| encoding.label()), headers)
+    };
+    for (declared, first) in [(None, None), (None, Some(&page[..])), (Some(5000), None), (None, Some(&base64[..300]))] {
+        let (label, headers) = begin(Method::GET, "br", declared, first);
+        assert_eq!(label, "br/stream");
+        assert_eq!(
+            (&headers[CONTENT_ENCODING], &headers[ETAG]),
+            (&"br".parse().unwrap(), &"W/\"v1\"".parse().unwrap())
+        );
+        assert!(!headers.contains_key(CONTENT_LENGTH) && !headers.contains_key(ACCEPT_RANGES));
+    }
+    for (accept, declared, first) in [("", None, None), ("br", Some(700), None), ("br", None, Some(&base64[..]))] {
+        let (label, headers) = begin(Method::GET, accept, declared, first);
+        assert_eq!(label, "-");
+        assert!(!headers.contains_key(CONTENT_ENCODING) && headers.contains_key(ACCEPT_RANGES));
+        assert_eq!(headers[ETAG], "\"v1\"");
+    }
+    let (label, headers) = begin(Method::HEAD, "br", None, None);
+    assert_eq!((label, headers.contains_key(CONTENT_ENCODING), headers.len()), ("-", false, 3));
+}
+
+#[test]
+fn a_declared_length_that_is_wrong_does_not_break_the_stream() {
+    use crate::compress::stream::{AtHand, Encoded};
+    for accept in ["gzip", "br", "zstd"] {
+        let with = compressor();
+        let asked = with.asked(&Method::GET, &request(accept));
+        for (declared, real) in [(5000, 9000), (9000, 5000)] {
+            let mut headers = page_head(declared);
+            let (encoder, encoding) = with.stream(&asked, StatusCode::OK, &mut headers, None).unwrap();
+            let body = bodies::text(real);
+            let slices = Box::new(Encoded::new(Box::new(AtHand::new(body.clone().into())), encoder));
+            let sent = Answer { headers, body: Whole::Slices(slices), label: "" }.bytes();
+            assert_eq!(decode(encoding.algorithm, &sent), body, "{accept} {declared}");
+        }
+    }
+}

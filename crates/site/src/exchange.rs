@@ -1,0 +1,117 @@
+//! One request from its head to the last byte of its response: what the phases know about it, and what the access log
+//! and the metrics are told at its end, however it ends.
+
+use crate::site::Site;
+use crate::{forwarded, request_id};
+use howdah_config::TrustedHeader;
+use howdah_observe::Front;
+use howdah_pool::{CallStats, RequestId};
+use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime};
+
+/// A request and its answer.
+#[derive(Debug)]
+pub struct Exchange {
+    /// What all requests share.
+    pub site: Arc<Site>,
+    /// The connection it came over.
+    pub connection: Arc<Connection>,
+    /// The request's head.
+    pub head: Head,
+    /// The way back for informational responses.
+    pub informational: Option<Informational>,
+    /// Its id.
+    pub id: RequestId,
+    /// When its head was complete.
+    pub started: Instant,
+    /// The same, as a time of day.
+    pub time: SystemTime,
+    /// The client's address, as logged; behind trusted proxies the one they named.
+    pub remote: Option<IpAddr>,
+    /// What answered.
+    pub front: Front,
+    /// The answer's status; 499 until there is one.
+    pub status: u16,
+    /// The coding that the server compressed the answer with.
+    pub coding: Option<&'static str>,
+    /// Where the call ran and what it took.
+    pub ran: Ran,
+    /// Bytes of body handed to the connection.
+    pub bytes: u64,
+}
+
+/// Where a call ran and what it took.
+#[derive(Debug)]
+pub enum Ran {
+    /// There was no call.
+    Nowhere,
+    /// Known.
+    Known(CallStats),
+    /// Known when the answer's stream has ended.
+    Later(Arc<OnceLock<CallStats>>),
+}
+
+impl Ran {
+    /// What is known.
+    #[must_use]
+    pub fn stats(&self) -> Option<&CallStats> {
+        match self {
+            Self::Nowhere => None,
+            Self::Known(stats) => Some(stats),
+            Self::Later(stats) => stats.get(),
+        }
+    }
+}
+
+/// The status in the log of a request whose client left before the answer.
+const CLIENT_GONE: u16 = 499;
+
+impl Exchange {
+    /// A request begins. Its body is on its own.
+    #[must_use]
+    pub fn begin(site: &Arc<Site>, request: Request) -> (Box<Self>, RequestBody) {
+        let Request { head, body, informational, connection, received, time } = request;
+        let (mut remote, mut id) = (connection.peer.addr, None);
+        if connection.peer.trusted {
+            let settings = &site.settings.http;
+            remote = forwarded::client(&connection.peer, &head.headers, settings).ip;
+            if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
+                let last = head.headers.get_all("x-request-id").iter().next_back();
+                id = last.and_then(|id| request_id::parse(id.as_bytes()));
+            }
+        }
+        let exchange = Self {
+            site: site.clone(),
+            connection,
+            head,
+            informational,
+            id: id.unwrap_or_else(request_id::next),
+            started: received,
+            time,
+            remote,
+            front: Front::Error,
+            status: CLIENT_GONE,
+            coding: None,
+            ran: Ran::Nowhere,
+            bytes: 0,
+        };
+        (Box::new(exchange), body)
+    }
+}
+
+impl Ending for Exchange {
+    fn ended(mut self: Box<Self>, bytes: u64, complete: bool) {
+        self.bytes = bytes;
+        if !complete {
+            tracing::debug!(target: "howdah::request", id = %self.id, bytes, "the response was cut off");
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        crate::phase::access_log::record(self);
+    }
+}

@@ -1,0 +1,275 @@
+//! Who the client is and how it came: from the connection, or, behind a trusted proxy, from what the proxy says in those
+//! fields that the settings list (`Forwarded`, RFC 7239, and `X-Forwarded-For/-Proto/-Host/-Port`). An untrusted peer's
+//! headers change nothing, and neither do fields that are not listed: a proxy passes on what its client made up.
+//!
+//! In each field the nearest proxy has the last word, literally: it wrote the last element, or the whole field, and what
+//! stands before may be the client's own. Only addresses are followed further, as far as they are trusted proxies'.
+//! Fields are taken as bytes: one that is no text must not hide what the proxy has put behind it.
+
+use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
+use howdah_protocol::Peer;
+use http::HeaderMap;
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+/// The client of a request, as scripts and logs see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client<'a> {
+    /// The address; `None` on a Unix socket.
+    pub ip: Option<IpAddr>,
+    /// `REMOTE_ADDR`.
+    pub addr: Cow<'a, str>,
+    /// `REMOTE_PORT`; empty where it is not known.
+    pub port: Cow<'a, str>,
+    /// Whether the client used HTTPS.
+    pub https: bool,
+    /// The host the client asked for, with its port if it named one; `None` leaves the `Host` header's.
+    pub host: Option<Cow<'a, str>>,
+    /// `SERVER_PORT` as the client sees it; `None` leaves the connection's.
+    pub server_port: Option<Cow<'a, str>>,
+}
+
+impl<'a> Client<'a> {
+    /// The client as the connection shows it.
+    fn direct(peer: &'a Peer) -> Self {
+        Self {
+            ip: peer.addr,
+            addr: Cow::Borrowed(&peer.addr_text),
+            port: Cow::Borrowed(&peer.port_text),
+            https: false,
+            host: None,
+            server_port: None,
+        }
+    }
+}
+
+const FORWARDED: &str = "forwarded";
+const FOR: &str = "x-forwarded-for";
+const PROTO: &str = "x-forwarded-proto";
+const HOST: &str = "x-forwarded-host";
+const PORT: &str = "x-forwarded-port";
+
+/// Whether this peer is one of these proxies; `None`: it is connected over a Unix socket.
+#[must_use]
+pub fn trusts(proxies: &[TrustedProxy], peer: Option<IpAddr>) -> bool {
+    proxies.iter().any(|proxy| peer.map_or(*proxy == TrustedProxy::Unix, |peer| proxy.contains(peer)))
+}
+
+/// Finds out who the client is.
+#[must_use]
+pub fn client<'a>(peer: &'a Peer, headers: &HeaderMap, settings: &HttpSettings) -> Client<'a> {
+    let mut client = Client::direct(peer);
+    if !peer.trusted {
+        return client;
+    }
+    let trusted = &settings.trusted_proxies;
+    let is_listed = |header| settings.trusted_headers.contains(&header);
+    // Where both are listed, the field that nearly every proxy writes wins.
+    let has_for = is_listed(TrustedHeader::For) && headers.contains_key(FOR);
+    if is_listed(TrustedHeader::Forwarded) && headers.contains_key(FORWARDED) && !has_for {
+        apply_forwarded(&mut client, headers, trusted);
+    } else {
+        apply_x_forwarded(&mut client, headers, trusted, is_listed);
+    }
+    client
+}
+
+/// The last element of a field that may be spread over several lines; `None` if there is none, or it is no text.
+fn last_element<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let line = headers.get_all(name).iter().next_back()?.as_bytes();
+    let element = line.rsplit(|&b| b == b',').next()?;
+    std::str::from_utf8(element).ok().map(str::trim).filter(|element| !element.is_empty())
+}
+
+/// The elements of a list without quotes that may be spread over several lines, last one first. What is no text is empty.
+fn elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).iter().rev();
+    let elements = lines.flat_map(|line| line.as_bytes().rsplit(|&b| b == b','));
+    elements.map(|element| std::str::from_utf8(element).unwrap_or_default().trim())
+}
+
+/// The same with quotes: a comma within them separates nothing, so each line has to be read from its start.
+fn quoted_elements_from_last<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).iter().rev();
+    let elements = lines.flat_map(|line| {
+        let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
+        split_outside_quotes(text, b',').into_iter().rev()
+    });
+    elements.map(str::trim)
+}
+
+/// Splits at a byte that is not inside a quoted string.
+fn split_outside_quotes(text: &str, at: u8) -> Vec<&str> {
+    let (mut parts, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    for (i, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if byte == at && !quoted => {
+                parts.push(&text[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Walks the chain of addresses from the nearest proxy outwards, and takes the first that is not a trusted proxy.
+/// Stops at anything that is no address: what lies beyond was written by someone unknown.
+fn apply_chain<'h, T>(
+    client: &mut Client<'_>,
+    hops: impl Iterator<Item = (Option<(IpAddr, Option<u16>)>, T)>,
+    trusted: &[TrustedProxy],
+    mut describe: impl FnMut(&mut Client<'_>, T),
+) where
+    T: 'h,
+{
+    let mut farthest = None;
+    for (node, rest) in hops {
+        describe(client, rest);
+        let Some((addr, port)) = node else { break };
+        let addr = addr.to_canonical();
+        farthest = Some((addr, port));
+        if !trusted.iter().any(|proxy| proxy.contains(addr)) {
+            break;
+        }
+    }
+    if let Some((addr, port)) = farthest {
+        client.ip = Some(addr);
+        client.addr = Cow::Owned(addr.to_string());
+        client.port = port.map_or(Cow::Borrowed(""), |port| Cow::Owned(port.to_string()));
+    }
+}
+
+fn apply_forwarded(client: &mut Client<'_>, headers: &HeaderMap, trusted: &[TrustedProxy]) {
+    let hops = quoted_elements_from_last(headers, FORWARDED).map(|element| {
+        let (mut node, mut proto, mut host) = (None, None, None);
+        for pair in split_outside_quotes(element, b';') {
+            let Some((name, value)) = pair.split_once('=') else { continue };
+            let value = unquote(value.trim());
+            match name.trim() {
+                n if n.eq_ignore_ascii_case("for") => node = parse_node(&value),
+                n if n.eq_ignore_ascii_case("proto") => proto = Some(value.into_owned()),
+                n if n.eq_ignore_ascii_case("host") => host = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        (node, (proto, host))
+    });
+    // Each trusted hop may say more about what lies before it; the outermost trusted word counts.
+    apply_chain(client, hops, trusted, |client, (proto, host)| {
+        if let Some(proto) = proto {
+            set_proto(client, &proto);
+        }
+        if let Some(host) = host {
+            set_host(client, &host);
+        }
+    });
+    complete_port(client);
+}
+
+fn apply_x_forwarded(
+    client: &mut Client<'_>,
+    headers: &HeaderMap,
+    trusted: &[TrustedProxy],
+    is_listed: impl Fn(TrustedHeader) -> bool,
+) {
+    if is_listed(TrustedHeader::For) {
+        let hops = elements_from_last(headers, FOR).map(|element| (parse_node(element), ()));
+        apply_chain(client, hops, trusted, |_, ()| {});
+    }
+    // Of what lies beyond the nearest proxy these tell nothing that could be followed: which proxy wrote which element is
+    // not said, and the first one may be the client's.
+    let last = |header, name| if is_listed(header) { last_element(headers, name) } else { None };
+    if let Some(proto) = last(TrustedHeader::Proto, PROTO) {
+        set_proto(client, proto);
+    }
+    if let Some(host) = last(TrustedHeader::Host, HOST) {
+        set_host(client, host);
+    }
+    if let Some(port) = last(TrustedHeader::Port, PORT).and_then(port_number) {
+        client.server_port = Some(Cow::Owned(port.to_string()));
+    }
+    complete_port(client);
+}
+
+/// A port as digits; `parse` alone would take a sign.
+fn port_number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn set_proto(client: &mut Client<'_>, proto: &str) {
+    if proto.eq_ignore_ascii_case("https") || proto.eq_ignore_ascii_case("wss") {
+        client.https = true;
+        client.server_port = Some(Cow::Borrowed("443"));
+    } else if proto.eq_ignore_ascii_case("http") || proto.eq_ignore_ascii_case("ws") {
+        client.https = false;
+        client.server_port = Some(Cow::Borrowed("80"));
+    }
+}
+
+fn set_host(client: &mut Client<'_>, host: &str) {
+    if crate::phase::limits::is_host(host.as_bytes()) {
+        client.host = Some(Cow::Owned(host.to_owned()));
+    }
+}
+
+/// A port that is part of the forwarded host is the one the client sees.
+fn complete_port(client: &mut Client<'_>) {
+    let port = client.host.as_deref().and_then(|host| split_port(host).1).map(str::to_owned);
+    if let Some(port) = port {
+        client.server_port = Some(Cow::Owned(port));
+    }
+}
+
+/// Splits `host:port`; brackets of an IPv6 address stay with the host.
+#[must_use]
+pub fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() => {
+            (name, Some(port))
+        }
+        Some((name, "")) => (name, None),
+        _ => (host, None),
+    }
+}
+
+fn unquote(value: &str) -> Cow<'_, str> {
+    let Some(inner) = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')) else { return Cow::Borrowed(value) };
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    let mut plain = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        plain.push(if c == '\\' { chars.next().unwrap_or('\\') } else { c });
+    }
+    Cow::Owned(plain)
+}
+
+/// An address with or without a port, IPv6 with or without brackets; `None` for `unknown` and made-up names.
+fn parse_node(text: &str) -> Option<(IpAddr, Option<u16>)> {
+    if let Ok(addr) = text.parse::<IpAddr>() {
+        return Some((addr, None));
+    }
+    if let Ok(addr) = text.parse::<SocketAddr>() {
+        return Some((addr.ip(), Some(addr.port())));
+    }
+    if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+        return inner.parse().ok().map(|addr| (addr, None));
+    }
+    // `192.0.2.1:_hidden`: the port is a made-up name.
+    let (addr, port) = text.rsplit_once(':')?;
+    if !port.starts_with('_') {
+        return None;
+    }
+    let addr = addr.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(addr);
+    addr.parse().ok().map(|addr| (addr, None))
+}
+
+#[cfg(test)]
+#[path = "forwarded_tests.rs"]
+mod tests;

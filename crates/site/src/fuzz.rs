@@ -1,0 +1,111 @@
+//! Targets for fuzzing: what strangers send, through the code that reads it first. Each takes any bytes and panics if a rule is
+//! broken; `howdah_protocol::fuzz` drives them.
+
+use crate::compress::negotiate;
+use crate::forwarded;
+use crate::phase::limits::is_host;
+use crate::phase::php;
+use crate::phase::request_path::{decode, normalise};
+use crate::phase::static_files::fuzz as files;
+use bytes::Bytes;
+use howdah_config::{Algorithm, HttpSettings, TrustedHeader};
+use howdah_protocol::Peer;
+use howdah_protocol::fuzz::Target;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("request_path", request_path),
+    ("forwarded", forwarded_fields),
+    ("file_request", file_request),
+    ("answer_head", answer_head),
+];
+
+/// Header lines as they come over the wire; those that a connection would refuse are left out.
+fn fields(data: &[u8]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in lines(data).into_iter().take(200) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(&name), HeaderValue::from_bytes(&value)) {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+/// Names and values as the pool hands them over: any bytes.
+fn lines(data: &[u8]) -> Vec<(Bytes, Bytes)> {
+    let split = |line: &[u8]| {
+        let colon = line.iter().position(|&b| b == b':').unwrap_or(line.len());
+        let value = line.get(colon + 1..).unwrap_or_default();
+        (Bytes::copy_from_slice(&line[..colon]), Bytes::copy_from_slice(value.trim_ascii_start()))
+    };
+    data.split(|&b| b == b'\n').map(split).collect()
+}
+
+/// A path keeps to its rules, whatever is encoded in it.
+pub fn request_path(data: &[u8]) {
+    let Ok(plain) = decode(data) else { return };
+    assert!(plain.len() <= data.len() && !plain.contains(&0));
+    let Ok(path) = normalise(&plain) else { return };
+    assert_eq!(path.first(), Some(&b'/'));
+    assert!(!path.split(|&b| b == b'/').any(|name| matches!(name, b"." | b"..")));
+    assert!(!path.windows(2).any(|pair| pair == b"//"));
+    assert_eq!(normalise(&path).as_ref(), Ok(&path));
+}
+
+/// No header of an untrusted peer, and none that is not listed, changes who the client is. What a trusted one says is an
+/// address, a host and a port, or nothing.
+pub fn forwarded_fields(data: &[u8]) {
+    let headers = fields(data);
+    let trusted = vec!["10.0.0.0/8".parse().unwrap_or_else(|_| unreachable!())];
+    let mut settings = HttpSettings { trusted_proxies: trusted, ..HttpSettings::default() };
+    let trusts = |peer: Option<IpAddr>| peer == Some([10, 0, 0, 1].into());
+    let peer = |addr: [u8; 4]| Peer::tcp((addr, 4000).into(), ([127, 0, 0, 1], 80).into(), trusts);
+    let (stranger, proxy) = (peer([192, 0, 2, 1]), peer([10, 0, 0, 1]));
+    assert_eq!(forwarded::client(&stranger, &headers, &settings).addr, "192.0.2.1");
+    use TrustedHeader::{For, Forwarded, Host, Port, Proto};
+    for list in [vec![], vec![For, Proto], vec![For, Proto, Host, Port], vec![Forwarded], vec![Forwarded, For, Host]] {
+        settings.trusted_headers = list;
+        let client = forwarded::client(&proxy, &headers, &settings);
+        assert_eq!(client.addr.parse().ok(), client.ip);
+        assert!(client.host.as_deref().is_none_or(|host| is_host(host.as_bytes())));
+        let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+        assert!(is_port(&client.port) && client.server_port.as_deref().is_none_or(is_port));
+        let says = |header| settings.trusted_headers.contains(&header);
+        assert!(says(Host) || says(Forwarded) || client.host.is_none());
+        assert!(says(For) || says(Forwarded) || client.addr == "10.0.0.1");
+    }
+}
+
+/// Ranges, conditions and codings of a request for a file.
+pub fn file_request(data: &[u8]) {
+    let headers = fields(data);
+    for length in [0, 1, 1000, u64::MAX] {
+        files::ask(&headers, length);
+    }
+    let offered = [Algorithm::Zstd, Algorithm::Brotli, Algorithm::Gzip];
+    let accepted = headers.get_all("accept-encoding").iter().map(HeaderValue::as_bytes);
+    let _ = negotiate::choose(accepted, &offered);
+}
+
+/// The head of an answer, first line the status, as a compromised worker may send it. What comes of it can be sent: every
+/// name and value is valid, nothing is about the connection, there is not too much of it.
+pub fn answer_head(data: &[u8]) {
+    let (status, rest) = data.split_at(data.len().min(3));
+    let status = std::str::from_utf8(status).ok().and_then(|digits| digits.parse().ok()).unwrap_or(200);
+    let lines = lines(rest);
+    php::fuzz::answer(status, lines.clone());
+    howdah_protocol::informational::fuzz(status, &lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_that_strangers_send_breaks_a_rule() {
+        howdah_protocol::fuzz::run(TARGETS, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 1000);
+    }
+}

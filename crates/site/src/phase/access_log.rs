@@ -1,0 +1,84 @@
+//! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
+
+use crate::exchange::Exchange;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use howdah_observe::AccessEntry;
+use http::{HeaderMap, Version, header};
+
+/// Counts and logs an exchange that has ended.
+pub(crate) fn record(exchange: &Exchange) {
+    let site = &exchange.site;
+    let took = exchange.started.elapsed();
+    site.metrics.request(exchange.front, exchange.status, took, exchange.bytes);
+    let Some(log) = &site.access_log else { return };
+    let head = &exchange.head;
+    let stats = exchange.ran.stats();
+    let (id, user) = (exchange.id.to_string(), user(&head.headers));
+    log.log(&AccessEntry {
+        time: exchange.time,
+        remote: exchange.remote,
+        user: user.as_deref(),
+        method: head.method.as_str(),
+        target: head.target.as_bytes(),
+        proto: protocol(head.version),
+        status: exchange.status,
+        bytes: exchange.bytes,
+        referer: head.headers.get(header::REFERER).map(http::HeaderValue::as_bytes),
+        user_agent: head.headers.get(header::USER_AGENT).map(http::HeaderValue::as_bytes),
+        request_id: &id,
+        pool: stats.map(|stats| &*stats.pool),
+        worker: stats.map(|stats| stats.worker),
+        queue_us: stats.map(|stats| stats.queue_us),
+        php_us: stats.map(|stats| stats.php_us),
+        total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        compression: exchange.coding,
+    });
+}
+
+/// The name that the client gave with Basic authentication, whether or not anyone has checked it, as in nginx's
+/// `$remote_user` and in `PHP_AUTH_USER`.
+fn user(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, credentials) = value.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut user = STANDARD.decode(credentials.trim_ascii()).ok()?;
+    let length = user.iter().position(|&b| b == b':')?;
+    user.truncate(length);
+    (length > 0).then_some(user)
+}
+
+/// The protocol's name, as in `SERVER_PROTOCOL`.
+pub(crate) fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn the_user_is_the_one_of_basic_authentication() {
+        let found = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static(value))]);
+            user(&headers).map(|user| String::from_utf8(user).unwrap())
+        };
+        assert_eq!(found("Basic YW5uYTpzZWNyZXQ=").as_deref(), Some("anna"));
+        assert_eq!(found("bAsIc   YW5uYTo6Og==").as_deref(), Some("anna"));
+        for none in
+            ["", "Basic", "Basic ", "Basic !!!", "Basic YW5uYQ==", "Basic OnNlY3JldA==", "Bearer YW5uYTpzZWNyZXQ="]
+        {
+            assert_eq!(found(none), None, "{none}");
+        }
+        assert_eq!(user(&HeaderMap::new()), None);
+    }
+}

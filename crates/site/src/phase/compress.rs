@@ -1,0 +1,327 @@
+//! Phase "compress": encodes an answer's body when the client accepts it and it is worth it.
+//!
+//! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, so
+//! that it can come from the cache of encoded bodies; one that stays as it is keeps its way through `sendfile`. Other
+//! streams are encoded as they come: what is ready of them at this moment is the sample.
+
+use crate::compress::{Asked, Compressor, Done, Encoded, Encoding, How, ONE_GO, Whole};
+use bytes::{Bytes, BytesMut};
+use howdah_budget::Charge;
+use howdah_observe::Metrics;
+use howdah_protocol::{Body, Chunk, ChunkStream, Response, Stream, Whole as WholeBody};
+use http::{HeaderMap, Method, header};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// What the phase needs to know beyond request and response.
+#[derive(Debug)]
+pub struct CompressContext {
+    compressor: Compressor,
+    metrics: Arc<Metrics>,
+}
+
+impl CompressContext {
+    /// What the settings say.
+    #[must_use]
+    pub fn new(settings: &howdah_config::Settings, metrics: Arc<Metrics>) -> Self {
+        Self { compressor: Compressor::new(&settings.compression), metrics }
+    }
+
+    /// The compressor, for its figures.
+    #[must_use]
+    pub fn compressor(&self) -> &Compressor {
+        &self.compressor
+    }
+}
+
+/// The longest body of known length that is put together before it is encoded.
+const GATHER: u64 = 2 * 1024 * 1024;
+
+/// As much of a longer stream is looked at before it is decided whether to encode it, if it is there.
+const SAMPLE: usize = 16 * 1024;
+
+/// Encodes `response` if that is allowed and useful. Says how, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
+pub(crate) fn apply(
+    context: &CompressContext,
+    method: &Method,
+    request: &HeaderMap,
+    mut response: Response,
+    charge: Charge,
+) -> (Response, Option<&'static str>) {
+    let compressor = &context.compressor;
+    let mut asked = compressor.asked(method, request);
+    match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
+        Ok(body) => return whole(context, asked, response, body, charge),
+        Err(body) => *response.body_mut() = body,
+    }
+    if !compressor.may_encode(&asked, response.status(), response.headers()) {
+        // Only the fields can change.
+        let status = response.status();
+        let _ = compressor.stream(&asked, status, response.headers_mut(), None);
+        return (response, None);
+    }
+    let mut stream = match std::mem::replace(response.body_mut(), Body::empty()).into_stream() {
+        Ok(stream) => stream,
+        Err(body) => {
+            *response.body_mut() = body;
+            return (response, None);
+        }
+    };
+    let length = stream.remaining();
+    let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
+    let ready = gather(&mut stream, enough);
+    match ready {
+        Ready { end: true, chunks } => whole(context, asked, response, join(chunks).into(), charge),
+        Ready { end: false, chunks } => {
+            let charge = encoder_charge(&mut asked, charge);
+            streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length, charge)
+        }
+    }
+}
+
+/// Memory that an encoder takes as long as its body goes out, with the output that waits; see `compress::stream`.
+const ENCODER: u64 = 512 * 1024;
+
+/// Charges an encoder. Without budget for it the body goes out as it is.
+fn encoder_charge(asked: &mut Asked, mut charge: Charge) -> Charge {
+    if asked.encodes() && !charge.grow(ENCODER) {
+        asked.take_no_coding();
+    }
+    charge
+}
+
+/// An encoder's output, and what the encoder is charged.
+struct Charged {
+    stream: Stream,
+    _charge: Charge,
+}
+
+impl ChunkStream for Charged {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        self.stream.poll_chunk(cx)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.stream.remaining()
+    }
+}
+
+fn whole(
+    context: &CompressContext,
+    mut asked: Asked,
+    response: Response,
+    body: WholeBody,
+    mut charge: Charge,
+) -> (Response, Option<&'static str>) {
+    let (mut parts, _) = response.into_parts();
+    let plain_len = body.len() as u64;
+    if body.len() > ONE_GO {
+        charge = encoder_charge(&mut asked, charge);
+    }
+    let Done { body, encoding } = context.compressor.complete(&asked, parts.status, &mut parts.headers, body);
+    match (&body, encoding.map(|encoding| encoding.how)) {
+        (Whole::Bytes(encoded), Some(how)) => {
+            let metrics = &context.metrics;
+            metrics.compression_in.add(plain_len);
+            metrics.compression_out.add(encoded.len() as u64);
+            if how == How::Cached {
+                metrics.compression_cache_hits.inc()
+            } else {
+                metrics.compression_cache_misses.inc()
+            }
+        }
+        (_, Some(_)) => context.metrics.compression_cache_misses.inc(),
+        (_, None) => {}
+    }
+    let body = match body {
+        Whole::Bytes(bytes) => Body::whole(bytes),
+        Whole::Slices(slices) => Body::stream(Box::new(Charged { stream: slices, _charge: charge })),
+    };
+    (Response::from_parts(parts, body), encoding.map(Encoding::label))
+}
+
+fn streamed(
+    compressor: &Compressor,
+    asked: &Asked,
+    mut response: Response,
+    source: Resumed,
+    length: Option<u64>,
+    charge: Charge,
+) -> (Response, Option<&'static str>) {
+    let status = response.status();
+    if let Some(length) = length {
+        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    // The longest part that is ready says most about the body.
+    let ready = source.chunks.iter().filter_map(|chunk| chunk.as_ref().ok());
+    let sample = ready.map(|chunk| chunk.data.clone()).max_by_key(Bytes::len);
+    let begun = compressor.stream(asked, status, response.headers_mut(), sample.as_deref());
+    let (stream, label): (Stream, _) = match begun {
+        Some((encoder, encoding)) => {
+            let stream: Stream = Box::new(Encoded::new(Box::new(source), encoder));
+            (Box::new(Charged { stream, _charge: charge }), Some(encoding.label()))
+        }
+        None => (Box::new(source), None),
+    };
+    *response.body_mut() = Body::stream(stream);
+    (response, label)
+}
+
+/// What a stream had ready.
+struct Ready {
+    chunks: VecDeque<io::Result<Chunk>>,
+    /// The stream has ended, and no chunk is an error.
+    end: bool,
+}
+
+/// Takes parts that are ready until they have `enough` bytes. Whoever asks the stream next registers for what is not.
+fn gather(stream: &mut Stream, enough: usize) -> Ready {
+    let mut chunks = VecDeque::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut bytes = 0;
+    while bytes < enough {
+        match stream.poll_chunk(&mut cx) {
+            Poll::Ready(Some(Ok(chunk))) => {
+                bytes += chunk.data.len();
+                chunks.push_back(Ok(chunk));
+            }
+            Poll::Ready(Some(Err(error))) => {
+                chunks.push_back(Err(error));
+                break;
+            }
+            Poll::Ready(None) => return Ready { chunks, end: true },
+            Poll::Pending => break,
+        }
+    }
+    Ready { chunks, end: false }
+}
+
+/// The chunks as one piece; flushes do not matter any more once the end is there.
+fn join(mut chunks: VecDeque<io::Result<Chunk>>) -> Bytes {
+    if chunks.len() == 1
+        && let Some(Ok(only)) = chunks.pop_front()
+    {
+        return only.data;
+    }
+    let mut all = BytesMut::with_capacity(chunks.iter().flatten().map(|chunk| chunk.data.len()).sum());
+    chunks.iter().flatten().for_each(|chunk| all.extend_from_slice(&chunk.data));
+    all.freeze()
+}
+
+/// A stream of which some parts have been taken already.
+struct Resumed {
+    chunks: VecDeque<io::Result<Chunk>>,
+    rest: Stream,
+}
+
+impl ChunkStream for Resumed {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        match self.chunks.pop_front() {
+            Some(chunk) => Poll::Ready(Some(chunk)),
+            None => self.rest.poll_chunk(cx),
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        let taken: u64 = self.chunks.iter().flatten().map(|chunk| chunk.data.len() as u64).sum();
+        self.rest.remaining().map(|rest| rest + taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use std::io::Read;
+
+    /// Parts, of which those before a `None` are ready at once.
+    struct Parts {
+        parts: VecDeque<Option<Bytes>>,
+        known: bool,
+    }
+
+    impl ChunkStream for Parts {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+            match self.parts.pop_front() {
+                None => Poll::Ready(None),
+                Some(None) => Poll::Pending,
+                Some(Some(data)) => Poll::Ready(Some(Ok(Chunk { data, flush: false }))),
+            }
+        }
+
+        fn remaining(&self) -> Option<u64> {
+            self.known.then(|| self.parts.iter().flatten().map(|part| part.len() as u64).sum())
+        }
+    }
+
+    fn page(number: usize) -> Bytes {
+        format!("<p>This is line {number} of a page that repeats itself.</p>\n").repeat(60).into()
+    }
+
+    /// What a client with this `Accept-Encoding` gets: label, whether the body is at hand, its bytes.
+    fn send(context: &CompressContext, accept: &'static str, body: Body) -> (Option<&'static str>, bool, Vec<u8>) {
+        let mut response = Response::new(body);
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+        let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
+        let charge = Charge::new(howdah_budget::Budgets::new(1 << 30, 1 << 30).memory, None);
+        let (response, label) = apply(context, &Method::GET, &request, response, charge);
+        let (head, body) = response.into_parts();
+        assert_eq!(head.headers[header::VARY], "Accept-Encoding");
+        assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());
+        let whole = body.as_full().cloned();
+        let at_hand = whole.is_some();
+        let sent = whole.map_or_else(|| drain(body.into_stream().ok().unwrap()), |bytes| bytes.to_vec());
+        let plain = match label {
+            None => sent,
+            Some(_) => {
+                let mut plain = Vec::new();
+                flate2::read::GzDecoder::new(&sent[..]).read_to_end(&mut plain).unwrap();
+                plain
+            }
+        };
+        (label, at_hand, plain)
+    }
+
+    fn drain(mut stream: Stream) -> Vec<u8> {
+        let mut all = Vec::new();
+        for _ in 0..1000 {
+            match stream.poll_chunk(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(chunk)) => all.extend_from_slice(&chunk.unwrap().data),
+                Poll::Ready(None) => return all,
+                Poll::Pending => {}
+            }
+        }
+        panic!("no end");
+    }
+
+    fn stream(known: bool, waits: bool) -> Body {
+        let mut parts: VecDeque<_> = (1..4).map(|number| Some(page(number))).collect();
+        if waits {
+            parts.insert(2, None);
+        }
+        Body::stream(Box::new(Parts { parts, known }))
+    }
+
+    #[test]
+    fn each_kind_of_body_arrives() {
+        let context = CompressContext::new(&howdah_config::Settings::default(), Metrics::new());
+        let all = [page(1), page(2), page(3)].concat();
+        for known in [true, false] {
+            for waits in [true, false] {
+                assert_eq!(send(&context, "", stream(known, waits)), (None, false, all.clone()));
+                let (label, at_hand, plain) = send(&context, "gzip", stream(known, waits));
+                // A stream of unknown length that is there to its end, and not longer than a sample, is a whole body.
+                let gathered = !waits;
+                assert_eq!((label, at_hand), (Some(if gathered { "gzip" } else { "gzip/stream" }), gathered));
+                assert_eq!(plain, all);
+            }
+        }
+        // The third sighting of the same bytes, whichever kind of body they came in.
+        let (label, at_hand, plain) = send(&context, "gzip", Body::full(all.clone().into()));
+        assert_eq!((label, at_hand), (Some("gzip/cache"), true));
+        assert!(plain == all);
+        assert_eq!(send(&context, "gzip", Body::empty()), (None, true, Vec::new()));
+    }
+}

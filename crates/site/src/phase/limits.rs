@@ -1,0 +1,272 @@
+//! Phase "limits": refuses what is too long, too large or not a proper request, before anything is looked up.
+//!
+//! The connection has refused what is no HTTP (400) and a header larger than its buffer (431). What the settings say is
+//! narrower and is checked here. The body's size is checked twice:
+//! by `Content-Length` here and while it is read (`php::spool`).
+
+use crate::refusal::Refusal;
+use howdah_config::HttpSettings;
+use howdah_protocol::Head;
+use http::{HeaderMap, Method, StatusCode, Version, header};
+
+/// No method that anyone uses is longer.
+const MAX_METHOD: usize = 32;
+
+/// Limits on requests, from the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    max_uri: usize,
+    max_header: usize,
+    /// The largest body.
+    pub max_body: u64,
+}
+
+impl Limits {
+    /// The limits of the settings.
+    #[must_use]
+    pub fn new(settings: &HttpSettings) -> Self {
+        Self {
+            max_uri: settings.max_uri.as_usize(),
+            max_header: settings.max_header_bytes.as_usize(),
+            max_body: settings.max_body.bytes(),
+        }
+    }
+}
+
+/// Checks a request's head.
+pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
+    if head.target.as_bytes().len() > limits.max_uri {
+        return Err(Refusal::new(StatusCode::URI_TOO_LONG));
+    }
+    // Four bytes per line for the colon, the space and the line's end, as they came over the wire.
+    let header: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if header > limits.max_header {
+        return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    }
+    if head.method.as_str().len() > MAX_METHOD {
+        return Err(Refusal::bad_request("the method is too long"));
+    }
+    if head.method == Method::CONNECT || head.method == Method::TRACE {
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    }
+    check_host(head)?;
+    check_coding(head)?;
+    if let Some(length) = content_length(&head.headers).filter(|length| *length > limits.max_body) {
+        return Err(too_large(limits.max_body, Some(length), head));
+    }
+    Ok(())
+}
+
+/// 413. Who uploads sees only the status, so the log says which setting it is about.
+pub(crate) fn too_large(max_body: u64, length: Option<u64>, head: &Head) -> Refusal {
+    let target = String::from_utf8_lossy(head.target.as_bytes());
+    let length = length.map_or_else(|| "more".to_owned(), |length| length.to_string());
+    tracing::warn!(
+        target: "howdah::request", length, target = &*target,
+        "a request body is larger than `http.max_body`, which is {max_body}: 413"
+    );
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE)
+}
+
+/// The request's `Content-Length`; the connection has refused those that are no number or contradict each other.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Every place where a request can name its host: `Host`, an absolute target, and HTTP/2's `:authority`.
+///
+/// RFC 9112 3.2: exactly one `Host` in HTTP/1.1; older requests may have none, newer ones have `:authority`. What counts for
+/// scripts is the authority if there is one, so it must be valid like a `Host`, without a user's name (RFC 9110 4.2.4).
+/// HTTP/1.1 has servers ignore a `Host` beside it; in HTTP/2 the two must agree (RFC 9113 8.3.1).
+fn check_host(head: &Head) -> Result<(), Refusal> {
+    let authority = head.target.authority();
+    if authority.is_some_and(|authority| !is_host(authority)) {
+        return Err(Refusal::bad_request("an invalid host in its target"));
+    }
+    let mut hosts = head.headers.get_all(header::HOST).iter();
+    let Some(first) = hosts.next() else {
+        return if head.version == Version::HTTP_11 { Err(Refusal::bad_request("no Host header")) } else { Ok(()) };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::bad_request("more than one Host header"));
+    }
+    if !first.is_empty() && !is_host(first.as_bytes()) {
+        return Err(Refusal::bad_request("an invalid Host header"));
+    }
+    if head.version >= Version::HTTP_2
+        && let Some(authority) = authority
+    {
+        let port: &[u8] = if head.target.is_https() { b":443" } else { b":80" };
+        let plain = |host| without_port(without_port(host, port), b":");
+        if !plain(authority).eq_ignore_ascii_case(plain(first.as_bytes())) {
+            return Err(Refusal::bad_request("a Host header that contradicts its authority"));
+        }
+    }
+    Ok(())
+}
+
+/// A host without this port, which is the one that would be meant without it.
+fn without_port<'a>(host: &'a [u8], port: &[u8]) -> &'a [u8] {
+    host.strip_suffix(port).unwrap_or(host)
+}
+
+/// RFC 9112 6.1: bodies may be chunked. A coding besides would reach scripts undone, as connections look at the last one only.
+fn check_coding(head: &Head) -> Result<(), Refusal> {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Refusal::new(StatusCode::NOT_IMPLEMENTED)),
+    }
+}
+
+/// The bytes of a host's name.
+static IN_NAME: [bool; 256] = {
+    let others = b"-._~%!$&'()*+,;=";
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < table.len() {
+        table[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// Whether this is a host with an optional port: letters, digits and `-._~%!$&'()*+,;=`, or an IPv6 address in brackets.
+pub(crate) fn is_host(text: &[u8]) -> bool {
+    let (name, rest) = match text.first() {
+        Some(b'[') => match text.iter().position(|&b| b == b']') {
+            Some(end) if end > 2 && text[1..end].iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.')) => {
+                text.split_at(end + 1)
+            }
+            _ => return false,
+        },
+        _ => text.split_at(text.iter().position(|&b| b == b':').unwrap_or(text.len())),
+    };
+    let port_ok = match rest.split_first() {
+        None => true,
+        Some((b':', [])) => true,
+        Some((b':', port)) => port.iter().all(u8::is_ascii_digit) && decimal(port).is_some_and(|port| port <= 65535),
+        Some(_) => false,
+    };
+    !name.is_empty() && (name[0] == b'[' || name.iter().all(|&b| IN_NAME[usize::from(b)])) && port_ok
+}
+
+/// A number of digits, unless it is a very long one.
+fn decimal(digits: &[u8]) -> Option<u32> {
+    (digits.len() <= 9).then(|| digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use howdah_protocol::Target;
+    use http::Request;
+
+    fn limits() -> Limits {
+        Limits { max_uri: 20, max_header: 100, max_body: 1000 }
+    }
+
+    fn status(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> u16 {
+        let (parts, ()) = build(Request::builder()).body(()).unwrap().into_parts();
+        let target = Target::from_uri(&parts.uri);
+        let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
+        check(&limits(), &head).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn lengths_are_limited_and_the_limit_itself_is_allowed() {
+        let uri = |n: usize| status(|b| b.uri(format!("/{}", "a".repeat(n - 1))).header("host", "h"));
+        assert_eq!((uri(20), uri(21)), (200, 414));
+        let header = |n: usize| status(|b| b.uri("/").header("host", "h").header("x", "v".repeat(n - 4 - 5 - 5)));
+        assert_eq!((header(100), header(101)), (200, 431));
+        let body = |n: u64| status(|b| b.uri("/").header("host", "h").header("content-length", n));
+        assert_eq!((body(1000), body(1001)), (200, 413));
+        let method = |n: usize| status(|b| b.uri("/").header("host", "h").method("M".repeat(n).as_str()));
+        assert_eq!((method(32), method(33)), (200, 400));
+    }
+
+    #[test]
+    fn host_rules() {
+        assert_eq!(status(|b| b.uri("/")), 400);
+        assert_eq!(status(|b| b.uri("/").version(Version::HTTP_10)), 200);
+        assert_eq!(status(|b| b.uri("/").version(Version::HTTP_2)), 200);
+        assert_eq!(status(|b| b.uri("/").header("host", "a").header("host", "a")), 400);
+        for good in ["", "a", "a.b:80", "127.0.0.1:8080", "[::1]", "[::1]:80", "xn--e1a.example", "a:"] {
+            assert_eq!(status(|b| b.uri("/").header("host", good)), 200, "{good}");
+        }
+        for bad in ["a/b", "a b", "a@b", "a:80x", "[::1", "[]", "[a]b", ":80", "a:80:90", "a\"", "a#b", "a?b", "a\\b"] {
+            assert_eq!(status(|b| b.uri("/").header("host", bad)), 400, "{bad}");
+        }
+        for bad in ["a:65536", "a:99999999999999999999", "[::1]:80x", "[::1]80"] {
+            assert_eq!(status(|b| b.uri("/").header("host", bad)), 400, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_checked_wherever_it_is_named() {
+        for version in [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2] {
+            let target = |authority: &str, host: &str| {
+                status(|b| b.uri(format!("http://{authority}/")).version(version).header("host", host))
+            };
+            for good in ["a", "a:80", "[::1]:80", "a.b"] {
+                assert_eq!(target(good, good), 200, "{version:?} {good}");
+            }
+            for bad in ["evil:80x", "u@a", "u:p@a", "a:65536", "a:80:90"] {
+                let built = http::Uri::try_from(format!("http://{bad}/"));
+                assert!(built.is_err() || target(bad, "a") == 400, "{version:?} {bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn in_http_2_host_and_authority_agree() {
+        let with = |version, authority: &str, host: &str| {
+            status(|b| b.uri(format!("http://{authority}/")).version(version).header("host", host))
+        };
+        for (authority, host, expected) in [
+            ("a", "a", 200),
+            ("a", "A", 200),
+            ("a:80", "a", 200),
+            ("a", "a:80", 200),
+            ("a", "a:", 200),
+            ("a", "b", 400),
+            ("a:81", "a", 400),
+            ("a", "a:443", 400),
+            ("a", "", 400),
+            ("a", "a, b", 400),
+            ("a", "a.b", 400),
+        ] {
+            assert_eq!(with(Version::HTTP_2, authority, host), expected, "{authority} {host}");
+        }
+        // HTTP/1.1 has the target win.
+        assert_eq!(with(Version::HTTP_11, "a", "b"), 200);
+        let https = |host: &str| status(|b| b.uri("https://a/").version(Version::HTTP_2).header("host", host));
+        assert_eq!((https("a:443"), https("a:80")), (200, 400));
+    }
+
+    #[test]
+    fn bodies_may_be_chunked_and_nothing_else() {
+        let coded = |lines: &[&str]| {
+            status(|b| {
+                lines.iter().fold(b.uri("/").header("host", "h"), |b, line| b.header("transfer-encoding", *line))
+            })
+        };
+        assert_eq!((coded(&["chunked"]), coded(&["Chunked "])), (200, 200));
+        for other in [&["gzip, chunked"][..], &["gzip", "chunked"], &["chunked, chunked"], &["identity"], &["x"], &[""]]
+        {
+            assert_eq!(coded(other), 501, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn connect_and_trace_are_not_for_us() {
+        assert_eq!(status(|b| b.uri("/").header("host", "h").method("TRACE")), 405);
+        assert_eq!(status(|b| b.uri("h:80").header("host", "h").method("CONNECT")), 405);
+    }
+}

@@ -1,0 +1,118 @@
+//! Phase "php": reads the request's body (`spool`), writes the call's variables (`variables`), has it run, and makes an
+//! HTTP response of the answer (`answer`), or of a file that the script hands over (`handed_over`).
+
+mod answer;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
+pub(crate) mod handed_over;
+mod spool;
+mod variables;
+
+use crate::exchange::Exchange;
+use crate::phase::route::Script;
+use crate::refusal::Refusal;
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_observe::Front;
+use howdah_pool::{Call, Fault, FaultKind, RequestId, TakesInterim};
+use howdah_protocol::{Informational, RequestBody, Response, Taken};
+use http::Method;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs a script for a request.
+pub(crate) async fn run<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    script: &Script,
+    body: RequestBody,
+) -> Result<Response, Refusal> {
+    let site = &*exchange.site;
+    // Before anything of it is read: PHP must not run for an answer that could not be kept.
+    if site.budgets.memory.is_full() {
+        site.budgets.memory.note_refused();
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
+        return Err(Refusal::over_budget());
+    }
+    // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
+    let (body, complete) = if body.is_none() {
+        (howdah_pool::RequestBody::Empty, exchange.started)
+    } else {
+        upstream.room(script.pool).await;
+        let room = spool::Room::new(site, &exchange.connection);
+        let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
+        (body, Instant::now())
+    };
+    let head = variables::encode(site, exchange, script, &body);
+    let call = Call {
+        head,
+        body,
+        repeatable: matches!(exchange.head.method, Method::GET | Method::HEAD | Method::OPTIONS),
+        id: exchange.id,
+        received: exchange.started,
+        complete,
+        client: exchange.remote.map_or(0, client_number),
+        route: script.share,
+        interim: interim_of(exchange),
+        share: exchange.connection.share.get().cloned(),
+    };
+    exchange.front = Front::Php;
+    match upstream.call(script.pool, call).await {
+        Ok(reply) => {
+            let (response, ran) = answer::respond(reply, &exchange.head, exchange.id)?;
+            exchange.ran = ran;
+            exchange.site.handed_over.apply(response, exchange)
+        }
+        Err(fault) => {
+            if let Some(informational) = &exchange.informational {
+                informational.discard();
+            }
+            log_fault(&fault, exchange);
+            Err(Refusal::from(&fault))
+        }
+    }
+}
+
+/// Who shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
+fn client_number(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+    }
+}
+
+/// Takes a call's informational responses, from whatever thread.
+#[derive(Debug)]
+struct ToClient {
+    informational: Informational,
+    id: RequestId,
+}
+
+impl TakesInterim for ToClient {
+    fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
+        if self.informational.send(status, headers) == (Taken::TooMuch { first: true }) {
+            let id = self.id;
+            tracing::warn!(target: "howdah::php", %id, "too many or too long interim answers: the rest is dropped");
+        }
+    }
+
+    fn may_have_left(&self) -> bool {
+        self.informational.may_have_left()
+    }
+}
+
+fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
+    let informational = exchange.informational.clone()?;
+    Some(Arc::new(ToClient { informational, id: exchange.id }))
+}
+
+fn log_fault(fault: &Fault, exchange: &Exchange) {
+    let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
+    let target = &*target;
+    if fault.kind == FaultKind::ClientGone {
+        tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
+    } else {
+        tracing::warn!(target: "howdah::request", %id, target, %fault, "not answered");
+    }
+}

@@ -1,0 +1,255 @@
+//! The variables of a call: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
+//!
+//! Deliberately different: `SERVER_NAME` is the host that was asked for, as there is no configured one; `PATH_INFO` and
+//! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
+//! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
+//! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
+//! `HTTP_PROXY`, which libraries take for a setting).
+
+use crate::exchange::Exchange;
+use crate::forwarded::{self, Client};
+use crate::phase::access_log::protocol;
+use crate::phase::php::handed_over;
+use crate::phase::route::{Script, root_bytes};
+use crate::request_id;
+use crate::site::Site;
+use howdah_pool::RequestBody;
+use howdah_transport::wire::{CallBuilder, EncodedCall, VAR_NAMES, VarName};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, Version};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::LazyLock;
+use std::time::UNIX_EPOCH;
+
+/// Writes the call for a request.
+pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedCall {
+    let peer = &exchange.connection.peer;
+    let client = forwarded::client(peer, &exchange.head.headers, &site.settings.http);
+    let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
+    let mut call = CallBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
+    request(&mut call, site, exchange, script, body);
+    connection(&mut call, site, exchange, &client, script);
+    headers(&mut call, exchange, &client);
+    call.finish()
+}
+
+/// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
+fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
+    let head = &exchange.head;
+    let query = call.var(VarName::QUERY_STRING, head.target.query().unwrap_or_default());
+    let method = call.var(VarName::REQUEST_METHOD, head.method.as_str().as_bytes());
+    let content_type = head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let content_type = call.var(VarName::CONTENT_TYPE, content_type);
+    call.query(query).method(method).content_type(content_type);
+    // A chunked body has a length as well, now that it has been read; a request without a body has none.
+    let has_length = !body.is_empty() || head.headers.contains_key(header::CONTENT_LENGTH);
+    let length = if has_length { Decimal::new(body.len()) } else { Decimal::EMPTY };
+    call.var(VarName::CONTENT_LENGTH, length.as_bytes());
+    let name = call.var(VarName::SCRIPT_NAME, &script.name);
+    let uri = call.var(VarName::REQUEST_URI, head.target.as_bytes());
+    call.uri(uri);
+    call.var_at(VarName::DOCUMENT_URI, name);
+    call.var(VarName::DOCUMENT_ROOT, root_bytes(&site.root));
+    call.var(VarName::SERVER_PROTOCOL, protocol(head.version).as_bytes());
+}
+
+/// Who speaks with whom, and what runs: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
+fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: &Client<'_>, script: &Script) {
+    let peer = &exchange.connection.peer;
+    call.var(VarName::REQUEST_SCHEME, if client.https { b"https" } else { b"http" });
+    if client.https {
+        call.var(VarName::HTTPS, b"on");
+    }
+    call.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
+    call.var(VarName::SERVER_SOFTWARE, site.software.as_bytes());
+    call.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
+    call.var(VarName::REMOTE_PORT, client.port.as_bytes());
+    call.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
+    call.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
+    let host = host(exchange, client).unwrap_or_default();
+    let (name, _port) = forwarded::split_port(&host);
+    call.var(VarName::SERVER_NAME, if name.is_empty() { peer.server_addr.as_bytes() } else { name.as_bytes() });
+    call.var(VarName::REDIRECT_STATUS, b"200");
+    let filename = call.var(VarName::SCRIPT_FILENAME, &script.filename);
+    call.script(filename);
+    if !script.path_info.is_empty() {
+        call.var(VarName::PATH_INFO, &script.path_info);
+        call.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
+    }
+    call.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
+}
+
+/// The host that was asked for, with its port if one was named.
+fn host<'a>(exchange: &'a Exchange, client: &'a Client<'_>) -> Option<Cow<'a, str>> {
+    if let Some(host) = &client.host {
+        return Some(Cow::Borrowed(host));
+    }
+    // A target in absolute form, and HTTP/2's `:authority`, count more than `Host` (RFC 9112 3.2.2).
+    if let Some(authority) = exchange.head.target.authority() {
+        // `limits` has made sure that it is a host.
+        return std::str::from_utf8(authority).ok().map(Cow::Borrowed);
+    }
+    exchange.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(Cow::Borrowed)
+}
+
+/// The request's headers as `HTTP_*`.
+fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
+    let map = &exchange.head.headers;
+    // The host that counts may be another than the header says, or come without a header (HTTP/2).
+    let counted =
+        (client.host.is_some() || exchange.head.target.authority().is_some()).then(|| host(exchange, client)).flatten();
+    if let Some(host) = &counted {
+        call.var(VarName::HTTP_HOST, host.as_bytes());
+    }
+    let mut scratch = Vec::new();
+    let mut fields = map.iter().peekable();
+    while let Some((name, first)) = fields.next() {
+        // Lines of the same name come behind each other.
+        let more = fields.peek().is_some_and(|(next, _)| *next == name);
+        while fields.next_if(|(next, _)| *next == name).is_some() {}
+        if *name == header::HOST && counted.is_some() {
+            continue;
+        }
+        match variable_name(name) {
+            None => {}
+            Some(Variable::Known(var)) => {
+                let at = if more {
+                    joined(map, name, &mut scratch);
+                    call.text(&scratch)
+                } else {
+                    call.text(first.as_bytes())
+                };
+                call.var_at(var, at);
+                match *name {
+                    header::COOKIE => drop(call.cookie(at)),
+                    header::AUTHORIZATION => drop(call.authorization(at)),
+                    _ => {}
+                }
+            }
+            Some(Variable::Spelled(_))
+                if handed_over::is_for_scripts_only(name) && !exchange.connection.peer.trusted => {}
+            Some(Variable::Spelled(spelled)) => {
+                joined(map, name, &mut scratch);
+                call.custom_var(&spelled, &scratch);
+            }
+        }
+    }
+}
+
+fn joined(map: &HeaderMap, name: &HeaderName, into: &mut Vec<u8>) {
+    let separator: &[u8] = if *name == header::COOKIE { b"; " } else { b", " };
+    into.clear();
+    for (number, line) in map.get_all(name).iter().enumerate() {
+        if number > 0 {
+            into.extend_from_slice(separator);
+        }
+        into.extend_from_slice(line.as_bytes());
+    }
+}
+
+enum Variable {
+    Known(VarName),
+    Spelled(Vec<u8>),
+}
+
+/// The `HTTP_*` variable of a header; `None` for those that scripts must not see.
+fn variable_name(name: &HeaderName) -> Option<Variable> {
+    static KNOWN: LazyLock<KnownHeaders> = LazyLock::new(known_headers);
+    if let Some(var) = KNOWN.get(name) {
+        return Some(Variable::Known(*var));
+    }
+    let text = name.as_str();
+    if text == "proxy" || !text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+        return None;
+    }
+    let mut spelled = Vec::with_capacity(5 + text.len());
+    spelled.extend_from_slice(b"HTTP_");
+    spelled.extend(text.bytes().map(|b| if b == b'-' { b'_' } else { b.to_ascii_uppercase() }));
+    Some(Variable::Spelled(spelled))
+}
+
+type KnownHeaders = HashMap<HeaderName, VarName, BuildHasherDefault<QuickHasher>>;
+
+/// Looked up for every header of every request, and nobody can add to the table: speed is all that counts.
+#[derive(Default)]
+struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn known_headers() -> KnownHeaders {
+    let header = |name: &str| {
+        let text = name.strip_prefix("HTTP_")?.to_ascii_lowercase().replace('_', "-");
+        HeaderName::from_bytes(text.as_bytes()).ok()
+    };
+    VAR_NAMES.iter().zip(VarName::ALL).filter_map(|(name, var)| Some((header(name)?, *var))).collect()
+}
+
+fn protocol_number(version: Version) -> u32 {
+    match version {
+        Version::HTTP_09 | Version::HTTP_10 => 1000,
+        Version::HTTP_2 => 2000,
+        Version::HTTP_3 => 3000,
+        _ => 1001,
+    }
+}
+
+/// A number in decimal digits, without an allocation.
+struct Decimal {
+    digits: [u8; 20],
+    from: usize,
+}
+
+impl Decimal {
+    const EMPTY: Self = Self { digits: [0; 20], from: 20 };
+
+    fn new(mut number: u64) -> Self {
+        let mut decimal = Self::EMPTY;
+        loop {
+            decimal.from -= 1;
+            decimal.digits[decimal.from] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return decimal;
+            }
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.from..]
+    }
+}
+
+#[cfg(test)]
+#[path = "variables_tests.rs"]
+mod tests;

@@ -1,0 +1,359 @@
+//! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
+//!
+//! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
+//! no encoding can make a path mean two things. What answers is decided by what exists, in this order:
+//!
+//! 1. a regular file: run if its name ends in `.php`, else sent;
+//! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
+//! 3. a script in the middle of the path: run with the rest as `PATH_INFO`;
+//! 4. the front controller;
+//! 5. nothing: 404.
+//!
+//! **A script is never sent as source.** A file is sent only if neither the name that was asked for nor the name it
+//! resolves to (through all symbolic links) is one that is withheld (`withheld`), nor the file itself.
+//!
+//! Outcomes are kept for `FRESH` per path and thread, so the usual request costs no system call here. An outcome that
+//! rests on a file's absence is checked again each time: a file that PHP has just written is found at once. That a file
+//! is gone is noticed when it is to be opened, and the outcome is then found anew (`RouteCache::forget`).
+//!
+//! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
+//! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
+
+use crate::phase::request_path::{decode, encode, normalise};
+use crate::phase::static_files::real_path_of;
+use crate::site::Site;
+use howdah_config::{Mode, PoolSettings, Symlinks};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an outcome is taken without looking at the file system again.
+const FRESH: Duration = Duration::from_secs(1);
+/// Outcomes kept; with one more, all are forgotten.
+const MOST_KEPT: usize = 4096;
+/// Paths longer than this are not kept.
+const LONGEST_KEPT: usize = 512;
+/// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
+/// called like scripts.
+const MOST_SCRIPTS: usize = 16;
+
+/// What answers a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A PHP script.
+    Script(Script),
+    /// A file to be sent.
+    File(ResolvedFile),
+    /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
+    AddSlash(String),
+    /// Nothing.
+    NotFound,
+    /// Something that is there and is not given out: PHP source under another name.
+    Forbidden,
+    /// A path that cannot name anything, with what is wrong with it.
+    Invalid(&'static str),
+}
+
+/// A script and its place in the request's path.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Script {
+    /// `SCRIPT_NAME`: the part of the path that names the script.
+    pub name: Vec<u8>,
+    /// `SCRIPT_FILENAME`: the document root and the name.
+    pub filename: Vec<u8>,
+    /// `PATH_INFO`: the rest of the path; empty if there is none.
+    pub path_info: Vec<u8>,
+    /// The pool's position in the settings.
+    pub pool: usize,
+    /// The position in the settings of the route whose share of the pool's workers it uses.
+    pub share: Option<u16>,
+}
+
+/// A regular file that may be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ResolvedFile {
+    /// Where it is, with all symbolic links resolved. Open it with `O_NOFOLLOW`: a link that took its place since then
+    /// must not lead to a script's source.
+    pub path: PathBuf,
+    /// The path it was asked for by, decoded and normalised (`/a/b.css`); its ending tells the media type.
+    pub name: Vec<u8>,
+}
+
+/// Outcomes that were found a moment ago.
+#[derive(Debug, Default)]
+pub struct RouteCache {
+    kept: HashMap<Box<[u8]>, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    found: Instant,
+    route: Arc<Route>,
+    /// A path whose absence led to the outcome.
+    absent: Option<PathBuf>,
+}
+
+impl RouteCache {
+    /// What answers a request for `path` (as it was sent, without the query).
+    pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
+        if let Some(kept) = self.kept.get(path) {
+            let fresh = now.saturating_duration_since(kept.found) < FRESH;
+            if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
+                return kept.route.clone();
+            }
+        }
+        let (route, absent) = resolve(site, path);
+        let route = Arc::new(route);
+        if path.len() <= LONGEST_KEPT {
+            if self.kept.len() >= MOST_KEPT {
+                self.kept.clear();
+            }
+            self.kept.insert(path.into(), Kept { found: now, route: route.clone(), absent });
+        }
+        route
+    }
+
+    /// The file that answers to `path` is not there any more.
+    pub fn forget(&mut self, path: &[u8]) {
+        self.kept.remove(path);
+    }
+}
+
+/// Whether workers of this pool run one script for all paths: mode `worker`, and `snapshot` without a boot file.
+fn runs_one_script(pool: &PoolSettings) -> bool {
+    matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
+}
+
+/// Looks at the file system. The second value is a path whose absence led to the outcome.
+fn resolve(site: &Site, raw: &[u8]) -> (Route, Option<PathBuf>) {
+    let path = match decode(raw).and_then(|decoded| normalise(&decoded)) {
+        Ok(path) => path,
+        Err(reason) => return (Route::Invalid(reason), None),
+    };
+    let finder = Finder::new(site, &path);
+    if let Some(script) = finder.resident_script(&path) {
+        // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
+        // look at the file system for each request would find none.
+        return (finder.plain_file(&path).unwrap_or(Route::Script(script)), None);
+    }
+    let mut absent = None;
+    if !finder.is_hidden(&path) {
+        let found = finder.look(&path);
+        match &found {
+            Ok(Kind::File) => {
+                if let Some(route) = finder.file(&path) {
+                    return (route, None);
+                }
+            }
+            Ok(Kind::Directory) => {
+                if let Some(route) = finder.directory(&path) {
+                    return (route, None);
+                }
+            }
+            Ok(Kind::Other) => return (Route::NotFound, None),
+            Err(_) => absent = Some(finder.full(&path)),
+        }
+        // The kernel says so if it met nothing but directories before the first name that is not there.
+        let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(&path) {
+            return (Route::Script(script), absent);
+        }
+    }
+    (finder.front_controller().map_or(Route::NotFound, Route::Script), absent)
+}
+
+enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+impl From<&Metadata> for Kind {
+    fn from(meta: &Metadata) -> Self {
+        if meta.is_file() {
+            Self::File
+        } else if meta.is_dir() {
+            Self::Directory
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Looks for one request's answer below the root.
+struct Finder<'a> {
+    site: &'a Site,
+    pool: usize,
+    share: Option<u16>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(site: &'a Site, path: &[u8]) -> Self {
+        let (pool, share) = site.settings.pool_for(path);
+        Self { site, pool, share }
+    }
+
+    /// The place in the file system of a normalised path.
+    fn full(&self, path: &[u8]) -> PathBuf {
+        let mut full = self.site.root.as_os_str().as_bytes().to_vec();
+        full.extend_from_slice(path);
+        PathBuf::from(std::ffi::OsString::from_vec(full))
+    }
+
+    /// Files and directories whose name starts with a dot are treated as if they were not there.
+    fn is_hidden(&self, path: &[u8]) -> bool {
+        if self.site.settings.static_files.dotfiles {
+            return false;
+        }
+        let mut segments = path.split(|&b| b == b'/').filter(|segment| !segment.is_empty());
+        let first_hidden = segments.next().is_some_and(|s| s.starts_with(b".") && s != b".well-known");
+        first_hidden || segments.any(|segment| segment.starts_with(b"."))
+    }
+
+    /// Looks at the file system, links followed.
+    fn look(&self, path: &[u8]) -> io::Result<Kind> {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        std::fs::metadata(self.full(path)).as_ref().map(Kind::from).map_err(|error| error.kind().into())
+    }
+
+    fn kind(&self, path: &[u8]) -> Option<Kind> {
+        self.look(path).ok()
+    }
+
+    /// The path with all links resolved, if the policy on links allows that it be reached.
+    fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
+        let resolved = real_path_of(&self.full(path))?;
+        let allowed = match self.site.settings.static_files.follow_symlinks {
+            Symlinks::Always => true,
+            // The root is resolved each time: a deployment may have moved it.
+            Symlinks::Inside => resolved.starts_with(real_path_of(&self.site.root)?),
+            Symlinks::Never => {
+                let relative = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
+                resolved == real_path_of(&self.site.root)?.join(relative)
+            }
+        };
+        allowed.then_some(resolved)
+    }
+
+    /// What answers with a regular file: `None` if it may not be reached.
+    fn file(&self, path: &[u8]) -> Option<Route> {
+        if is_script_name(path) {
+            return self.script(path, b"").map(Route::Script);
+        }
+        let resolved = self.resolved(path)?;
+        let withheld = &self.site.withheld;
+        if withheld.by_name(path) || withheld.by_name(resolved.as_os_str().as_bytes()) || withheld.is_at(&resolved) {
+            return Some(Route::Forbidden);
+        }
+        self.site
+            .settings
+            .static_files
+            .enabled
+            .then(|| Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
+    }
+
+    fn directory(&self, path: &[u8]) -> Option<Route> {
+        let slash = path.ends_with(b"/");
+        let mut candidate = path.to_vec();
+        if !slash {
+            candidate.push(b'/');
+        }
+        let start = candidate.len();
+        for index in &self.site.settings.index {
+            candidate.truncate(start);
+            candidate.extend_from_slice(index.as_bytes());
+            if let Some(Kind::File) = self.kind(&candidate)
+                && let Some(route) = self.file(&candidate)
+            {
+                candidate.truncate(start);
+                return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
+            }
+        }
+        None
+    }
+
+    /// A script that exists, is a regular file and may be reached.
+    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
+        self.resolved(name)?;
+        let filename = self.full(name).into_os_string().into_vec();
+        Some(Script {
+            name: name.to_vec(),
+            filename,
+            path_info: path_info.to_vec(),
+            pool: self.pool,
+            share: self.share,
+        })
+    }
+
+    /// The first part of the path that ends in `.php` before a slash and is a script. Nothing can lie below what is not
+    /// there, nor below what is no directory.
+    fn script_with_path_info(&self, path: &[u8]) -> Option<Script> {
+        let ends = (5..path.len()).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
+        for end in ends.take(MOST_SCRIPTS) {
+            match self.kind(&path[..end]) {
+                Some(Kind::File) => return self.script(&path[..end], &path[end..]),
+                Some(Kind::Directory) => {}
+                Some(Kind::Other) | None => return None,
+            }
+        }
+        None
+    }
+
+    /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
+    /// root it bears the name it has there, else its file's name.
+    fn resident_script(&self, path: &[u8]) -> Option<Script> {
+        let pool = self.site.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
+        let file = pool.script.as_deref()?;
+        let below = file.strip_prefix(&self.site.root).ok().or_else(|| file.file_name().map(Path::new))?;
+        let mut name = vec![b'/'];
+        name.extend_from_slice(below.as_os_str().as_bytes());
+        let path_info = path.strip_prefix(name.as_slice()).filter(|rest| rest.starts_with(b"/")).unwrap_or_default();
+        Some(Script {
+            filename: file.as_os_str().as_bytes().to_vec(),
+            path_info: path_info.to_vec(),
+            name,
+            pool: self.pool,
+            share: self.share,
+        })
+    }
+
+    /// A regular file that is no script: its application sees all other paths itself.
+    fn plain_file(&self, path: &[u8]) -> Option<Route> {
+        if self.is_hidden(path) || is_script_name(path) {
+            return None;
+        }
+        match self.kind(path) {
+            Some(Kind::File) => self.file(path),
+            _ => None,
+        }
+    }
+
+    fn front_controller(&self) -> Option<Script> {
+        let name = self.site.settings.front_controller.as_deref().filter(|name| !name.is_empty())?;
+        let path = format!("/{}", name.trim_start_matches('/'));
+        match self.kind(path.as_bytes()) {
+            Some(Kind::File) => self.script(path.as_bytes(), b""),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a file of this name is run: it ends in `.php`, in whatever case.
+fn is_script_name(name: &[u8]) -> bool {
+    name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".php") && name[name.len() - 5] != b'/'
+}
+
+/// The document root as bytes, for `DOCUMENT_ROOT`.
+pub(crate) fn root_bytes(root: &Path) -> &[u8] {
+    root.as_os_str().as_bytes()
+}
+
+#[cfg(test)]
+#[path = "route_tests.rs"]
+mod tests;

@@ -1,0 +1,446 @@
+//! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
+
+use super::*;
+use howdah_config::Settings;
+use howdah_observe::Metrics;
+use std::os::unix::fs::symlink;
+
+thread_local! {
+    /// How often this thread has looked at the file system.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+struct Tree {
+    dir: tempfile::TempDir,
+    site: Site,
+}
+
+/// A root `www` with some of everything, next to it what must not be reached.
+fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("www");
+    for folder in ["www/sub", "www/empty", "www/.git", "www/.well-known", "www/app.php", "outside"] {
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+    }
+    for file in [
+        "www/a.txt",
+        "www/s.php",
+        "www/UP.PHP",
+        "www/sub/index.php",
+        "www/sub/index.html",
+        "www/sub/x.css",
+        "www/.env",
+        "www/.git/config",
+        "www/.git/hook.php",
+        "www/.well-known/x",
+        "www/lib.inc",
+        "www/old.php5",
+        "www/t.phtml",
+        "www/p.phar",
+        "www/dot.php.",
+        "www/space.php ",
+        "www/tilde.php~",
+        "www/plain",
+        "www/php",
+        "www/c d%41.txt",
+        "www/app.php/file.txt",
+        "outside/secret.txt",
+        "outside/evil.php",
+    ] {
+        std::fs::write(dir.path().join(file), "content").unwrap();
+    }
+    symlink("s.php", root.join("link.txt")).unwrap();
+    symlink("link.txt", root.join("chain.css")).unwrap();
+    symlink("a.txt", root.join("named.php")).unwrap();
+    symlink("a.txt", root.join("inside.txt")).unwrap();
+    symlink("../outside/secret.txt", root.join("escape.txt")).unwrap();
+    symlink("../outside/evil.php", root.join("escape.php")).unwrap();
+    symlink("../outside", root.join("out")).unwrap();
+    symlink("nowhere", root.join("dangling.txt")).unwrap();
+    symlink("sub", root.join("subl")).unwrap();
+    let mut settings = Settings { root, ..Settings::default() };
+    settings.front_controller = None;
+    change(&mut settings);
+    let site =
+        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    Tree { dir, site }
+}
+
+fn tree() -> Tree {
+    tree_with(|_| ())
+}
+
+impl Tree {
+    /// The outcome in short: `script NAME+INFO`, `file NAME`, `slash PATH`, or a word.
+    fn route(&self, path: &str) -> String {
+        match resolve(&self.site, path.as_bytes()).0 {
+            Route::Script(script) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let root = self.site.root.display().to_string();
+                assert_eq!(text(&script.filename), format!("{root}{}", text(&script.name)));
+                format!("script {}+{}", text(&script.name), text(&script.path_info))
+            }
+            Route::File(file) => {
+                assert!(!self.site.withheld.by_name(file.path.as_os_str().as_bytes()), "{path}");
+                assert_eq!(std::fs::canonicalize(&file.path).unwrap(), file.path);
+                format!("file {}", String::from_utf8_lossy(&file.name))
+            }
+            Route::AddSlash(to) => format!("slash {to}"),
+            Route::NotFound => "404".to_owned(),
+            Route::Forbidden => "403".to_owned(),
+            Route::Invalid(_) => "400".to_owned(),
+        }
+    }
+
+    fn check(&self, cases: &[(&str, &str)]) {
+        for (path, expected) in cases {
+            assert_eq!(self.route(path), *expected, "{path}");
+        }
+    }
+}
+
+#[test]
+fn files_scripts_and_directories() {
+    tree().check(&[
+        ("/a.txt", "file /a.txt"),
+        ("/plain", "file /plain"),
+        ("/php", "file /php"),
+        ("/lib.inc", "403"),
+        ("/c%20d%2541.txt", "file /c d%41.txt"),
+        ("/s.php", "script /s.php+"),
+        ("/UP.PHP", "script /UP.PHP+"),
+        ("/sub/", "script /sub/index.php+"),
+        ("/sub", "slash /sub/"),
+        ("/subl", "slash /subl/"),
+        ("/sub/x.css", "file /sub/x.css"),
+        ("/empty/", "404"),
+        ("/empty", "404"),
+        ("/", "404"),
+        ("/none", "404"),
+        ("/a.txt/", "404"),
+        ("/a.txt/x", "404"),
+    ]);
+}
+
+#[test]
+fn the_script_is_split_from_path_info_at_the_first_that_exists() {
+    tree().check(&[
+        ("/s.php/a/b", "script /s.php+/a/b"),
+        ("/s.php/", "script /s.php+/"),
+        ("/s.php/x.php", "script /s.php+/x.php"),
+        ("/s.php/x.php/y", "script /s.php+/x.php/y"),
+        ("/no.php/s.php/x", "404"),
+        ("/a.txt/s.php", "404"),
+        ("/a.txt/x.php/y", "404"),
+        ("/UP.PHP/i", "script /UP.PHP+/i"),
+        ("/s.PHP/i", "404"),
+        // A directory may be called like a script.
+        ("/app.php/file.txt", "file /app.php/file.txt"),
+        ("/app.php/none", "404"),
+        // Only ASCII letters are compared without case.
+        ("/s.p\u{212A}hp/x", "404"),
+        ("/sub/index.php/p%20q", "script /sub/index.php+/p q"),
+    ]);
+}
+
+#[test]
+fn source_is_never_a_file_to_send() {
+    tree().check(&[
+        ("/s.php", "script /s.php+"),
+        ("/s%2ephp", "script /s.php+"),
+        ("/s%2Ephp", "script /s.php+"),
+        ("/%73.php", "script /s.php+"),
+        ("/s.php%2f", "script /s.php+/"),
+        ("/s%252ephp", "404"),
+        ("/S.PHP", "404"),
+        ("/s.php.", "404"),
+        ("/s.php%20", "404"),
+        ("/s.php%00", "400"),
+        ("/s.php%00.txt", "400"),
+        ("/s.php%0a", "404"),
+        ("/s.php::$DATA", "404"),
+        ("/s.php%5c", "404"),
+        ("/s.php;", "404"),
+        ("//s.php", "script /s.php+"),
+        ("/./s.php", "script /s.php+"),
+        ("/sub/../s.php", "script /s.php+"),
+        ("/s.php/.", "script /s.php+/"),
+        ("/s.php/..", "404"),
+        // Files that really have such names.
+        ("/dot.php.", "403"),
+        ("/space.php%20", "403"),
+        ("/tilde.php~", "403"),
+        ("/old.php5", "403"),
+        ("/t.phtml", "403"),
+        ("/p.phar", "403"),
+        // Other names for a script.
+        ("/link.txt", "403"),
+        ("/chain.css", "403"),
+        // A script by its name is run, never sent, whatever it leads to.
+        ("/named.php", "script /named.php+"),
+    ]);
+}
+
+#[test]
+fn paths_cannot_leave_the_root() {
+    tree().check(&[
+        ("/../outside/secret.txt", "400"),
+        ("/..", "400"),
+        ("/sub/../../outside/secret.txt", "400"),
+        ("/%2e%2e/outside/secret.txt", "400"),
+        ("/..%2foutside/secret.txt", "400"),
+        ("/sub/..", "404"),
+        ("/sub/../sub/x.css", "file /sub/x.css"),
+        ("/.../x", "404"),
+        ("/%2e%2e%5coutside", "404"),
+        ("relative", "400"),
+        ("", "400"),
+        ("/%", "400"),
+        ("/%4", "400"),
+        ("/%g1", "400"),
+    ]);
+}
+
+#[test]
+fn symbolic_links_follow_the_setting() {
+    let links = |policy| tree_with(|settings| settings.static_files.follow_symlinks = policy);
+    links(Symlinks::Inside).check(&[
+        ("/inside.txt", "file /inside.txt"),
+        ("/escape.txt", "404"),
+        ("/escape.php", "404"),
+        ("/out/secret.txt", "404"),
+        ("/out/evil.php", "404"),
+        ("/dangling.txt", "404"),
+        ("/subl/x.css", "file /subl/x.css"),
+    ]);
+    links(Symlinks::Always).check(&[
+        ("/escape.txt", "file /escape.txt"),
+        ("/out/secret.txt", "file /out/secret.txt"),
+        ("/escape.php", "script /escape.php+"),
+        ("/link.txt", "403"),
+    ]);
+    links(Symlinks::Never).check(&[
+        ("/inside.txt", "404"),
+        ("/subl/x.css", "404"),
+        ("/link.txt", "404"),
+        ("/a.txt", "file /a.txt"),
+        ("/named.php", "404"),
+    ]);
+}
+
+#[test]
+fn the_root_may_be_a_link_that_moves() {
+    let mut tree = tree();
+    let link = tree.dir.path().join("current");
+    symlink("www", &link).unwrap();
+    let settings = Settings { root: link.clone(), front_controller: None, ..Settings::default() };
+    tree.site =
+        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    tree.check(&[("/a.txt", "file /a.txt"), ("/s.php", "script /s.php+"), ("/new.txt", "404")]);
+    std::fs::create_dir(tree.dir.path().join("next")).unwrap();
+    std::fs::write(tree.dir.path().join("next/new.txt"), "").unwrap();
+    std::fs::remove_file(&link).unwrap();
+    symlink("next", &link).unwrap();
+    tree.check(&[("/a.txt", "404"), ("/new.txt", "file /new.txt")]);
+}
+
+#[test]
+fn dotfiles_are_not_there_unless_allowed() {
+    tree().check(&[
+        ("/.env", "404"),
+        ("/%2eenv", "404"),
+        ("/.git/config", "404"),
+        ("/.git/hook.php", "404"),
+        ("/.git/hook.php/x", "404"),
+        ("/.well-known/x", "file /.well-known/x"),
+        ("/sub/.well-known/x", "404"),
+    ]);
+    let open = tree_with(|settings| settings.static_files.dotfiles = true);
+    open.check(&[
+        ("/.env", "403"),
+        ("/.git/config", "file /.git/config"),
+        ("/.git/hook.php", "script /.git/hook.php+"),
+    ]);
+}
+
+#[test]
+fn the_front_controller_takes_the_rest() {
+    let tree = tree_with(|settings| settings.front_controller = Some("s.php".to_owned()));
+    tree.check(&[
+        ("/none", "script /s.php+"),
+        ("/none.php", "script /s.php+"),
+        ("/none.php/x", "script /s.php+"),
+        ("/", "script /s.php+"),
+        ("/empty/", "script /s.php+"),
+        ("/.env", "script /s.php+"),
+        ("/escape.txt", "script /s.php+"),
+        ("/a.txt", "file /a.txt"),
+        ("/t.phtml", "403"),
+        ("/%00", "400"),
+    ]);
+    let gone = tree_with(|settings| settings.front_controller = Some("gone.php".to_owned()));
+    gone.check(&[("/none", "404")]);
+}
+
+#[test]
+fn static_files_can_be_switched_off() {
+    let tree = tree_with(|settings| settings.static_files.enabled = false);
+    tree.check(&[("/a.txt", "404"), ("/s.php", "script /s.php+"), ("/link.txt", "403")]);
+}
+
+#[test]
+fn only_regular_files_count() {
+    let tree = tree();
+    for name in ["fifo", "fifo.php"] {
+        let path = tree.site.root.join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    }
+    tree.check(&[("/fifo", "404"), ("/fifo.php", "404"), ("/fifo.php/x", "404")]);
+}
+
+#[test]
+fn a_redirect_stays_on_this_server() {
+    let tree = tree();
+    std::fs::create_dir_all(tree.site.root.join("evil.example/a b")).unwrap();
+    std::fs::write(tree.site.root.join("evil.example/a b/index.html"), "").unwrap();
+    tree.check(&[
+        ("//evil.example/a%20b", "slash /evil.example/a%20b/"),
+        ("/evil.example//a%20b", "slash /evil.example/a%20b/"),
+    ]);
+    assert_eq!(encode("/\\é\"<?#%".as_bytes()), "/%5C%C3%A9%22%3C%3F%23%25");
+}
+
+#[test]
+fn the_pool_is_chosen_by_the_decoded_path() {
+    let tree = tree_with(|settings| {
+        let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
+        settings.pools = vec![pool("default"), pool("sub")];
+        let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
+        settings.routes = vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1 }];
+    });
+    let pool = |path: &str| match resolve(&tree.site, path.as_bytes()).0 {
+        Route::Script(script) => script.pool,
+        other => panic!("{path}: {other:?}"),
+    };
+    assert_eq!((pool("/s.php"), pool("/sub/"), pool("/%73ub/index.php")), (0, 1, 1));
+}
+
+#[test]
+fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
+    let tree = tree();
+    let mut cache = RouteCache::default();
+    let start = Instant::now();
+    let later = start + FRESH;
+    let script = cache.resolve(&tree.site, b"/s.php", start);
+    std::fs::remove_file(tree.site.root.join("s.php")).unwrap();
+    assert!(Arc::ptr_eq(&script, &cache.resolve(&tree.site, b"/s.php", start)));
+    assert_eq!(*cache.resolve(&tree.site, b"/s.php", later), Route::NotFound);
+    std::fs::write(tree.site.root.join("s.php"), "").unwrap();
+    assert!(matches!(*cache.resolve(&tree.site, b"/s.php", later), Route::Script(_)));
+    assert_eq!(*cache.resolve(&tree.site, b"/made.txt", start), Route::NotFound);
+    std::fs::write(tree.site.root.join("made.txt"), "").unwrap();
+    assert!(matches!(*cache.resolve(&tree.site, b"/made.txt", start), Route::File(_)));
+    for i in 0..2 * MOST_KEPT {
+        cache.resolve(&tree.site, format!("/{i}").as_bytes(), start);
+    }
+    assert!(cache.kept.len() <= MOST_KEPT);
+}
+
+#[test]
+fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
+    let pieces =
+        ["/", ".", "..", "%2e", "%2F", "a", "%", "%00", "\\", ".php", "%2e%2e", "%252e", "//", "\u{e9}", "%ff", "~"];
+    let mut random = 1_u64;
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let mut raw = String::from("/");
+        for _ in 0..8 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            raw.push_str(pieces[(random >> 33) as usize % pieces.len()]);
+        }
+        let Ok(path) = decode(raw.as_bytes()).and_then(|decoded| normalise(&decoded)) else { continue };
+        accepted += 1;
+        assert_eq!(path[0], b'/', "{raw}");
+        assert!(!path.contains(&0), "{raw}");
+        let inner = path[1..].strip_suffix(b"/").unwrap_or(&path[1..]);
+        if !inner.is_empty() {
+            for segment in inner.split(|&b| b == b'/') {
+                assert!(!matches!(segment, b"" | b"." | b".."), "{raw}");
+            }
+        }
+        let again = normalise(&path).unwrap();
+        assert_eq!(again, path, "{raw}");
+        assert_eq!(decode(encode(&path).as_bytes()).unwrap(), path, "{raw}");
+    }
+    assert!(accepted > 1000);
+}
+
+/// The looks at the file system that a path costs.
+fn looks(tree: &Tree, path: &str) -> usize {
+    LOOKS.set(0);
+    let _ = resolve(&tree.site, path.as_bytes());
+    LOOKS.get()
+}
+
+#[test]
+fn a_long_path_costs_no_more_looks_at_the_file_system_than_a_short_one() {
+    let tree = tree_with(|settings| settings.front_controller = Some("s.php".to_owned()));
+    let short = looks(&tree, "/no.php/x");
+    for size in [16_000, 64_000] {
+        for unit in [
+            "/x.php",
+            "/.php",
+            "/a.txt/x.php",
+            "/app.php",
+            "/s.php",
+            "/sub",
+            "/%2e%2e/x.php",
+            "/x.PhP",
+            "//x.php",
+            "/./x.php",
+            "/x.php%2f",
+            "/subl",
+            "/../x.php",
+            "/empty/../app.php",
+        ] {
+            for start in ["", "/sub", "/app.php", "/a.txt", "/s.php", "/x.php", "/subl", "/out"] {
+                for end in ["", "/", "/x", ".php"] {
+                    let path = format!("{start}{}{end}", unit.repeat(size / unit.len()));
+                    let cost = looks(&tree, &path);
+                    assert!(cost <= short + 3, "{cost} looks: {start}{unit}…{end}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn directories_that_are_called_like_scripts_are_looked_at_up_to_a_limit() {
+    let tree = tree();
+    let chain = |n: usize| "/d.php".repeat(n);
+    std::fs::create_dir_all(tree.site.root.join(&chain(400)[1..])).unwrap();
+    for n in [MOST_SCRIPTS - 1, 100, 400] {
+        std::fs::write(tree.site.root.join(&format!("{}/s.php", chain(n))[1..]), "").unwrap();
+        let expected = if n < MOST_SCRIPTS { format!("script {}/s.php+/info", chain(n)) } else { "404".to_owned() };
+        assert_eq!(tree.route(&format!("{}/s.php/info", chain(n))), expected, "{n}");
+        assert!(looks(&tree, &format!("{}/s.php/info", chain(n))) <= MOST_SCRIPTS + 2, "{n}");
+        assert_eq!(tree.route(&format!("{}/s.php", chain(n))), format!("script {}/s.php+", chain(n)), "{n}");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
+    let tree = tree();
+    let mut cache = RouteCache::default();
+    let now = Instant::now();
+    assert!(matches!(*cache.resolve(&tree.site, b"/a.txt", now), Route::File(_)));
+    std::fs::remove_file(tree.site.root.join("a.txt")).unwrap();
+    cache.forget(b"/a.txt");
+    assert_eq!(*cache.resolve(&tree.site, b"/a.txt", now), Route::NotFound);
+}
+
+#[test]
+fn a_path_that_no_file_can_have_may_still_be_a_script_with_path_info() {
+    let info = "/x".repeat(4000);
+    tree().check(&[(&format!("/s.php{info}"), &format!("script /s.php+{info}")), (&format!("/none.php{info}"), "404")]);
+}

@@ -1,0 +1,117 @@
+//! Answers that the server gives by itself: a status and a small page. What went wrong inside is for the log, not for
+//! the client.
+
+use bytes::Bytes;
+use howdah_pool::{Fault, FaultKind};
+use howdah_protocol::{Body, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+/// Why a request gets no proper answer.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    status: StatusCode,
+    /// What the client did wrong, where it helps to say it.
+    reason: Option<&'static str>,
+    retry_after: Option<u32>,
+    allow: Option<&'static str>,
+}
+
+impl Refusal {
+    /// A refusal with a status.
+    #[must_use]
+    pub const fn new(status: StatusCode) -> Self {
+        Self { status, reason: None, retry_after: None, allow: None }
+    }
+
+    /// 400, with what is wrong.
+    #[must_use]
+    pub const fn bad_request(reason: &'static str) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, reason: Some(reason), retry_after: None, allow: None }
+    }
+
+    /// 503: there is no room for what would have to wait.
+    #[must_use]
+    pub fn over_budget() -> Self {
+        Self::from(&Fault::new(FaultKind::OverBudget))
+    }
+
+    /// Names the methods that are allowed.
+    #[must_use]
+    pub const fn allow(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    /// The status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The page, as HTML for those who ask for it and as a line of text for all others.
+    #[must_use]
+    pub fn into_response(self, request: &HeaderMap) -> Response {
+        let code = self.status.as_u16();
+        // 499 is for the log; nobody reads the answer.
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let html = request
+            .get(header::ACCEPT)
+            .is_some_and(|accept| accept.as_bytes().windows(9).any(|part| part.eq_ignore_ascii_case(b"text/html")));
+        let (media, page) = if html {
+            let reason = self.reason.map(|reason| format!("<p>The request has {reason}.</p>")).unwrap_or_default();
+            let page = format!(
+                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{code} {title}</title></head>\n\
+                 <body><h1>{code} {title}</h1>{reason}</body></html>\n"
+            );
+            ("text/html; charset=utf-8", page)
+        } else {
+            let reason = self.reason.map(|reason| format!(": the request has {reason}")).unwrap_or_default();
+            ("text/plain; charset=utf-8", format!("{code} {title}{reason}\n"))
+        };
+        let mut response = Response::new(Body::full(Bytes::from(page)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(methods) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
+        response
+    }
+}
+
+impl From<&Fault> for Refusal {
+    fn from(fault: &Fault) -> Self {
+        let status = StatusCode::from_u16(fault.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { status, reason: None, retry_after: fault.kind.retry_after(), allow: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_html_only_for_those_who_ask_for_it() {
+        let mut headers = HeaderMap::new();
+        let page = |headers: &HeaderMap| {
+            let response = Refusal::new(StatusCode::NOT_FOUND).into_response(headers);
+            String::from_utf8(response.body().as_full().unwrap().to_vec()).unwrap()
+        };
+        assert_eq!(page(&headers), "404 Not Found\n");
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9"));
+        assert!(page(&headers).contains("<h1>404 Not Found</h1>"));
+    }
+
+    #[test]
+    fn faults_carry_their_status_and_when_to_come_back() {
+        let response = Refusal::from(&Fault::new(FaultKind::QueueFull)).into_response(&HeaderMap::new());
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let response = Refusal::from(&Fault::with(FaultKind::Deadline, "secret")).into_response(&HeaderMap::new());
+        assert_eq!(response.status(), 504);
+        assert!(!String::from_utf8_lossy(response.body().as_full().unwrap()).contains("secret"));
+    }
+}
