@@ -99,8 +99,12 @@ fn expressions_of_licences_are_read_as_they_are_meant() {
 fn each_licence_is_allowed() {
     let rules = rules();
     let allowed = strings(&rules["licenses"]["allow"]);
+    let exceptions = rules["licenses"]["exceptions"].as_array().unwrap();
     for package in packages(&rules) {
-        let licence = text(&package["license"]);
+        let (name, licence) = (text(&package["name"]), text(&package["license"]));
+        let exception = exceptions.iter().find(|exception| exception["crate"].as_str() == Some(name));
+        let also = exception.map_or_else(BTreeSet::new, |exception| strings(&exception["allow"]));
+        let allowed = allowed.union(&also).cloned().collect();
         assert!(is_allowed(licence, &allowed), "{}: licence {licence:?}", package["id"]);
     }
 }
@@ -142,5 +146,18 @@ fn everything_comes_from_here_or_from_the_registry_in_known_versions() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn each_direct_dependency_has_its_reason() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let manifest: toml::Table = std::fs::read_to_string(format!("{root}/Cargo.toml")).unwrap().parse().unwrap();
+    let page = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();
+    let reasons = page.split("## Dependencies").nth(1).unwrap();
+    let named: BTreeSet<&str> = reasons.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').collect();
+    let ours = manifest["workspace"]["dependencies"].as_table().unwrap();
+    for (name, _) in ours.iter().filter(|(_, from)| from.get("path").is_none()) {
+        assert!(named.contains(&**name), "CONTRIBUTING.md does not say why {name} is there");
     }
 }

@@ -65,8 +65,9 @@ const fn without_tag(text: &'static str) -> &'static str {
     rest
 }
 
-/// The file with this index. False behind the last one. Name and text are not zero-terminated and live as long as the
-/// process.
+/// The file of the PHP part of the async library with this index, in the order in which they are to be compiled: the name
+/// for backtraces and the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both
+/// live as long as the process. Returns false behind the last one.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_library(
     index: usize,

@@ -7,10 +7,10 @@
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{php, sandbox, worker, zygote_memory};
-use howdah_transport::control_socket;
+use crate::{php, priority, sandbox, worker, zygote_memory};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use howdah_transport::{Mode, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::io::{self, ErrorKind};
@@ -68,10 +68,12 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     zygote_memory::release_libraries();
-    if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
+    if tell(&socket, &FromZygote::Booted { php_version: php::version(), restores_nice: priority::is_restorable() }, &[])
+        .is_err()
+    {
         return ExitCode::SUCCESS;
     }
-    let sharing = Sharing::new(spec.mode == "snapshot");
+    let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);
     let strangers = match Strangers::new() {
         Ok(strangers) => strangers,
         Err(error) => {
@@ -266,6 +268,7 @@ impl Zygote {
     }
 
     /// Forks a worker; `offers`: the socket on which it says whether others can be forked from it.
+    #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
         let Order { worker, fds } = order;
         let fds =

@@ -2,10 +2,12 @@
 
 use crate::call::{Call, CallStats, Reply, TakesInterim};
 use crate::config::PoolConfig;
+use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Job, KillReason, Lane, Phase, SnapshotWork};
 use crate::lane_reader::Current;
 use crate::panics;
+use crate::precedence::Precedence;
 use crate::quarantine;
 use crate::queue;
 use crate::reply_parts;
@@ -19,12 +21,14 @@ use crate::warm_up::WarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
+use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::zygote_protocol::Need;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -60,7 +64,7 @@ impl BootLog {
     fn is_new(&self, line: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
     }
 }
@@ -124,14 +128,15 @@ impl Pool {
         let waiting =
             queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
-        let scheduler = Scheduler::new(waiting, shares, config.several(), shards.len());
+        let precedence = Precedence::new(config.slow_nice);
+        let scheduler = Scheduler::new(waiting, shares, precedence, config.several(), shards.len());
         let watches: Vec<_> = (0..shards.len()).map(|io_thread| scheduler.watch(io_thread)).collect();
         let limits = Arc::new(reply_parts::Limits {
             memory: config.reply_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let name = Arc::from(config.name.as_str());
+        let name = Arc::from(config.name());
         let pool = Arc::new(Self {
             config,
             name,
@@ -154,7 +159,6 @@ impl Pool {
         pool
     }
 
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -254,7 +258,7 @@ impl Pool {
 
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.lock()
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {
@@ -263,11 +267,11 @@ impl Pool {
     }
 
     pub(crate) fn about(&self) -> About {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.about.lock().clone()
     }
 
     pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
-        update(&mut self.about.lock().unwrap_or_else(PoisonError::into_inner));
+        update(&mut self.about.lock());
     }
 
     // --- what a lane's reader does --------------------------------------------------------------------------------
@@ -312,14 +316,14 @@ impl Pool {
         index: usize,
         number: u64,
         now: Instant,
-        php_us: u64,
+        took: Took,
         retire: bool,
         snapshot: Option<SnapshotWork>,
     ) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.metrics.php_time_us.add(php_us);
+        self.metrics.php_time_us.add(took.php);
         let mut scheduler = self.lock();
-        scheduler.call_done(index, number, now, php_us, snapshot, retire);
+        scheduler.call_done(index, number, now, took, snapshot, retire);
         let soon = scheduler
             .lanes
             .get(index)
@@ -340,7 +344,7 @@ impl Pool {
             return Ok(());
         }
         let (home, generation) = (lane.home, lane.generation);
-        let may = self.config.mode == "snapshot" && !lane.several;
+        let may = self.config.worker().mode == Mode::Snapshot && !lane.several;
         let is_unanswered = may && lane.answered(number).is_some_and(|call| !call.answering);
         let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
         let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };
@@ -400,7 +404,7 @@ impl Pool {
 
     /// A worker has booted: what the next one that does not says is news.
     pub(crate) fn forget_boot_log(&self) {
-        self.boot_log.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.boot_log.0.lock().clear();
     }
 
     /// Who sends the interim answers of a running call.

@@ -10,7 +10,6 @@ use std::process::Command;
 /// A `howdah-php` to start. Fixed when the server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// The pool's name.
     pub pool: String,
     /// The file.
     pub binary: PathBuf,
@@ -23,11 +22,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// That of a pool.
     #[must_use]
     pub fn of(config: &PoolConfig) -> Self {
         Self {
-            pool: config.name.clone(),
+            pool: config.name().to_owned(),
             binary: config.binary.clone(),
             clear_env: config.clear_env,
             env: config.env.clone(),
