@@ -212,7 +212,7 @@ fn set_proto(client: &mut Client<'_>, proto: &str) {
 }
 
 fn set_host(client: &mut Client<'_>, host: &str) {
-    if crate::phase::limits::is_host(host.as_bytes()) {
+    if crate::host::is_host(host.as_bytes()) {
         client.host = Some(Cow::Owned(host.to_owned()));
     }
 }

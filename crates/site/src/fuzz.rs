@@ -3,7 +3,7 @@
 
 use crate::compress::negotiate;
 use crate::forwarded;
-use crate::phase::limits::is_host;
+use crate::host::is_host;
 use crate::phase::php;
 use crate::phase::request_path::{decode, normalise};
 use crate::phase::static_files::fuzz as files;

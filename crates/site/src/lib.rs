@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod host;
 pub mod phase;
 pub mod refusal;
 pub mod request_id;
