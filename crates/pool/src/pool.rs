@@ -24,10 +24,11 @@ use howdah_observe::PoolMetrics;
 use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::zygote_protocol::Need;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -63,7 +64,7 @@ impl BootLog {
     fn is_new(&self, line: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
     }
 }
@@ -158,7 +159,6 @@ impl Pool {
         pool
     }
 
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -258,7 +258,7 @@ impl Pool {
 
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.lock()
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {
@@ -267,11 +267,11 @@ impl Pool {
     }
 
     pub(crate) fn about(&self) -> About {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.about.lock().clone()
     }
 
     pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
-        update(&mut self.about.lock().unwrap_or_else(PoisonError::into_inner));
+        update(&mut self.about.lock());
     }
 
     // --- what a lane's reader does --------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ impl Pool {
 
     /// A worker has booted: what the next one that does not says is news.
     pub(crate) fn forget_boot_log(&self) {
-        self.boot_log.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.boot_log.0.lock().clear();
     }
 
     /// Who sends the interim answers of a running call.

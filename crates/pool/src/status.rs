@@ -24,7 +24,6 @@ pub(crate) struct Counters {
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// Its mode.
     pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
