@@ -16,6 +16,7 @@
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, getrlimit, set_dumpable_behavior, setrlimit};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -59,10 +60,13 @@ fn dumpable(behavior: DumpableBehavior) -> Result<(), String> {
 fn join(group: &ControlGroup) -> Result<(), String> {
     let directory = Path::new(&group.directory);
     let parent = directory.parent().unwrap_or(directory);
+    let mut not_passed_on = BTreeMap::new();
     for (file, _) in &group.limits {
-        // The limit's file is there if this works or was done before; if not, writing it says so.
+        // The limit's file is there if this works or was done before; if not, writing it says why.
         let controller = file.split('.').next().unwrap_or_default();
-        let _ = std::fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}"));
+        if let Err(error) = std::fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}")) {
+            not_passed_on.insert(file, why_not_passed_on(parent, controller, &error));
+        }
     }
     match std::fs::create_dir(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -74,15 +78,25 @@ fn join(group: &ControlGroup) -> Result<(), String> {
         // Not made where it is missing: the kernel makes these files, for the controllers that the parent passes on.
         let written = std::fs::OpenOptions::new().write(true).open(directory.join(file));
         written.and_then(|mut open| open.write_all(value.as_bytes())).map_err(|error| {
-            let at = parent.display();
-            format!(
-                "cannot set {file} of {} to {value}: {error}; is its controller delegated to {at}?",
-                directory.display()
-            )
+            let why = not_passed_on.get(file).map_or("", String::as_str);
+            format!("cannot set {file} of {} to {value}: {error}{why}", directory.display())
         })?;
     }
     std::fs::write(directory.join("cgroup.procs"), "0")
         .map_err(step(&format!("join the control group {}", directory.display())))
+}
+
+/// Why groups below `parent` lack this controller, as far as whoever set the limit can change it.
+fn why_not_passed_on(parent: &Path, controller: &str, error: &io::Error) -> String {
+    let at = parent.display();
+    if error.raw_os_error() == Some(libc::EBUSY) {
+        // The kernel lets processes share a group, or its controllers be passed on, but not both.
+        format!(
+            "; {at} has processes of its own, so the {controller} controller cannot be passed on: the server needs a group below it too"
+        )
+    } else {
+        format!("; is its controller delegated to {at}? ({error})")
+    }
 }
 
 fn limit_resources(wanted: &Privileges) -> Result<(), String> {

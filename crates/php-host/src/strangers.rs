@@ -4,7 +4,7 @@
 //!
 //! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/process/fork.c`.
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, wait, waitid, waitpid};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -106,7 +106,8 @@ pub(crate) fn end_all() {
             let _ = kill_process(pid, Signal::KILL);
         }
         let mut reaped = false;
-        while matches!(waitpid(None, WaitOptions::NOHANG), Ok(Some(_))) {
+        // Whatever session or group they have made for themselves.
+        while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {
             reaped = true;
         }
         if !reaped {

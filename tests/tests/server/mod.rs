@@ -4,6 +4,7 @@ mod admin;
 mod boot_messages;
 mod budgets;
 mod compression;
+mod control_groups;
 mod crash;
 mod early_hints;
 mod half_closed_clients;
