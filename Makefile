@@ -40,15 +40,16 @@ all-tests: setup-test build unit-test test-relocations
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
 
-# What one change is likely to break, without databases, nginx and PHP-FPM. Modules are named whole: their tests come along.
-FAST := server::output server::input server::protocol server::static_files server::raw_targets server::script_life \
-	server::crash::a_ worker::request_loop snapshot::loop_body async_mode::isolation
+# What one change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
+FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
+FAST_MODES := worker::request_loop snapshot::loop_body async_mode::isolation
+FAST = HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/skips.sh $(CARGO) test --locked --quiet -p howdah-tests --test scenarios --
 
 test-fast: setup-build ## In less than a minute once built: the unit tests that need no PHP, and some scenarios of every area
 	$(CARGO) test --locked --quiet --lib --bins -- --skip fuzz
 	$(CARGO) build --locked -p howdah -p howdah-php
-	HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/skips.sh $(CARGO) test --locked --quiet -p howdah-tests --test scenarios -- \
-		$(FAST) --skip ::reference
+	HOWDAH_TEST_MODES=classic $(FAST) $(FAST_SERVER) --skip ::reference
+	$(FAST) $(FAST_MODES)
 
 test-tiny: setup-test build ## The scenarios of classic mode again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
@@ -63,7 +64,7 @@ test-long: setup-test build ## What `make test` does in short, in full: 100,000 
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
 	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
-		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic --skip snapshot
+		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic
 
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
@@ -80,7 +81,7 @@ lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings ar
 
 format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
-	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h crates/php-host/tests/*/*.c
+	clang-format -i $$(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 
 generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs of the async library
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers

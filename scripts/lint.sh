@@ -17,7 +17,8 @@ check rustfmt cargo fmt --all --check
 # The C of the shim is compiled on the way, its warnings errors too.
 check clippy env HOWDAH_STRICT=1 cargo clippy --locked --workspace --all-targets -- -D warnings
 check dependencies cargo test --locked --quiet -p howdah-tests --test dependencies
-check clang-format clang-format --dry-run -Werror crates/php-host/shim/*.c crates/php-host/shim/*.h crates/php-host/tests/*/*.c
+check structure cargo test --locked --quiet -p howdah-tests --test structure
+check clang-format clang-format --dry-run -Werror $(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 check php scripts/lint-php.sh
 check documentation env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 

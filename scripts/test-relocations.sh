@@ -7,6 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 php_config=${PHP_CONFIG:-$(scripts/php-version.sh config)}
 read -ra includes <<<"$("$php_config" --includes | sed 's/-I/-isystem /g')"
+# As build.rs does it, for those headers that are there.
+defines=()
+for header in pdo/php_pdo_driver.h mbstring/mbstring.h mysqli/php_mysqli_structs.h; do
+    name=${header%%/*}
+    found=$(find "${includes[@]#-isystem}" -path "*/ext/$header" -print -quit 2>/dev/null || true)
+    defines+=("-DSHIM_WITH_${name^^}=$([ -n "$found" ] && echo 1 || echo 0)")
+done
 source=crates/php-host/tests/relocations
 shim=crates/php-host/shim
 work=$(mktemp -d)
@@ -17,7 +24,8 @@ self_test() {
     for binding in now lazy; do
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libphptest.so" $source/library.c
         "$compiler" -shared -fPIC -O1 -Wl,-z,relro,-z,$binding -o "$work/libother.so" $source/other.c
-        "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" -I$shim -Wno-attributes -o "$work/test" $source/main.c $shim/async_hooks.c $shim/import_hooks.c \
+        "$compiler" -std=gnu11 -D_GNU_SOURCE "${includes[@]}" "${defines[@]}" -I$shim -Wno-attributes -o "$work/test" \
+            $source/main.c $shim/async/hooks/hooks.c $shim/process/import_hooks.c \
             -L"$work" -lphptest -lother -Wl,-rpath,"$work"
         "${run[@]}" "$work/test"
         echo "relocations: $("$compiler" -dumpmachine), $binding binding: good"
@@ -26,8 +34,8 @@ self_test() {
 
 self_test gcc
 if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
-    for file in "$shim"/*.c; do
-        aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 "${includes[@]}" "$file"
+    find $shim -name '*.c' -print0 | while read -r -d '' file; do
+        aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 "${includes[@]}" "${defines[@]}" -I$shim "$file"
     done
     self_test aarch64-linux-gnu-gcc qemu-aarch64 -L /usr/aarch64-linux-gnu
 else

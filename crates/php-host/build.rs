@@ -1,7 +1,14 @@
 //! Compiles the C shim against one PHP (`PHP_CONFIG`, default: the first php-config found) and links its embed library.
 
-use std::path::Path;
+#[path = "src/extension_headers.rs"]
+mod extension_headers;
+
+use extension_headers::{EXTENSION_HEADERS, package};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Folders of the shim that know nothing of PHP. They are compiled without its include paths, so that they cannot.
+const WITHOUT_PHP: &[&str] = &["snapshot/engine", "sql"];
 
 /// Tried in this order when `PHP_CONFIG` is not set.
 const CANDIDATES: &[&str] = &["php-config", "php-config8.5", "php-config8.4", "php-config8.3", "php-config8.2"];
@@ -14,30 +21,22 @@ fn main() {
     let php_config = find_php_config();
     let ask = |flag: &str| ask(&php_config, flag).unwrap_or_else(|| fail(&format!("`{php_config} {flag}` failed")));
     let version = ask("--version");
-    let mut build = cc::Build::new();
-    for flag in ask("--includes").split_whitespace() {
+    let includes = ask("--includes");
+    let sanitized = std::env::var_os("HOWDAH_SANITIZE").is_some_and(|kind| kind == "address");
+    let (plain, with_php): (Vec<_>, Vec<_>) = sources(Path::new("shim"))
+        .into_iter()
+        .partition(|file| WITHOUT_PHP.iter().any(|folder| file.starts_with(Path::new("shim").join(folder))));
+    let mut build = compiler(sanitized);
+    for flag in includes.split_whitespace() {
         // As system headers: their warnings are not ours.
         match flag.strip_prefix("-I") {
             Some(dir) => build.flag(format!("-isystem{dir}")),
             None => build.flag(flag),
         };
     }
-    let mut sources: Vec<_> = std::fs::read_dir("shim")
-        .map(|dir| dir.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
-        .unwrap_or_default();
-    sources.sort();
-    let sanitized = std::env::var_os("HOWDAH_SANITIZE").is_some_and(|kind| kind == "address");
-    if sanitized {
-        build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer").flag("-g");
-    }
-    build
-        .files(&sources)
-        .flag("-std=gnu11")
-        .flag("-fvisibility=hidden")
-        .flag("-Wno-unused-parameter")
-        .warnings_into_errors(std::env::var_os("HOWDAH_STRICT").is_some())
-        .opt_level(2)
-        .compile("howdah_shim");
+    look_for_extension_headers(&mut build, &includes, &version);
+    // One library, since each part calls the other.
+    build.objects(compiler(sanitized).files(plain).compile_intermediates()).files(with_php).compile("howdah_shim");
     if sanitized {
         // `make test-asan`; before libphp, as its runtime has to be the first library.
         println!("cargo::rustc-link-lib=dylib=asan");
@@ -46,6 +45,61 @@ fn main() {
         }
     }
     link_php(&version, &ask("--prefix"));
+}
+
+/// The C files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What all files are compiled with. Includes are relative to the shim's folder.
+fn compiler(sanitized: bool) -> cc::Build {
+    let mut build = cc::Build::new();
+    if sanitized {
+        build.flag("-fsanitize=address").flag("-fno-omit-frame-pointer").flag("-g");
+    }
+    build
+        .include("shim")
+        .flag("-std=gnu11")
+        .flag("-fvisibility=hidden")
+        .flag("-Wno-unused-parameter")
+        .warnings_into_errors(std::env::var_os("HOWDAH_STRICT").is_some())
+        .opt_level(2);
+    build
+}
+
+/// Tells the shim which extensions' headers there are, and people which are missing.
+fn look_for_extension_headers(build: &mut cc::Build, includes: &str, version: &str) {
+    let mut there = Vec::new();
+    for header in EXTENSION_HEADERS {
+        let found = includes
+            .split_whitespace()
+            .filter_map(|flag| flag.strip_prefix("-I"))
+            .any(|dir| Path::new(dir).join(header.path).exists());
+        build.define(&format!("SHIM_WITH_{}", header.extension.to_uppercase()), if found { "1" } else { "0" });
+        if found {
+            there.push(header.extension);
+        } else {
+            println!(
+                "cargo::warning=PHP's {} is missing (package {}). Without it, in async mode, {}",
+                header.path,
+                package(version),
+                header.without
+            );
+        }
+    }
+    println!("cargo::rustc-env=HOWDAH_EXTENSION_HEADERS={}", there.join(","));
+    println!("cargo::rustc-env=HOWDAH_PHP_BUILT_AGAINST={version}");
 }
 
 fn find_php_config() -> String {
@@ -81,6 +135,7 @@ fn link_php(version: &str, prefix: &str) {
     fail(&format!("libphp for PHP {version} not found below {prefix}/lib: install libphp{short}-embed"));
 }
 
+#[expect(clippy::disallowed_methods, reason = "cargo has been told why")]
 fn fail(why: &str) -> ! {
     println!("cargo::error={why}");
     std::process::exit(1)

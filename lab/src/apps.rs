@@ -79,7 +79,6 @@ const WORDPRESS: &str = "/usr/share/wordpress";
 /// What an application needs from Debian: a file that must be there, and the packages that bring it.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirement {
-    /// The application.
     pub app: App,
     /// Name for people.
     pub name: &'static str,

@@ -67,6 +67,13 @@ enum Sub {
         #[arg(long, value_name = "FILE")]
         goals: Option<PathBuf>,
     },
+    /// Keep what belongs into a repository: summary.json and report.md
+    Summarise {
+        /// A result.json, or the directory that holds it
+        result: PathBuf,
+        /// Where they go [default: beside the result]
+        into: Option<PathBuf>,
+    },
     #[command(name = guard::SUBCOMMAND, hide = true)]
     Guard {
         log: PathBuf,
@@ -133,7 +140,7 @@ struct RunArgs {
     /// Check these goals against the results; the exit code is 2 when one is missed
     #[arg(long, value_name = "FILE")]
     goals: Option<PathBuf>,
-    /// Where the results go; `lab/results/<date>-<host class>/<suite>` when absent
+    /// Where the results go; `lab/raw/<date>-<host class>/<suite>` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -153,6 +160,7 @@ pub fn main() -> ExitCode {
         Sub::Run(args) => run(&args),
         Sub::Load(args) => quick::main(&args),
         Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
+        Sub::Summarise { result, into } => summarise(&result, into),
     };
     match code {
         Ok(code) => ExitCode::from(code),
@@ -309,7 +317,7 @@ fn new_results(plan: &Plan, args: &RunArgs, load: &dyn Load) -> ResultSet {
 }
 
 fn default_directory(results: &ResultSet) -> PathBuf {
-    let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/results" } else { "howdah-lab-results" };
+    let parent = if Path::new("lab/Cargo.toml").is_file() { "lab/raw" } else { "howdah-lab-results" };
     let date = results.started.split('T').next().unwrap_or("undated");
     Path::new(parent).join(format!("{date}-{}", machine::host_class(&results.machine))).join(&results.suite)
 }
@@ -354,5 +362,13 @@ fn render(result: &Path, against: Option<&Path>, wanted: Option<&Path>) -> Resul
     }
     report::write_all(&dir, &results)?;
     eprintln!("written: {}", report::FILES.map(|name| dir.join(name).display().to_string()).join(", "));
+    Ok(EXIT_DONE)
+}
+
+fn summarise(result: &Path, into: Option<PathBuf>) -> Result<u8> {
+    let (dir, results) = report::json::read(result)?;
+    let into = into.unwrap_or(dir);
+    report::summary::write(&into, &results)?;
+    eprintln!("written to {}", into.display());
     Ok(EXIT_DONE)
 }

@@ -95,10 +95,8 @@ impl Figure {
     }
 }
 
-/// One goal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Goal {
-    /// Case.
     pub case: String,
     /// System that is to reach it.
     pub system: String,
@@ -244,7 +242,6 @@ fn verdict(goal: &Goal, views: &[CaseView<'_>]) -> Verdict {
     Verdict { text: format!("{}, {}{kind}: {} {beside}", goal.case, goal.system, goal.figure.word()), reached, met }
 }
 
-/// The verdicts as lines.
 pub fn lines(verdicts: &[Verdict]) -> String {
     let line = |verdict: &Verdict| {
         let reached = verdict

@@ -41,9 +41,7 @@ pub fn binary() -> Result<PathBuf> {
 /// A command to run under a guard.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// Program.
     pub program: PathBuf,
-    /// Arguments.
     pub arguments: Vec<String>,
     /// Additional environment.
     pub environment: Vec<(String, String)>,

@@ -12,7 +12,6 @@ use anyhow::{Context, Result};
 /// End of the name of a case with the JIT.
 pub const SUFFIX: &str = "-jit";
 
-/// What is set.
 pub const SETTINGS: [&str; 2] = ["opcache.jit=tracing", "opcache.jit_buffer_size=64M"];
 
 /// The same for people.

@@ -27,11 +27,9 @@ pub struct ResultSet {
     pub interrupted: bool,
     /// The command line of the lab.
     pub command: Vec<String>,
-    /// Version of the lab.
     pub lab_version: String,
     /// How the measurement was done.
     pub settings: Settings,
-    /// The machine.
     pub machine: Machine,
     /// Every system that was asked for, the missing ones too.
     pub systems: Vec<SystemRecord>,
@@ -73,9 +71,7 @@ pub struct Machine {
     pub cpu: String,
     /// Processors that the lab may use.
     pub cores: u32,
-    /// Architecture.
     pub arch: String,
-    /// Memory in bytes.
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
@@ -271,7 +267,6 @@ pub struct Sample {
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes received, headers included.
     pub bytes: u64,
-    /// Latency.
     pub latency: Latency,
     /// Requests per second that were offered, for a constant-rate run.
     pub offered_rate: Option<f64>,
@@ -380,7 +375,6 @@ impl Errors {
 /// Latency in microseconds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Latency {
-    /// Mean.
     pub mean: f64,
     /// Standard deviation.
     pub stdev: f64,
@@ -476,9 +470,7 @@ pub struct Memory {
     pub pss_bytes: u64,
     /// Resident set size: shared pages counted in every process.
     pub rss_bytes: u64,
-    /// Processes.
     pub processes: u32,
-    /// Threads.
     pub threads: u32,
 }
 
@@ -498,7 +490,6 @@ pub struct MysqlWork {
     pub connections: u64,
     /// Statements.
     pub questions: u64,
-    /// Bytes that it sent.
     pub bytes_sent: u64,
     /// Largest number of connections that were open at once.
     #[serde(default)]

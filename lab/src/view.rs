@@ -10,7 +10,6 @@ use crate::stats::Summary;
 /// One system on one case.
 #[derive(Debug)]
 pub struct Cell<'a> {
-    /// The system.
     pub system: &'a SystemRecord,
     /// What came out.
     pub state: State<'a>,
@@ -224,7 +223,6 @@ impl KindView<'_> {
 /// One case with all systems.
 #[derive(Debug)]
 pub struct CaseView<'a> {
-    /// The case.
     pub case: &'a CaseRecord,
     /// A cell for each system, in the order of the result set.
     pub cells: Vec<Cell<'a>>,

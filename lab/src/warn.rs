@@ -13,9 +13,7 @@ pub enum Warning {
     Interrupted,
     /// Runs failed.
     Failed {
-        /// System.
         system: String,
-        /// Case.
         case: String,
         /// How many of its runs.
         runs: usize,
@@ -24,16 +22,13 @@ pub enum Warning {
     },
     /// Requests failed in runs that count.
     Errors {
-        /// System.
         system: String,
-        /// Case.
         case: String,
         /// How many.
         count: u64,
     },
     /// Some answers were compressed and others were not.
     CompressionDiffers {
-        /// Cases.
         cases: Vec<String>,
         /// Systems that compressed.
         compressed: Vec<String>,
@@ -42,9 +37,7 @@ pub enum Warning {
     },
     /// One system compressed some answers to the same request and not others.
     EncodingVaries {
-        /// System.
         system: String,
-        /// Case.
         case: String,
         /// Encodings and how many of the checked answers had each.
         seen: Vec<(String, u64)>,
@@ -66,22 +59,16 @@ pub enum Warning {
     Stolen(f64),
     /// The generator runs on the processors that it measures.
     SharedProcessors(u32),
-    /// The generator was the limit.
     GeneratorLimit {
-        /// System.
         system: String,
-        /// Case.
         case: String,
         /// Share of the idle floor that was reached.
         share: f64,
     },
     /// The constant rate was not reached, so its latency is that of an overloaded system.
     RateNotReached {
-        /// System.
         system: String,
-        /// Case.
         case: String,
-        /// Offered.
         offered: f64,
         /// Reached.
         reached: f64,

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Where a server listens.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// A TCP address.
     Tcp(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
@@ -66,7 +65,6 @@ impl Conn {
         Ok(Self { stream, buffer: Vec::new(), framing: Framing::Ended })
     }
 
-    /// Connects.
     #[must_use]
     pub fn open(target: &Target) -> Self {
         Self::try_open(target).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))

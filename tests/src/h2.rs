@@ -22,7 +22,6 @@ const STATUS_103: &[u8] = &[0x48, 0x82, 0x08, 0x19];
 pub struct Answer {
     /// True if the status was 200.
     pub ok: bool,
-    /// The body.
     pub body: Vec<u8>,
 }
 

@@ -23,7 +23,6 @@ impl Request {
         Self { method: method.to_owned(), target: target.to_owned(), headers: Vec::new(), body: Body::None }
     }
 
-    /// A GET request.
     #[must_use]
     pub fn get(target: &str) -> Self {
         Self::new("GET", target)
@@ -68,7 +67,6 @@ impl Request {
         self.header("Connection", "close")
     }
 
-    /// The method.
     #[must_use]
     pub fn method(&self) -> &str {
         &self.method
@@ -113,7 +111,6 @@ pub struct Part<'a> {
     pub name: &'a str,
     /// The file's name and type, if the part is a file.
     pub file: Option<(&'a str, &'a str)>,
-    /// The content.
     pub content: &'a [u8],
 }
 

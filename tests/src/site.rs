@@ -62,7 +62,6 @@ pub struct Site {
 /// server listens there already or not. (It sets `SO_REUSEADDR` as all servers do, and may then bind it a second time.)
 #[derive(Debug)]
 pub struct Port {
-    /// The port.
     pub number: u16,
     _bound: OwnedFd,
 }

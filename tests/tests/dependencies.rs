@@ -148,3 +148,16 @@ fn everything_comes_from_here_or_from_the_registry_in_known_versions() {
         }
     }
 }
+
+#[test]
+fn each_direct_dependency_has_its_reason() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let manifest: toml::Table = std::fs::read_to_string(format!("{root}/Cargo.toml")).unwrap().parse().unwrap();
+    let page = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();
+    let reasons = page.split("## Dependencies").nth(1).unwrap();
+    let named: BTreeSet<&str> = reasons.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').collect();
+    let ours = manifest["workspace"]["dependencies"].as_table().unwrap();
+    for (name, _) in ours.iter().filter(|(_, from)| from.get("path").is_none()) {
+        assert!(named.contains(&**name), "CONTRIBUTING.md does not say why {name} is there");
+    }
+}

@@ -89,6 +89,7 @@ struct Server {
     pools: Arc<Pools>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
     let site =

@@ -1,5 +1,6 @@
 //! Addresses: where to listen, and which peers are trusted as proxies.
 
+use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,7 +9,6 @@ use std::str::FromStr;
 /// An address to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ListenAddr {
-    /// A TCP address.
     Tcp(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
@@ -53,26 +53,15 @@ impl fmt::Display for ListenAddr {
 pub enum TrustedProxy {
     /// Every peer on a Unix socket.
     Unix,
-    /// Every peer in a network: its address and the number of leading bits that count.
-    Net(IpAddr, u8),
+    /// Every peer in a network.
+    Net(IpNet),
 }
 
 impl TrustedProxy {
     /// Whether a peer with this address is meant. A v4 address mapped into v6 counts as the v4 address.
     #[must_use]
     pub fn contains(&self, peer: IpAddr) -> bool {
-        match (self, peer.to_canonical()) {
-            (Self::Unix, _) => false,
-            (Self::Net(IpAddr::V4(net), bits), IpAddr::V4(peer)) => {
-                let shift = 32 - u32::from(*bits).min(32);
-                u64::from(u32::from(*net)) >> shift == u64::from(u32::from(peer)) >> shift
-            }
-            (Self::Net(IpAddr::V6(net), bits), IpAddr::V6(peer)) => {
-                let shift = 128 - u32::from(*bits).min(128);
-                shift == 128 || u128::from(*net) >> shift == u128::from(peer) >> shift
-            }
-            _ => false,
-        }
+        matches!(self, Self::Net(net) if net.contains(&peer.to_canonical()))
     }
 }
 
@@ -83,14 +72,9 @@ impl FromStr for TrustedProxy {
         if text == "unix" {
             return Ok(Self::Unix);
         }
-        let (addr, bits) = match text.split_once('/') {
-            Some((addr, bits)) => (addr, Some(bits.parse::<u8>().map_err(|_| ())?)),
-            None => (text, None),
-        };
-        let addr: IpAddr = addr.parse().map_err(|_| ())?;
-        let most = if addr.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(most);
-        if bits > most { Err(()) } else { Ok(Self::Net(addr, bits)) }
+        // One address is the network that holds only it.
+        let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        net.map(Self::Net).map_err(|_| ())
     }
 }
 
@@ -98,8 +82,8 @@ impl fmt::Display for TrustedProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unix => f.write_str("unix"),
-            Self::Net(addr, bits) if *bits == if addr.is_ipv4() { 32 } else { 128 } => addr.fmt(f),
-            Self::Net(addr, bits) => write!(f, "{addr}/{bits}"),
+            Self::Net(net) if net.prefix_len() == net.max_prefix_len() => net.addr().fmt(f),
+            Self::Net(net) => net.fmt(f),
         }
     }
 }

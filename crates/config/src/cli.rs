@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
+use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::plain_example;
 use crate::table::Row;
-use crate::value::Kind;
 
 /// What was asked for on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::quantity::ByteSize;
 use crate::strict::nearest;
-use crate::value::{ByteSize, Value};
+use crate::value::Value;
 
 /// The limits that can be set: files of cgroup v2.
 pub const NAMES: [&str; 6] = ["cpu.max", "cpu.weight", "memory.high", "memory.max", "memory.swap.max", "pids.max"];

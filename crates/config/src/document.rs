@@ -7,14 +7,12 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Node {
     /// The value.
     pub(crate) tree: Tree,
-    /// The line.
     pub(crate) line: usize,
 }
 
 /// What a value is.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree {
-    /// Text.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -24,7 +22,6 @@ pub(crate) enum Tree {
     Bool(bool),
     /// A date or time, which no setting is.
     Date,
-    /// A list.
     List(Vec<Node>),
     /// A table, in the order of the file.
     Table(Vec<Entry>),
@@ -33,7 +30,6 @@ pub(crate) enum Tree {
 /// A key of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// The key.
     pub(crate) key: String,
     /// The line the key stands on.
     pub(crate) line: usize,
@@ -59,7 +55,7 @@ impl Node {
     /// What the value is, in words.
     pub(crate) fn describe(&self) -> String {
         match &self.tree {
-            Tree::Text(text) => crate::value::quoted(text),
+            Tree::Text(text) => quoted(text),
             Tree::Integer(number) => number.to_string(),
             Tree::Float(number) => number.to_string(),
             Tree::Bool(flag) => flag.to_string(),
@@ -131,4 +127,8 @@ impl Lines {
             DeValue::Table(table) => self.table(table),
         }
     }
+}
+/// Text in quotes, as TOML writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
 }

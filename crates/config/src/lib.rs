@@ -1,7 +1,8 @@
 //! Howdah's settings: what the program uses ([`Settings`]), and the way there from flags, environment and
 //! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what
-//! is made of that), `value`, `choice` and `address` (how values are written), `document`, `source` and `load` (how
-//! settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and `reference` (what is printed).
+//! is made of that), `value`, `quantity`, `collection`, `choice` and `address` (how values are written), `document`,
+//! `source` and `load` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
+//! `reference` (what is printed).
 #![forbid(unsafe_code)]
 
 mod account;
@@ -10,13 +11,16 @@ mod check;
 mod check_users;
 mod choice;
 pub mod cli;
+mod collection;
 pub mod control_group;
 mod document;
 mod glob;
+mod kind;
 pub mod limits;
 mod load;
 mod origin;
 mod pattern;
+mod quantity;
 pub mod reference;
 mod settings;
 mod settings_http;
@@ -36,12 +40,13 @@ pub use choice::{
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
+pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
+pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
 pub use source::Surroundings;
 pub use table::Row;
-pub use value::{ByteSize, FileMode, Kind, WorkerRange};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::quantity::ByteSize;
 use crate::strict::nearest;
-use crate::value::{ByteSize, Value};
+use crate::value::Value;
 
-/// One limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// Its name, one of [`NAMES`].

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// Where the value of a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The default.
     Default,
     /// A line of `howdah.toml`.
     File(Arc<PathBuf>, usize),

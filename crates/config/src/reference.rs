@@ -6,11 +6,11 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
+use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::strict::SECTIONS;
 use crate::table::Row;
-use crate::value::Kind;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
@@ -57,9 +57,54 @@ pub fn settings_page() -> String {
         let _ = writeln!(page, "## `[{name}]`\n");
         rows(&mut page, list);
     }
-    page.truncate(page.trim_end().len());
-    page.push('\n');
-    page
+    wrapped(page.trim_end())
+}
+
+/// Columns of a generated page.
+const WIDTH: usize = 120;
+
+/// A page of Markdown with no line of prose longer than [`WIDTH`]: what follows a long line's first part is indented as the
+/// list item it belongs to. Code stays in one piece.
+#[must_use]
+pub fn wrapped(page: &str) -> String {
+    let mut text = String::with_capacity(page.len() + page.len() / 50);
+    let mut fenced = false;
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        if fenced || line.starts_with('|') || line.chars().count() <= WIDTH {
+            let _ = writeln!(text, "{line}");
+            continue;
+        }
+        let indent = if line.starts_with("- ") { "  " } else { "" };
+        let mut column = 0;
+        for word in words(line) {
+            let length = word.chars().count();
+            if column > indent.len() && column + 1 + length > WIDTH {
+                let _ = write!(text, "\n{indent}{word}");
+                column = indent.len() + length;
+            } else {
+                let space = if column == 0 { "" } else { " " };
+                let _ = write!(text, "{space}{word}");
+                column += space.len() + length;
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The parts of a line between which it may be broken: not within code.
+fn words(line: &str) -> Vec<&str> {
+    let (mut words, mut from, mut code) = (Vec::new(), 0, false);
+    for (at, char) in line.char_indices() {
+        code ^= char == '`';
+        if char == ' ' && !code {
+            words.push(&line[from..at]);
+            from = at + 1;
+        }
+    }
+    words.push(&line[from..]);
+    words
 }
 
 fn rows(page: &mut String, rows: &[Row]) {
@@ -110,7 +155,7 @@ pub fn commands_page() -> String {
         let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         let _ = write!(page, "\n## `howdah {name}`\n\n```text\n{}\n```\n", lines.trim());
     }
-    page
+    wrapped(&page)
 }
 
 /// `docs/reference/howdah.toml`: every setting as a comment, with its default or, where that is computed, an example.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::address::ListenAddr;
 use crate::choice::Mode;
 use crate::pattern::PathPattern;
+use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::table::settings;
-use crate::value::{ByteSize, FileMode, WorkerRange};
 
 settings! {
     /// All settings of a server.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::address::TrustedProxy;
 use crate::choice::{AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Symlinks, TrustedHeader};
 use crate::pattern::NamePattern;
+use crate::quantity::ByteSize;
 use crate::table::settings;
-use crate::value::ByteSize;
 
 fn default_memory() -> ByteSize {
     ByteSize(howdah_budget::machine::default_memory())

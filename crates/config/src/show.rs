@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::Origins;
 use crate::settings::{DEFAULT_POOL, RouteKeys};
 use crate::table::Row;
-use crate::value::Kind;
 
 impl Loaded {
     /// The final settings as a `howdah.toml`, each with its origin as a comment.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
-use crate::document::{Entry, Node, Tree};
+use crate::document::{Entry, Node, Tree, quoted};
 use crate::origin::{ConfigError, Origin, Origins, bracketed};
 use crate::table::Row;
 use crate::value::Value;
@@ -13,9 +13,7 @@ use crate::value::Value;
 /// What the program is surrounded by when settings are loaded.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The current directory.
     pub current_dir: PathBuf,
-    /// The environment.
     pub env: BTreeMap<String, String>,
     /// The directory that the running program is in.
     pub program_dir: Option<PathBuf>,
@@ -143,7 +141,7 @@ impl<'a> Source<'a> {
         let text = self.around.env.get(&variable)?.clone();
         let origin = Origin::Env(variable);
         let Some(found) = T::from_text(&text) else {
-            self.wrong(row, name, origin, &crate::value::quoted(&text));
+            self.wrong(row, name, origin, &quoted(&text));
             return None;
         };
         let dir = self.around.current_dir.clone();
@@ -158,7 +156,7 @@ impl<'a> Source<'a> {
             match (T::from_text(text), &mut all) {
                 (Some(found), None) => all = Some(found),
                 (Some(found), Some(all)) => all.more(found),
-                (None, _) => self.wrong(row, name, origin.clone(), &crate::value::quoted(text)),
+                (None, _) => self.wrong(row, name, origin.clone(), &quoted(text)),
             }
         }
         let found = all?;
@@ -261,7 +259,6 @@ pub(crate) fn entries(node: &Node) -> &[Entry] {
     if let Tree::Table(entries) = &node.tree { entries } else { &[] }
 }
 
-/// The entry with this key.
 pub(crate) fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
     entries.iter().find(|entry| entry.key == key)
 }

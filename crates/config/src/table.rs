@@ -2,7 +2,7 @@
 //! documentation and example. The macro [`settings!`] makes of it the struct, its `Default` and its rows; the
 //! loader, the flags' help, the reference and the JSON schema are made from the rows.
 
-use crate::value::Kind;
+use crate::kind::Kind;
 
 /// One setting, as the reference, the schema and the flags see it.
 #[derive(Debug, Clone, Copy)]

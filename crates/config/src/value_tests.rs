@@ -1,6 +1,8 @@
 //! How values are written and shown.
 
 use super::*;
+use crate::quantity::{ByteSize, WorkerRange};
+use std::time::Duration;
 
 #[test]
 fn durations() {

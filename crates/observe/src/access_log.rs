@@ -34,7 +34,6 @@ pub struct AccessEntry<'a> {
     pub remote: Option<IpAddr>,
     /// The user that the request was authenticated for.
     pub user: Option<&'a [u8]>,
-    /// The method.
     pub method: &'a str,
     /// The request target as it was sent.
     pub target: &'a [u8],

@@ -78,7 +78,6 @@ impl Gauge {
         self.value.0.fetch_sub(1, Relaxed);
     }
 
-    /// Sets it.
     pub fn set(&self, value: i64) {
         self.value.0.store(value, Relaxed);
     }

@@ -37,9 +37,7 @@ pub struct ConnectionPool {
     pub wait_us: u64,
     /// Waits in vain.
     pub timeouts: u64,
-    /// Connections opened.
     pub opened: u64,
-    /// Connections closed.
     pub closed: u64,
     /// Connections that could not be opened.
     pub open_failures: u64,

@@ -1,7 +1,8 @@
 //! The metrics of a server: one table of names, the cells behind them, and the text that Prometheus reads.
 
+use parking_lot::{Mutex, RwLock};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use howdah_budget::{Budget, Budgets};
@@ -41,9 +42,7 @@ pub struct Metric {
     id: Id,
     /// Its name.
     pub name: &'static str,
-    /// Its kind.
     pub kind: MetricKind,
-    /// Its labels.
     pub labels: &'static [&'static str],
     /// What it counts.
     pub help: &'static str,
@@ -200,7 +199,6 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -208,7 +206,7 @@ impl PoolMetrics {
 
     /// Sets what is known of the connection pools of its workers.
     pub fn set_connection_pools(&self, pools: Vec<ConnectionPool>) {
-        *self.connection_pools.lock().unwrap_or_else(PoisonError::into_inner) = pools;
+        *self.connection_pools.lock() = pools;
     }
 }
 
@@ -219,9 +217,7 @@ pub struct Metrics {
     request_duration: Histogram,
     /// Bytes of reply bodies sent.
     pub bytes_sent: Counter,
-    /// Connections that are open.
     pub connections_open: Gauge,
-    /// Connections accepted.
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
@@ -275,7 +271,7 @@ impl Metrics {
     /// The cells of the pool with this name; to be kept by the pool, not looked up for each request.
     #[must_use]
     pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
-        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.pools.write();
         if let Some(pool) = pools.iter().find(|pool| &*pool.name == name) {
             return Arc::clone(pool);
         }
@@ -301,7 +297,7 @@ impl Metrics {
     /// All metrics in Prometheus' text format (`text/plain; version=0.0.4`).
     #[must_use]
     pub fn render(&self) -> String {
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let pools = self.pools.read().clone();
         let mut page = Page { text: String::with_capacity(8192 + pools.len() * 8192), metric: &TABLE[0] };
         for metric in TABLE {
             page.open(metric);
@@ -420,7 +416,7 @@ impl<'a> Page<'a> {
     /// One number of each connection pool.
     fn connections<V: std::fmt::Display>(&mut self, pools: &[Arc<PoolMetrics>], number: impl Fn(&ConnectionPool) -> V) {
         for pool in pools {
-            for connections in &*pool.connection_pools.lock().unwrap_or_else(PoisonError::into_inner) {
+            for connections in &*pool.connection_pools.lock() {
                 self.sample(&[&pool.name, &connections.name], number(connections));
             }
         }
@@ -460,13 +456,13 @@ impl<'a> Page<'a> {
 pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics\n\n<!-- Generated from the table in crates/observe/src/metrics.rs; run `make generate` to write it anew. -->\n\n\
-         In Prometheus' text format. Times are in seconds.\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n",
+         In Prometheus' text format: name, kind, labels, meaning. Times are in seconds.\n\n",
     );
     for metric in TABLE {
-        let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(page, "| `{}` | {} | {labels} | {} |", metric.name, metric.kind.word(), metric.help);
+        let labels: String = metric.labels.iter().map(|label| format!(", `{label}`")).collect();
+        let _ = writeln!(page, "- `{}` ({}{labels}): {}", metric.name, metric.kind.word(), metric.help);
     }
-    page
+    howdah_config::reference::wrapped(&page)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! or for the reader of a pipe; what does not fit is dropped, counted and reported once there is room again. Lines keep
 //! their order.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sink::Sink;
@@ -76,7 +77,7 @@ struct Waiting {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     /// Waits for `moved` until `over`, or until nothing has been written for too long. The last state.
@@ -92,7 +93,7 @@ impl Shared {
             if left.is_zero() {
                 break;
             }
-            waiting = self.moved.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.moved.wait_for(&mut waiting, left);
         }
         waiting
     }
@@ -218,7 +219,7 @@ impl Writer<'_> {
             if waiting.closing {
                 return false;
             }
-            waiting = self.shared.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            self.shared.wake.wait(&mut waiting);
         }
         let until = Instant::now() + self.manner.gather;
         while !waiting.now && !waiting.reopen && waiting.lines.len() < self.manner.enough {
@@ -226,7 +227,7 @@ impl Writer<'_> {
             if left.is_zero() {
                 break;
             }
-            waiting = self.shared.wake.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.shared.wake.wait_for(&mut waiting, left);
         }
         std::mem::swap(&mut waiting.lines, &mut work.lines);
         work.dropped = std::mem::take(&mut waiting.dropped);

@@ -1,6 +1,6 @@
 <?php
 
-/* What a pool counts, for Pool::stats() and, by their names, for async_pools.c. */
+/* What a pool counts, for Pool::stats() and, by their names, for async/pools/pools.c. */
 
 declare(strict_types=1);
 

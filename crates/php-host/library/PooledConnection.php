@@ -28,7 +28,7 @@ final class PooledConnection
         $this->born = $this->seen = WaitQueue::now();
     }
 
-    /** Its coroutine has ended with it. Called where nothing can wait (async_class.c). */
+    /** Its coroutine has ended with it. Called where nothing can wait (async/core/coroutine_class.c). */
     public function forgotten(): void
     {
         ($this->forget)($this);

@@ -51,7 +51,7 @@ class CompositeException extends \Exception
 /** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
 class ConcurrentUseError extends \Error
 {
-    /** Set by the shim (async_stacks.c). */
+    /** Set by the shim (async/tools/stacks.c). */
     protected string $other = '';
 
     /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */

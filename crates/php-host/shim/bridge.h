@@ -50,7 +50,7 @@ typedef enum {
 
 // What `howdah_rs_done()` reports beside, in snapshot mode.
 typedef struct {
-    // How written pages are found: snapshot_way in snapshot.h.
+    // How written pages are found: snapshot_way in snapshot/engine/snapshot.h.
     uint32_t way;
     // How often that was needed, since the snapshot.
     uint32_t searches;

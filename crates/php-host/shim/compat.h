@@ -3,6 +3,11 @@
 #ifndef HOWDAH_COMPAT_H
 #define HOWDAH_COMPAT_H
 
+/* Which headers of extensions there are; see src/extension_headers.rs. */
+#if !defined(SHIM_WITH_PDO) || !defined(SHIM_WITH_MBSTRING) || !defined(SHIM_WITH_MYSQLI)
+#error "compile with -DSHIM_WITH_PDO=1 (or 0) and the like for each line of src/extension_headers.rs"
+#endif
+
 /* PHP's headers use GNU extensions and leave parameters unused; their warnings are not ours. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -103,7 +108,7 @@ static inline void shim_compat_forget_out_of_memory(void) {
 }
 #endif
 
-/* Layouts of variables that extensions do not export (async_extensions.c). */
+/* Layouts of variables that extensions do not export (async/isolation/extension_globals.c). */
 
 /* SOAP: tables in front of what a call sets, and how much that is, up to the setting soap.wsdl_cache. */
 #define SHIM_SOAP_TABLES (PHP_VERSION_ID >= 80500 ? 0 : 3)

@@ -1,5 +1,5 @@
-/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared in a
- * test: do not edit. */
+/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
+ * in a test: do not edit. */
 /* clang-format off */
 
 #ifndef HOWDAH_WIRE_H
@@ -16,6 +16,15 @@
 // The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
 // and asks for it (`NeedBody`).
 #define CALL_BODY_FD 4
+
+// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
+#define CALL_MEASURE 8
+
+// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
+#define CALL_NICE 16
+
+// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
+#define CALL_NICE_SHIFT 8
 
 // In `Cancel`: the client has gone.
 #define CANCEL_CLIENT_GONE 1

@@ -26,7 +26,7 @@ const SPARE_CALLS: usize = 64;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 struct SnapshotNumbers {
-    /// How written pages are found: snapshot_way in snapshot.h.
+    /// How written pages are found: snapshot_way in snapshot/engine/snapshot.h.
     way: u32,
     /// How often that was needed, since the snapshot.
     searches: u32,

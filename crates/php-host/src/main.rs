@@ -2,14 +2,19 @@
 //!
 //! The process is the pool's zygote (`zygote`): it starts PHP once and forks workers (`worker`), which run calls from their
 //! lane. PHP itself is reached through the C shim in `shim/`, across the border described in `shim/bridge.h`; `bridge`
-//! holds the functions that C calls. This program never starts a thread: it forks, and a later mode snapshots it.
+//! holds the functions that C calls. This program forks and may be snapshotted, so it has one thread; only async mode adds
+//! some, for name resolution (`shim/async/hooks/names.c`).
 
 mod bridge;
+mod capabilities;
+mod extension_headers;
 mod library;
 mod open_call;
 mod php;
 mod priority;
 mod privileges;
+#[cfg(test)]
+mod rooms_tests;
 mod sandbox;
 mod sharing;
 mod stack_signal;
@@ -27,7 +32,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "howdah-php hosts PHP for the howdah server and is started by it.
 Serve an application with:  howdah serve [ROOT]
-Options: --version";
+Options: --version, --capabilities, --capabilities=json";
 
 fn main() -> ExitCode {
     let mut pool = None;
@@ -38,6 +43,8 @@ fn main() -> ExitCode {
                 println!("howdah-php {} (PHP {})", env!("CARGO_PKG_VERSION"), php::version());
                 return ExitCode::SUCCESS;
             }
+            "--capabilities" => return capabilities::print(false),
+            "--capabilities=json" => return capabilities::print(true),
             "--sandbox" => return sandbox::print_report(),
             "--help" | "-h" => {
                 println!("{USAGE}");

@@ -2,7 +2,7 @@
 //! whatever session they have made. The kernel makes them the zygote's children once their own parents have ended, since
 //! the zygote is their subreaper. They may run for as long as the zygote; it reaps them, and ends with all of them.
 //!
-//! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/fork.c`.
+//! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/process/fork.c`.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 use std::io;

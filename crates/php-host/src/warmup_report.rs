@@ -1,5 +1,5 @@
 //! Tells the server what the requests of a warm-up were answered: errors, and what visitors would share. Called by the
-//! shim's `snapshot_warmup.c`, in a fork of the worker that boots, so nothing here touches the worker's memory.
+//! shim's `snapshot/php/warmup.c`, in a fork of the worker that boots, so nothing here touches the worker's memory.
 
 use crate::template;
 use crate::warmup_check::{Answer, Answers, shared};

@@ -268,6 +268,7 @@ impl Zygote {
     }
 
     /// Forks a worker; `offers`: the socket on which it says whether others can be forked from it.
+    #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
         let Order { worker, fds } = order;
         let fds =

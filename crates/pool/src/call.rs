@@ -111,7 +111,6 @@ pub struct Reply {
     pub status: u16,
     /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
     pub headers: Vec<(Bytes, Bytes)>,
-    /// The body.
     pub body: ReplyBody,
 }
 
@@ -127,7 +126,6 @@ pub struct Chunk {
 /// Where a call ran and what it took; complete once the body has ended.
 #[derive(Debug, Clone, Default)]
 pub struct CallStats {
-    /// The pool's name.
     pub pool: Arc<str>,
     /// The worker's number within its pool (stable while the worker lives).
     pub worker: u32,

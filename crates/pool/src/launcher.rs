@@ -9,6 +9,7 @@ use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
 use howdah_transport::{STACK_SIGNAL, control_socket};
+use parking_lot::Mutex;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
 use std::io;
@@ -16,8 +17,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -127,7 +128,7 @@ impl Launcher {
         let Some(remote) = &self.0 else { return Err(fds) };
         let id = remote.next.fetch_add(1, Ordering::Relaxed);
         let (told, ended) = oneshot::channel();
-        if let Some(waiting) = remote.waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        if let Some(waiting) = remote.waiting.lock().as_mut() {
             waiting.insert(id, told);
         }
         remote.order(ToLauncher::Start { id, pool: pool.to_owned() }, fds.map(Arc::new).to_vec());
@@ -188,8 +189,7 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>
         match control_socket::receive(socket.get_ref().get(), true) {
             Ok(Some((bytes, _))) => {
                 if let Ok(FromLauncher::Ended { id, end }) = serde_json::from_slice(&bytes)
-                    && let Some(told) =
-                        waiting.lock().unwrap_or_else(PoisonError::into_inner).as_mut().and_then(|all| all.remove(&id))
+                    && let Some(told) = waiting.lock().as_mut().and_then(|all| all.remove(&id))
                 {
                     let _ = told.send(end);
                 }
@@ -199,6 +199,6 @@ async fn hear(socket: Arc<AsyncFd<SharedFd>>, waiting: Arc<Mutex<Option<Waiting>
         }
     }
     // Whoever waits for the end of what it has started hears that it cannot be known.
-    *waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *waiting.lock() = None;
     let _ = gone.send(true);
 }

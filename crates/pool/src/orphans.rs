@@ -4,9 +4,9 @@
 //!
 //! Not in a process that has the number 1, as in a container: there the kernel hands over everybody's orphans.
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the processes that were killed are looked for, and for how long.
@@ -21,7 +21,7 @@ static OURS: Mutex<Option<BTreeSet<i32>>> = Mutex::new(None);
 pub fn adopt_orphans() {
     let this = rustix::process::getpid();
     if this != Pid::INIT && rustix::process::set_child_subreaper(Some(this)).is_ok() {
-        *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(children());
+        *OURS.lock() = Some(children());
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn forget(pid: Option<u32>) {
 }
 
 fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
-    if let Some(ours) = OURS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+    if let Some(ours) = OURS.lock().as_mut() {
         change(ours);
     }
 }
@@ -49,7 +49,7 @@ fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
 pub(crate) async fn end_orphans() {
     let begun = Instant::now();
     while begun.elapsed() < LAST_WAIT {
-        let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ours = OURS.lock().clone();
         let Some(ours) = ours else { return };
         let left: Vec<Pid> = children().difference(&ours).filter_map(|&pid| Pid::from_raw(pid)).collect();
         if left.is_empty() {

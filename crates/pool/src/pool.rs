@@ -64,7 +64,6 @@ impl Pool {
         &self.shared
     }
 
-    /// The pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.shared.name()

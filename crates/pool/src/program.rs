@@ -10,7 +10,6 @@ use std::process::Command;
 /// A `howdah-php` to start. Fixed when the server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// The pool's name.
     pub pool: String,
     /// The file.
     pub binary: PathBuf,
@@ -23,7 +22,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// That of a pool.
     #[must_use]
     pub fn of(config: &PoolConfig) -> Self {
         Self {

@@ -62,7 +62,6 @@ struct Part {
     cost: u64,
 }
 
-/// The parts in memory.
 #[derive(Debug)]
 pub(crate) struct InMemory {
     /// The part that comes first, as long as it is where the worker wrote it. Nothing is behind it.
@@ -93,7 +92,6 @@ impl InMemory {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
-    /// The budget of memory.
     pub(crate) fn budget(&self) -> &'static Budget {
         self.charge.budget()
     }

@@ -15,7 +15,8 @@ use crate::whole_body::WholeBody;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
 use howdah_transport::HeldPayload;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
@@ -70,7 +71,7 @@ pub(crate) struct Receiver {
 
 /// Locks without ever panicking: the data stays consistent at every point where a panic could happen.
 fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().unwrap_or_else(PoisonError::into_inner)
+    inner.lock()
 }
 
 /// An answer to be: its two sides. What waits of it is also charged to the connection's share, if it has one.

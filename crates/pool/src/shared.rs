@@ -10,10 +10,11 @@ use crate::scheduler::Scheduler;
 use crate::shard::Shards;
 use crate::shares::Shares;
 use howdah_observe::PoolMetrics;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 /// What `Pool`, the readers of its lanes and its supervisor have in common.
@@ -49,13 +50,13 @@ impl BootLog {
     pub(crate) fn is_new(&self, line: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
     }
 
     /// A worker has booted: what the next one that does not says is news.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 }
 
@@ -108,7 +109,7 @@ impl Shared {
 
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
-        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scheduler.lock()
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {
@@ -117,11 +118,11 @@ impl Shared {
     }
 
     pub(crate) fn about(&self) -> About {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.about.lock().clone()
     }
 
     pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
-        update(&mut self.about.lock().unwrap_or_else(PoisonError::into_inner));
+        update(&mut self.about.lock());
     }
 }
 

@@ -18,7 +18,6 @@ use std::time::Instant;
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
-    /// Its mode.
     pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,

@@ -10,6 +10,7 @@ use crate::program::Program;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -97,7 +98,7 @@ impl Zygote {
 
     /// The last lines the zygote printed.
     pub(crate) fn last_output(&self) -> String {
-        let lines = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.output.lock();
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 
@@ -231,7 +232,7 @@ async fn log_output(pipe: impl AsyncRead + Unpin, pool: String, kept: Arc<Mutex<
             continue;
         }
         tracing::warn!(target: "php", pool, "{line}");
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         if kept.len() == KEPT_LINES {
             kept.pop_front();
         }
@@ -248,7 +249,7 @@ mod tests {
         let line = "x".repeat(2 * MAX_LINE as usize + 5);
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         log_output(format!("{line}\nshort\n\nlast").as_bytes(), "default".into(), kept.clone()).await;
-        let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.lock();
         assert_eq!(kept.iter().map(String::len).collect::<Vec<_>>(), [MAX_LINE as usize, MAX_LINE as usize, 5, 5, 4]);
     }
 }

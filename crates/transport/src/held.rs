@@ -11,12 +11,13 @@
 
 use crate::segment::Segment;
 use crate::wake;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most pieces of memory that go before a payload in one `send_after`.
 const MOST_BEFORE: usize = 7;
@@ -51,7 +52,7 @@ impl Holds {
 
     fn lock(&self) -> MutexGuard<'_, Cursors> {
         // Nothing panics between two changes that belong together.
-        self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cursors.lock()
     }
 
     /// The server has taken everything up to this cursor: what is not held is given back.
@@ -181,7 +182,9 @@ impl HeldPayload {
             // (Not rustix: its vectored calls take `IoSlice`, that is `&[u8]`.)
             // SAFETY: the message and its parts live until the call returns; the kernel only reads what they point to, which
             // is `before`, borrowed here, and the payload, mapped for as long as `self` lives.
-            let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+            let sent = unsafe {
+                libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+            };
             if let Ok(sent) = usize::try_from(sent) {
                 return Ok(sent);
             }

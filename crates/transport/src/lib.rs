@@ -26,7 +26,6 @@
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
 mod c_text;
-pub mod call_map;
 mod call_state;
 mod clock;
 pub mod control_socket;
@@ -51,7 +50,6 @@ pub mod worker_spec;
 pub mod zygote_protocol;
 
 pub use c_text::CText;
-pub use call_map::CallMap;
 pub use clock::monotonic_us;
 pub use held::HeldPayload;
 pub use pool_page::PoolReport;
@@ -61,6 +59,10 @@ pub use wake::new_bell;
 pub use worker_end::WorkerEnd;
 pub use worker_events::Event;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
+
+/// What is kept of open calls, by their number on the lane. The server gives the numbers out, so nobody can choose ones
+/// that collide.
+pub type CallMap<T> = rustc_hash::FxHashMap<u64, T>;
 
 /// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
 ///

@@ -25,7 +25,6 @@ struct PoolSlot {
     numbers: [AtomicU64; POOL_NUMBERS],
 }
 
-/// The page.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct PoolPage {

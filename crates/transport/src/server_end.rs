@@ -30,7 +30,6 @@ const LEAST_HELD_DIVISOR: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallSlot(u64);
 
-/// A frame.
 #[derive(Debug)]
 pub struct Frame {
     /// What it is.

@@ -183,7 +183,7 @@ impl WireDone {
 
 /// On `Done`, bits 8 to 15 of the flags: how the worker's snapshot finds written pages; 0 without a snapshot.
 pub const DONE_WAY_SHIFT: u32 = 8;
-/// Names of the ways, by number (`snapshot_way` in snapshot.h).
+/// Names of the ways, by number (`snapshot_way` in snapshot/engine/snapshot.h).
 pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"];
 
 /// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).

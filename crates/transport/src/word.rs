@@ -18,7 +18,6 @@ pub(crate) trait Word {
     fn fence(&self);
     /// Sleeps while the word has this value. May return at any time.
     fn sleep_while(&self, value: u32);
-    /// Wakes one sleeper.
     fn wake_sleeper(&self);
 }
 

@@ -475,7 +475,6 @@ impl LaneCopy {
 pub struct CallParts {
     /// The fixed head.
     pub head: WireCall,
-    /// The variables.
     pub vars: *const WireVar,
     /// The string area.
     pub strings: *const u8,

@@ -40,8 +40,8 @@ const ONLY_IN_RUST: &[&str] =
     &["WIRE_VERSION", "FLAG_MORE", "FLAG_FLUSH", "DONE_WAY_SHIFT", "DONE_RETIRE", "DONE_UNFIT", "DONE_RESETS_SHIFT"];
 
 const ABOUT_THE_WIRE: &str = "\
-/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared in a
- * test: do not edit. */
+/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
+ * in a test: do not edit. */
 /* clang-format off */";
 
 const ABOUT_THE_BRIDGE: &str = "\

@@ -9,7 +9,6 @@ pub enum Expect {
     Exactly {
         /// Media type, without parameters.
         media_type: &'static str,
-        /// Body.
         body: Vec<u8>,
     },
     /// So many lines of base64, each of this length, and different in every answer.

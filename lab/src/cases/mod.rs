@@ -17,7 +17,6 @@ use crate::record::CaseRecord;
 pub enum Need {
     /// MariaDB with the lab's tables.
     MariaDb,
-    /// Redis.
     Redis,
 }
 
@@ -30,7 +29,6 @@ pub enum App {
     Shop,
     /// The order API on Symfony, which needs no database.
     Orders,
-    /// WordPress.
     WordPress,
     /// A directory that the user named.
     User,
@@ -94,7 +92,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// In words.
     pub fn words(&self) -> Vec<String> {
         let fewest = self.fewest.map(|fewest| format!("from {fewest} worker(s) without load"));
         let replaced = self.max_requests.map(|most| format!("a worker is replaced after {most} requests"));

@@ -21,7 +21,6 @@ pub struct Suite {
     pub latency: bool,
 }
 
-/// All suites.
 pub const ALL: &[Suite] = &[
     Suite {
         name: "smoke",
@@ -156,7 +155,6 @@ pub const CUSTOM: Suite = Suite {
     latency: true,
 };
 
-/// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {
     ALL.iter().find(|suite| suite.name == name)
 }

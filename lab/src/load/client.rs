@@ -45,7 +45,6 @@ const BUFFER: usize = 64 * 1024;
 const LONGEST_HEAD: usize = 32 * 1024;
 
 impl Connection {
-    /// Connects.
     pub fn open(address: SocketAddr, timeout: Duration) -> std::io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;

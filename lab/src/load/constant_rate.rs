@@ -95,12 +95,9 @@ fn connection_loop(
             seen.errors.timeout += 1;
             continue;
         }
-        let mut open = match connection.take().map_or_else(|| Connection::open(target.address, TIMEOUT), Ok) {
-            Ok(open) => open,
-            Err(_) => {
-                seen.errors.connect += 1;
-                continue;
-            }
+        let Ok(mut open) = connection.take().map_or_else(|| Connection::open(target.address, TIMEOUT), Ok) else {
+            seen.errors.connect += 1;
+            continue;
         };
         match open.exchange(&request, None) {
             Ok(head) => {

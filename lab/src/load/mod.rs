@@ -69,7 +69,6 @@ pub struct LoadReport {
     pub errors: Errors,
     /// Replies by status, where counted.
     pub statuses: BTreeMap<u16, u64>,
-    /// Latency.
     pub latency: Latency,
     /// Processor time of the generator, in seconds.
     pub generator_cpu: f64,

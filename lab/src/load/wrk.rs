@@ -21,7 +21,6 @@ const MARK: &str = "HOWDAH-LAB ";
 /// A `wrk` on this machine.
 #[derive(Debug)]
 pub struct Wrk {
-    /// Name and version.
     pub version: String,
     script: tempfile::NamedTempFile,
 }

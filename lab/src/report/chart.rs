@@ -31,10 +31,8 @@ pub struct Bar {
     pub hint: String,
 }
 
-/// A part of a bar.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// Length.
     pub length: f64,
     /// Drawn lighter than the rest.
     pub light: bool,

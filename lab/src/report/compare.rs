@@ -10,9 +10,7 @@ use crate::view::{self, Measured};
 /// What changed for one system on one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Case.
     pub case: String,
-    /// System.
     pub system: String,
     /// Requests per second, before and after.
     pub rate: (f64, f64),

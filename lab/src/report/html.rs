@@ -10,6 +10,8 @@ use crate::record::{ResultSet, Role, SystemRecord, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
 use crate::warn;
 
+pub const FILE: &str = "report.html";
+
 const STYLE: &str = include_str!("page.css");
 
 /// Colours in the style sheet.

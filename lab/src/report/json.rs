@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::record::{ResultSet, SCHEMA};
 
-/// Name of the file.
 pub const FILE: &str = "result.json";
 
 /// Writes the file by renaming, so that a reader or a crash never sees half of it.

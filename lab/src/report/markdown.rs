@@ -8,6 +8,8 @@ use crate::record::{ResultSet, SystemStatus};
 use crate::view::{self, CaseView, Measured, State};
 use crate::warn;
 
+pub const FILE: &str = "report.md";
+
 /// How mixed loads are measured.
 pub(super) const MIXED: &str = "Mixed loads: the lab's own generator, one thread; every answer is compared, body and all. Rates count the right \
     answers that came in the measured time. Percentiles are over the requests that were due in it, whenever their answer came; who got none \

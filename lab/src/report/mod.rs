@@ -1,4 +1,4 @@
-//! Reports: the raw data as JSON, and from it alone a Markdown page and a self-contained HTML page.
+//! Reports: the raw data as JSON, and from it alone a summary, a Markdown page and a self-contained HTML page.
 
 pub mod chart;
 pub mod compare;
@@ -6,6 +6,7 @@ pub mod html;
 pub mod json;
 pub mod kinds;
 pub mod markdown;
+pub mod summary;
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +16,14 @@ use anyhow::{Context, Result};
 use crate::record::ResultSet;
 
 /// The files of a result set.
-pub const FILES: [&str; 3] = [json::FILE, "report.md", "report.html"];
+pub const FILES: [&str; 4] = [json::FILE, summary::FILE, markdown::FILE, html::FILE];
 
-/// Writes all three files.
+/// Writes all of them.
 pub fn write_all(dir: &Path, results: &ResultSet) -> Result<()> {
     json::write(dir, results)?;
-    for (name, content) in [(FILES[1], markdown::page(results)), (FILES[2], html::page(results))] {
-        let path = dir.join(name);
-        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
+    summary::write(dir, results)?;
+    let path = dir.join(html::FILE);
+    fs::write(&path, html::page(results)).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// A number with as many digits as make sense, and thousands apart.

@@ -5,55 +5,25 @@
 //! of a process's own time and the time of its children that have ended. All systems run below a guard that adopts
 //! orphans, so the time of a worker that died during the run is not lost.
 
+use procfs::process::{self, Process, Stat};
 use std::collections::BTreeMap;
-use std::fs;
 
 use crate::record::{Memory, Role, Switches};
 
 /// Decides from a process's name what it is for.
 pub type Classify<'a> = &'a dyn Fn(&str) -> Role;
 
-#[derive(Debug, Clone, PartialEq)]
-struct Stat {
-    pid: u32,
-    name: String,
-    parent: u32,
-    own_ticks: u64,
-    ended_children_ticks: u64,
-    threads: u32,
-}
-
-fn parse_stat(text: &str) -> Option<Stat> {
-    // The name is in parentheses and may itself contain spaces and parentheses.
-    let (head, rest) = text.rsplit_once(") ")?;
-    let (pid, name) = head.split_once(" (")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
-    Some(Stat {
-        pid: pid.parse().ok()?,
-        name: name.to_owned(),
-        parent: u32::try_from(number(1)?).ok()?,
-        own_ticks: number(11)? + number(12)?,
-        ended_children_ticks: number(13)? + number(14)?,
-        threads: u32::try_from(number(17)?).ok()?,
-    })
-}
-
+/// What is needed of a process that was there a moment ago.
 fn all_processes() -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit())))
-        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
-        .filter_map(|text| parse_stat(&text))
-        .collect()
+    let processes = process::all_processes().into_iter().flatten().flatten();
+    processes.filter_map(|process| process.stat().ok()).collect()
 }
 
 fn below(all: &[Stat], root: u32) -> Vec<&Stat> {
     let mut found: Vec<&Stat> = Vec::new();
-    let mut parents = vec![root];
+    let mut parents = vec![root.cast_signed()];
     while let Some(parent) = parents.pop() {
-        for process in all.iter().filter(|process| process.parent == parent) {
+        for process in all.iter().filter(|process| process.ppid == parent) {
             found.push(process);
             parents.push(process.pid);
         }
@@ -64,27 +34,33 @@ fn below(all: &[Stat], root: u32) -> Vec<&Stat> {
 /// All live processes below `root`, without `root` itself.
 pub fn descendants(root: u32) -> Vec<u32> {
     let all = all_processes();
-    below(&all, root).into_iter().map(|process| process.pid).collect()
+    below(&all, root).into_iter().map(|process| process.pid.cast_unsigned()).collect()
 }
 
 fn seconds(ticks: u64) -> f64 {
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+    ticks as f64 / procfs::ticks_per_second() as f64
+}
+
+fn own(stat: &Stat) -> f64 {
+    seconds(stat.utime + stat.stime)
+}
+
+fn ended_children(stat: &Stat) -> f64 {
+    seconds((stat.cutime + stat.cstime).unsigned_abs())
+}
+
+fn of_this_process(figure: fn(&Stat) -> f64) -> f64 {
+    Process::myself().and_then(|process| process.stat()).map_or(0.0, |stat| figure(&stat))
 }
 
 /// Processor time of the lab's own children that have ended: the load generator, right after it was waited for.
 pub fn own_ended_children_seconds() -> f64 {
-    fs::read_to_string("/proc/self/stat")
-        .ok()
-        .and_then(|text| parse_stat(&text))
-        .map_or(0.0, |stat| seconds(stat.ended_children_ticks))
+    of_this_process(ended_children)
 }
 
 /// Processor time of the lab's own threads.
 pub fn own_seconds() -> f64 {
-    fs::read_to_string("/proc/self/stat")
-        .ok()
-        .and_then(|text| parse_stat(&text))
-        .map_or(0.0, |stat| seconds(stat.own_ticks))
+    of_this_process(own)
 }
 
 /// One reading of the trees below some guards.
@@ -103,16 +79,16 @@ impl TreeReading {
         for root in roots {
             let tree = below(&all, *root);
             // What a guard reaped was adopted or was the main process: same role as the rest of its tree, or both.
-            let reaped_role = tree.first().map_or(Role::Both, |process| classify(&process.name));
-            if let Some(guard) = all.iter().find(|process| process.pid == *root) {
-                reading.add(reaped_role, "(ended)", seconds(guard.ended_children_ticks));
+            let reaped_role = tree.first().map_or(Role::Both, |process| classify(&process.comm));
+            if let Some(guard) = all.iter().find(|process| process.pid == root.cast_signed()) {
+                reading.add(reaped_role, "(ended)", ended_children(guard));
             }
             for process in tree {
-                let role = classify(&process.name);
+                let role = classify(&process.comm);
                 let threads = ThreadTotals::of(process.pid);
                 // Threads that have ended are in the ticks only, and fractions of a tick are in the counters only.
-                let own = seconds(process.own_ticks).max(threads.seconds);
-                reading.add(role, &process.name, own + seconds(process.ended_children_ticks));
+                let own = own(process).max(threads.seconds);
+                reading.add(role, &process.comm, own + ended_children(process));
                 reading.switches.voluntary += threads.voluntary;
                 reading.switches.involuntary += threads.involuntary;
             }
@@ -161,30 +137,20 @@ struct ThreadTotals {
 }
 
 impl ThreadTotals {
-    fn of(pid: u32) -> Self {
+    fn of(pid: i32) -> Self {
         let mut totals = Self::default();
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return totals };
+        let tasks = Process::new(pid).and_then(|process| process.tasks()).into_iter().flatten();
         for task in tasks.flatten() {
-            if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
-                let nanoseconds =
-                    text.split_whitespace().next().and_then(|value| value.parse::<u64>().ok()).unwrap_or(0);
-                totals.seconds += nanoseconds as f64 / 1e9;
+            if let Ok(scheduler) = task.schedstat() {
+                totals.seconds += scheduler.sum_exec_runtime as f64 / 1e9;
             }
-            if let Ok(text) = fs::read_to_string(task.path().join("status")) {
-                totals.voluntary += field(&text, "voluntary_ctxt_switches:");
-                totals.involuntary += field(&text, "nonvoluntary_ctxt_switches:");
+            if let Ok(status) = task.status() {
+                totals.voluntary += status.voluntary_ctxt_switches.unwrap_or(0);
+                totals.involuntary += status.nonvoluntary_ctxt_switches.unwrap_or(0);
             }
         }
         totals
     }
-}
-
-fn field(text: &str, name: &str) -> u64 {
-    text.lines()
-        .find_map(|line| line.strip_prefix(name))
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(0)
 }
 
 /// Memory of the processes below the roots.
@@ -193,10 +159,12 @@ pub fn memory(roots: &[u32]) -> Memory {
     let mut memory = Memory::default();
     for process in roots.iter().flat_map(|root| below(&all, *root)) {
         memory.processes += 1;
-        memory.threads += process.threads;
-        if let Ok(text) = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)) {
-            memory.pss_bytes += field(&text, "Pss:") * 1024;
-            memory.rss_bytes += field(&text, "Rss:") * 1024;
+        memory.threads += u32::try_from(process.num_threads).unwrap_or(0);
+        let Ok(maps) = Process::new(process.pid).and_then(|process| process.smaps_rollup()) else { continue };
+        for map in maps.memory_map_rollup {
+            let bytes = |name: &str| map.extension.map.get(name).copied().unwrap_or(0);
+            memory.pss_bytes += bytes("Pss");
+            memory.rss_bytes += bytes("Rss");
         }
     }
     memory
@@ -205,31 +173,18 @@ pub fn memory(roots: &[u32]) -> Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stat_line_with_an_awkward_name() {
-        let line = "4711 (php-fpm: (pool) w) S 99 4711 4711 0 -1 4194560 1 2 3 4 150 50 7 3 20 0 5 0 100 200 300";
-        let stat = parse_stat(line).unwrap();
-        assert_eq!(
-            stat,
-            Stat {
-                pid: 4711,
-                name: "php-fpm: (pool) w".into(),
-                parent: 99,
-                own_ticks: 200,
-                ended_children_ticks: 10,
-                threads: 5
-            }
-        );
-        assert_eq!(parse_stat("garbage"), None);
-    }
+    use procfs::FromRead;
 
     #[test]
     fn tree_is_found_through_every_generation() {
-        let process =
-            |pid, parent| Stat { pid, name: String::new(), parent, own_ticks: 0, ended_children_ticks: 0, threads: 1 };
+        // The name is in parentheses and may itself contain spaces and parentheses.
+        let process = |pid: i32, parent: i32| {
+            let zeros = "0 ".repeat(45);
+            Stat::from_read(format!("{pid} (php-fpm: (pool) w) S {parent} 1 1 0 -1 {zeros}").as_bytes()).unwrap()
+        };
         let all = [process(2, 1), process(3, 2), process(4, 3), process(5, 1)];
-        let mut pids: Vec<u32> = below(&all, 2).iter().map(|process| process.pid).collect();
+        assert_eq!(all[0].comm, "php-fpm: (pool) w");
+        let mut pids: Vec<i32> = below(&all, 2).iter().map(|process| process.pid).collect();
         pids.sort_unstable();
         assert_eq!(pids, [3, 4]);
     }
@@ -256,20 +211,11 @@ mod tests {
         let mut seconds = 0.0;
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while seconds == 0.0 && std::time::Instant::now() < patience {
-            seconds = ThreadTotals::of(child.id()).seconds;
+            seconds = ThreadTotals::of(child.id().cast_signed()).seconds;
             std::thread::yield_now();
         }
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(seconds > 0.0);
-    }
-
-    #[test]
-    fn status_fields_are_found_by_exact_name() {
-        let text = "Pss_Dirty:\t 9 kB\nPss:\t 42 kB\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t3\n";
-        assert_eq!(field(text, "Pss:"), 42);
-        assert_eq!(field(text, "voluntary_ctxt_switches:"), 5);
-        assert_eq!(field(text, "nonvoluntary_ctxt_switches:"), 3);
-        assert_eq!(field(text, "absent:"), 0);
     }
 }

@@ -17,14 +17,12 @@ use crate::record::MysqlWork;
 use crate::sample::mysql::Counters;
 use crate::systems::program;
 
-/// The database of the lab.
 pub const DATABASE: &str = "lab";
 
 /// A running MariaDB.
 #[derive(Debug)]
 pub struct MariaDb {
     guarded: Guarded,
-    /// Its socket.
     pub socket: PathBuf,
     /// What reading its counters once adds to them.
     pub reading_cost: MysqlWork,
@@ -89,10 +87,7 @@ impl MariaDb {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             interrupt.check()?;
-            let error = match Counters::read(&self.socket) {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
+            let Err(error) = Counters::read(&self.socket) else { return Ok(()) };
             if let Some(how) = self.guarded.exited() {
                 bail!("MariaDB ended {how}; its log is {}", self.guarded.log.display());
             }

@@ -17,7 +17,6 @@ use crate::systems::program;
 #[derive(Debug)]
 pub struct Redis {
     guarded: Guarded,
-    /// Its socket.
     pub socket: PathBuf,
 }
 

@@ -78,9 +78,7 @@ impl Build {
 /// The adapter.
 #[derive(Debug)]
 pub struct Howdah {
-    /// The mode.
     pub mode: Mode,
-    /// The build.
     pub build: Build,
 }
 

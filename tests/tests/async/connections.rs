@@ -112,7 +112,7 @@ fn becomes(site: &Site, name: &str, which: &[&str], expected: &[u64]) {
 }
 
 fn metrics(site: &Site) -> String {
-    Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).expect(200).text().to_owned()
+    Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics")).expect(200).text()
 }
 
 #[test]

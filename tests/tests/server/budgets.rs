@@ -83,7 +83,7 @@ fn bounded<C>(site: &Site, each: u64, crowd: impl FnOnce() -> Vec<C>) {
     // An allocator keeps some of what was freed.
     let allowed = before + memory_budget.1 + memory_budget.1 / 2 + 24 * MIB + all.len() as u64 * each;
     let most = memory(site, "VmHWM");
-    assert!(most <= allowed, "{most} bytes of memory, {} were to be enough; {before} before", allowed);
+    assert!(most <= allowed, "{most} bytes of memory, {allowed} were to be enough; {before} before");
     drop(all);
     none_is_used(site);
 }

@@ -303,6 +303,7 @@ fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32
         .args(arguments)
         .current_dir(directory)
         .env("TMPDIR", directory)
+        .env_remove("HOWDAH_ALLOW_ROOT")
         .env("XDG_RUNTIME_DIR", directory)
         .output()
         .unwrap();

@@ -119,7 +119,7 @@ fn psr15_with_guzzles_messages() {
 #[test]
 fn stubs_say_what_is_there() {
     let stubs = include_str!("../../../php/stubs/howdah.stub.php");
-    // The stub file under other names, then each of its functions and constants beside the real one.
+    // Everything the extension has, and everything in the stubs, with types and defaults.
     let code = php!("package/stubs_say_what_is_there.php");
     run(
         Mode::Classic,

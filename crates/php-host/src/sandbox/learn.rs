@@ -33,6 +33,7 @@ pub(crate) struct Learner {
 
 impl Learner {
     /// Forks the process. Also returns the socket on which workers register.
+    #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     pub(super) fn start(profile: Profile, groups: Vec<&'static Group>) -> io::Result<(Self, OwnedFd)> {
         let (told, tells) = control_socket::pair()?;
         let (registered, register) = control_socket::pair()?;
@@ -68,7 +69,6 @@ impl Learner {
         }
     }
 
-    /// Ends it.
     pub(crate) fn end(&self) {
         let _ = rustix::process::kill_process(self.pid, rustix::process::Signal::KILL);
         let _ = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty());

@@ -26,6 +26,11 @@ use profile::Profile;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
+/// What the running kernel can restrict.
+pub(crate) fn of_this_kernel() -> kernel::Means {
+    kernel::Means::of_this_kernel()
+}
+
 /// Exit status of a worker that could not restrict itself.
 const NOT_RESTRICTED: i32 = 71;
 

@@ -4,7 +4,7 @@
 use super::kernel::Means;
 use super::profile::{Access, Profile};
 use super::system_calls;
-use crate::php;
+use crate::{capabilities, php};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, SandboxProfile};
 use std::fmt::Write as _;
@@ -21,6 +21,9 @@ pub(crate) fn print() -> ExitCode {
     };
     let means = Means::of_this_kernel();
     println!("this kernel: {}", means.describe());
+    for line in capabilities::missing() {
+        println!("{line}");
+    }
     if spec.sandbox.profile == SandboxProfile::Off {
         return ExitCode::SUCCESS;
     }

@@ -12,6 +12,7 @@ pub(crate) struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
     /// Makes it and has PHP and its libraries use it, unless php.ini names another one. Before PHP starts.
+    #[expect(clippy::disallowed_methods, reason = "before PHP starts nothing else reads it")]
     pub(crate) fn make(spec: &BootSpec) -> Result<Option<Self>, String> {
         if spec.sandbox.profile != SandboxProfile::App || !spec.sandbox.private_tmp {
             return Ok(None);

@@ -1,6 +1,9 @@
-/* Shows that async_hooks.c finds and replaces the imports of a library whose name says it is of PHP, and no others, on
- * the processor this was compiled for. Nothing of PHP runs. See scripts/test-relocations.sh. */
-#include "async_hooks.h"
+/* Shows that async/hooks/hooks.c finds and replaces the imports of a library whose name says it is of PHP, and no
+ * others, on the processor this was compiled for. Nothing of PHP runs. See scripts/test-relocations.sh. */
+#include "async/core/coroutine.h"
+#include "async/hooks/hooks.h"
+#include "async/hooks/io.h"
+#include "async/tools/audit.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +15,7 @@ int call_poll(void);
 unsigned call_taken_address(void);
 int other_poll(void);
 
-/* What async_hooks.c needs of PHP and of the rest of the shim. */
+/* What async/hooks/hooks.c needs of PHP and of the rest of the shim. */
 php_core_globals core_globals;
 unsigned coroutine_pinned;
 shim_state shim;

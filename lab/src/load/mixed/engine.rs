@@ -480,7 +480,7 @@ impl<'a> Engine<'a> {
         // A timer that wakes too early costs less than one that is set anew for each wait.
         if until > now && self.armed.is_none_or(|armed| armed <= now || until < armed) {
             let left = until - now;
-            let value = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+            let value = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
             let once = Itimerspec { it_interval: nothing, it_value: value };
             rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once).context("no timer")?;
             self.armed = Some(until);

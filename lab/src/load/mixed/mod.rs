@@ -38,7 +38,6 @@ pub struct Phases {
 pub enum Mark {
     /// The measured time begins.
     Begin,
-    /// It ends.
     End,
 }
 

@@ -30,7 +30,6 @@ pub struct Group {
     pub requests: Vec<Prototype>,
     /// Which of them comes next, in a cycle.
     pub order: Vec<u32>,
-    /// Connections.
     pub connections: u32,
     /// Whether they are used again.
     pub keep_alive: bool,

@@ -23,7 +23,6 @@ impl Latencies {
         Ok(Self(Histogram::new_with_bounds(RANGE.0, RANGE.1, 3)?))
     }
 
-    /// Adds one.
     pub fn add(&mut self, latency: Duration) {
         self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }

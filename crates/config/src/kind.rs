@@ -1,0 +1,66 @@
+//! How the value of a setting is written, as errors, the reference and the schema of `howdah.toml` say it.
+
+/// How a value is written; decides the words in errors, the reference and the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Number,
+    /// A whole number that may be below 0.
+    Signed,
+    /// A duration such as `"30s"`.
+    Duration,
+    /// A size such as `"64K"`.
+    Size,
+    /// Any text.
+    Text,
+    /// A path in the file system.
+    Path,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One of these words, or a path.
+    ChoiceOrPath(&'static [&'static str]),
+    /// An address to listen on.
+    Address,
+    /// An address, a network or `"unix"`.
+    Network,
+    /// A number of workers: `4` or `"2-8"`.
+    Workers,
+    /// Permissions of a file, in octal.
+    Mode,
+    /// A pattern of request paths.
+    Pattern,
+    /// A pattern of file names.
+    NamePattern,
+    /// A list of values of one kind.
+    List(&'static Kind),
+    /// A table of names and values.
+    Map,
+}
+
+impl Kind {
+    /// What is expected, in words that follow "expected".
+    #[must_use]
+    pub fn expected(self) -> String {
+        let words = |list: &[&str]| list.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Bool => "true or false".to_owned(),
+            Self::Number | Self::Signed => "a whole number".to_owned(),
+            Self::Duration => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
+            Self::Size => "a size (\"64K\", \"8M\", \"1G\" or a number of bytes)".to_owned(),
+            Self::Text => "text in quotes".to_owned(),
+            Self::Path => "a path in quotes".to_owned(),
+            Self::Choice(list) => format!("one of {}", words(list)),
+            Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
+            Self::Address => "an address (\"127.0.0.1:8080\", \":8080\", \"[::1]:8080\" or \"unix:/path\")".to_owned(),
+            Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
+            Self::Workers => "a number of workers (4) or a range (\"2-8\")".to_owned(),
+            Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
+            Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
+            Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
+            Self::List(of) => format!("a list, each item {}", of.expected()),
+            Self::Map => "a table of names and values".to_owned(),
+        }
+    }
+}

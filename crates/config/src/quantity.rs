@@ -1,0 +1,162 @@
+//! Values with a unit or a form of their own: durations, sizes, numbers of workers, permissions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::document::{Node, Tree, quoted};
+use crate::kind::Kind;
+use crate::value::{Value, optional};
+
+impl Value for Duration {
+    const KIND: Kind = Kind::Duration;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        match &node.tree {
+            Tree::Integer(seconds) => u64::try_from(*seconds).ok().map(Self::from_secs),
+            Tree::Float(seconds) => Self::try_from_secs_f64(*seconds).ok(),
+            Tree::Text(text) => Self::from_text(text),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        let factor = match unit.trim() {
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "" | "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "d" => 86400.0,
+            _ => return None,
+        };
+        Self::try_from_secs_f64(number.parse::<f64>().ok()? * factor).ok()
+    }
+
+    fn show(&self) -> String {
+        let micros = self.as_micros();
+        let (number, unit) = match micros {
+            0 => (0, "s"),
+            _ if micros.is_multiple_of(3_600_000_000) => (micros / 3_600_000_000, "h"),
+            _ if micros.is_multiple_of(60_000_000) && micros >= 300_000_000 => (micros / 60_000_000, "m"),
+            _ if micros.is_multiple_of(1_000_000) => (micros / 1_000_000, "s"),
+            _ if micros.is_multiple_of(1_000) => (micros / 1_000, "ms"),
+            _ => (micros, "us"),
+        };
+        format!("\"{number}{unit}\"")
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ByteSize(pub u64);
+
+impl ByteSize {
+    /// The number of bytes.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+
+    /// The number of bytes, as a length in memory.
+    #[must_use]
+    pub fn as_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl Value for ByteSize {
+    const KIND: Kind = Kind::Size;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        match &node.tree {
+            Tree::Integer(bytes) => u64::try_from(*bytes).ok().map(Self),
+            Tree::Text(text) => Self::from_text(text),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        let shift = match unit.trim().to_ascii_uppercase().as_str() {
+            "" | "B" => 0,
+            "K" | "KB" | "KIB" => 10,
+            "M" | "MB" | "MIB" => 20,
+            "G" | "GB" | "GIB" => 30,
+            "T" | "TB" | "TIB" => 40,
+            _ => return None,
+        };
+        number.parse::<u64>().ok()?.checked_mul(1 << shift).map(Self)
+    }
+
+    fn show(&self) -> String {
+        let units = [(30, "G"), (20, "M"), (10, "K")];
+        match units.iter().find(|(shift, _)| self.0 != 0 && self.0.is_multiple_of(1 << shift)) {
+            Some((shift, unit)) => format!("\"{}{unit}\"", self.0 >> shift),
+            None => self.0.to_string(),
+        }
+    }
+
+    fn magnitude(&self) -> Option<u64> {
+        Some(self.0)
+    }
+}
+
+/// How many workers a pool keeps: always `min`, up to `max` while there is work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WorkerRange {
+    /// The number that is always kept.
+    pub min: u32,
+    /// The largest number.
+    pub max: u32,
+}
+
+impl Value for WorkerRange {
+    const KIND: Kind = Kind::Workers;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        match &node.tree {
+            Tree::Integer(count) => Self::from_text(&count.to_string()),
+            Tree::Text(text) => Self::from_text(text),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (min, max) = match text.split_once('-') {
+            Some((min, max)) => (min.trim().parse().ok()?, max.trim().parse().ok()?),
+            None => text.parse().map(|count| (count, count)).ok()?,
+        };
+        (min >= 1 && min <= max && max <= 4096).then_some(Self { min, max })
+    }
+
+    fn show(&self) -> String {
+        if self.min == self.max { self.min.to_string() } else { format!("\"{}-{}\"", self.min, self.max) }
+    }
+}
+
+/// Permissions of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FileMode(pub u32);
+
+impl Value for FileMode {
+    const KIND: Kind = Kind::Mode;
+
+    fn from_text(text: &str) -> Option<Self> {
+        let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        let mode = digits.then(|| u32::from_str_radix(text, 8).ok())??;
+        (mode <= 0o777).then_some(Self(mode))
+    }
+
+    fn show(&self) -> String {
+        quoted(&format!("{:04o}", self.0))
+    }
+}
+
+optional! {
+    Duration: "0", Duration::is_zero;
+    ByteSize: "0", |size: &ByteSize| size.0 == 0;
+    FileMode: "\"\"", |_: &FileMode| false;
+}

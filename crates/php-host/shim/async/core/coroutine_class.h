@@ -1,0 +1,26 @@
+/* Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built. */
+#ifndef HOWDAH_ASYNC_CORE_COROUTINE_CLASS_H
+#define HOWDAH_ASYNC_CORE_COROUTINE_CLASS_H
+
+#include "shim.h"
+#include "async/core/coroutine.h"
+
+void coroutine_class_startup(zend_class_entry *registered);
+/* The object of a coroutine, a new reference. */
+zend_object *coroutine_object_of(coroutine *self);
+/* Whether this is it. */
+bool coroutine_is(const coroutine *self, const zend_object *object);
+/* The coroutine has ended: its object forgets it. */
+void coroutine_object_release(coroutine *self);
+/* The object no longer speaks for the coroutine; the reference that this had, or NULL. */
+zend_object *coroutine_object_detach(coroutine *self);
+/* The pools take back what the coroutine has of them. */
+void coroutine_give_connections_back(coroutine *self);
+/* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
+void async_call_list(zval *list);
+/* Deals with an exception that leaves a coroutine. */
+void async_exit_or_report(void);
+/* Throws one of the library's exceptions by its short name. */
+void async_throw(const char *name, const char *message);
+
+#endif

@@ -1,0 +1,280 @@
+/* The scheduler of async mode: runs coroutines that are ready, takes calls from the server, and sleeps in epoll until a
+ * descriptor (descriptors.c), a time or the server wakes it. */
+#include "async/core/loop.h"
+
+#include "shim.h"
+#include "async/core/admission.h"
+#include "async/core/coroutine.h"
+#include "async/core/descriptors.h"
+#include "async/core/serving.h"
+#include "async/pools/pools.h"
+#include "async/tools/audit.h"
+#include "async/tools/stacks.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Coroutines run before descriptors and calls are looked at again. */
+#define TURN 64
+#define EVENTS 128
+/* Coroutines at once whose memory is worth giving back. */
+#define CROWD 512
+/* Longest time for which nobody is told that all coroutines wait for each other. */
+#define DEADLOCK_AFTER UINT64_C(1000000000)
+/* For waits from here on, like those for a database, the cheaper clock will do; nanoseconds. */
+#define LONG_WAIT UINT64_C(30000000000)
+/* That clock is late by a tick of the kernel at most. */
+#define CLOCK_TICK UINT64_C(10000000)
+/* epoll's name for the server's descriptor; no real one is that high. */
+#define SERVER_EVENT UINT32_MAX
+
+static int epoll_fd = -1;
+
+/* The timers: a binary heap, the earliest first. */
+static coroutine **heap;
+static uint32_t heap_count, heap_size;
+
+static uint64_t read_clock(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t async_now(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t async_about_now(void) {
+    return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t async_after(uint64_t nanoseconds) {
+    uint64_t at;
+    bool never = nanoseconds < LONG_WAIT ? __builtin_add_overflow(async_now(), nanoseconds, &at)
+                                         : __builtin_add_overflow(async_about_now() + CLOCK_TICK, nanoseconds, &at);
+    return never ? COROUTINE_FOREVER : at;
+}
+
+/* --- timers --- */
+
+static void heap_put(uint32_t index, coroutine *self) {
+    heap[index] = self;
+    self->heap_index = index;
+}
+
+static void heap_up(uint32_t index) {
+    coroutine *self = heap[index];
+    while (index > 0 && heap[(index - 1) / 2]->wake_at > self->wake_at) {
+        heap_put(index, heap[(index - 1) / 2]);
+        index = (index - 1) / 2;
+    }
+    heap_put(index, self);
+}
+
+static void heap_down(uint32_t index) {
+    coroutine *self = heap[index];
+    for (;;) {
+        uint32_t child = 2 * index + 1;
+        if (child + 1 < heap_count && heap[child + 1]->wake_at < heap[child]->wake_at) {
+            child++;
+        }
+        if (child >= heap_count || heap[child]->wake_at >= self->wake_at) {
+            break;
+        }
+        heap_put(index, heap[child]);
+        index = child;
+    }
+    heap_put(index, self);
+}
+
+void async_timer_add(coroutine *self) {
+    if (heap_count == heap_size) {
+        heap_size = heap_size == 0 ? 256 : heap_size * 2;
+        heap = perealloc(heap, heap_size * sizeof *heap, 1);
+    }
+    heap[heap_count] = self;
+    heap_up(heap_count++);
+}
+
+void async_timer_remove(coroutine *self) {
+    uint32_t index = self->heap_index;
+    if (index == COROUTINE_NO_TIMER) {
+        return;
+    }
+    self->heap_index = COROUTINE_NO_TIMER;
+    coroutine *last = heap[--heap_count];
+    if (last != self) {
+        heap_put(index, last);
+        heap_up(index);
+        heap_down(last->heap_index);
+    }
+}
+
+static void expire_timers(void) {
+    if (heap_count == 0) {
+        return;
+    }
+    uint64_t now = async_now();
+    while (heap_count > 0 && heap[0]->wake_at <= now) {
+        coroutine_wake(heap[0], COROUTINE_TIMED_OUT);
+    }
+}
+
+/* --- the loop --- */
+
+/* Somebody has computed for long: calls and descriptors are looked at before it goes on. */
+static bool turn_is_over;
+
+void async_loop_end_turn(void) {
+    turn_is_over = true;
+}
+
+bool async_loop_startup(void) {
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    async_descriptors_startup(epoll_fd);
+    /* Edge-triggered and never read: each write is an edge of its own. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u32 = SERVER_EVENT};
+    return epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, howdah_rs_wake_fd(), &event) == 0;
+}
+
+void async_loop_shutdown(void) {
+    close(epoll_fd);
+    epoll_fd = -1;
+    async_descriptors_shutdown();
+    pefree(heap, 1);
+    heap = NULL;
+    heap_size = 0;
+    coroutine_trim();
+}
+
+static int wait_in_kernel(struct epoll_event *events, uint64_t until) {
+    struct timespec time = {0, 0};
+    if (until != 0 && until != COROUTINE_FOREVER) {
+        uint64_t now = async_now();
+        uint64_t left = until > now ? until - now : 0;
+        time.tv_sec = (time_t)(left / UINT64_C(1000000000));
+        time.tv_nsec = (long)(left % UINT64_C(1000000000));
+    }
+    static bool coarse;
+    if (!coarse) {
+        int seen = epoll_pwait2(epoll_fd, events, EVENTS, until == COROUTINE_FOREVER ? NULL : &time, NULL);
+        if (seen >= 0 || (errno != ENOSYS && errno != EPERM)) {
+            return seen;
+        }
+        /* Before Linux 5.11, or in a sandbox that does not know the call: waits end at full milliseconds. */
+        coarse = true;
+    }
+    uint64_t milliseconds = (uint64_t)time.tv_sec * 1000 + ((uint64_t)time.tv_nsec + 999999) / 1000000;
+    return epoll_wait(epoll_fd, events, EVENTS,
+                      until == COROUTINE_FOREVER ? -1 : (int)MIN(milliseconds, (uint64_t)INT_MAX));
+}
+
+/* Looks for events; sleeps until `until` at most (0: not at all). */
+static int poll_events(uint64_t until) {
+    struct epoll_event events[EVENTS];
+    int seen = wait_in_kernel(events, until);
+    for (int i = 0; i < seen; i++) {
+        if (events[i].data.u32 != SERVER_EVENT) {
+            async_deliver((int)events[i].data.u32, events[i].events);
+        }
+    }
+    return seen;
+}
+
+/* Requests want to begin, but those under way come first: until their answers are there, or it is clear that these
+ * take their time. */
+static void rest(void) {
+    uint64_t until = async_admission_patience();
+    async_pools_publish();
+    howdah_rs_publish();
+    if (poll_events(heap_count > 0 ? MIN(heap[0]->wake_at, until) : until) == 0 && async_now() >= until) {
+        async_admission_pause();
+    }
+}
+
+static coroutine *next(void) {
+    coroutine *self = coroutine_take_ready();
+    return self != NULL || !async_admission_next() ? self : coroutine_take_ready();
+}
+
+/* True if every coroutine waits for something that only PHP code could do, and none runs that could. */
+static bool stuck(void) {
+    coroutine *self = coroutine_youngest();
+    if (self == NULL || heap_count > 0) {
+        return false;
+    }
+    for (; self != NULL; self = self->older) {
+        if (self->state != COROUTINE_WAITING || !self->waits_for_php) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* After a crowd the memory it needed goes back to the kernel; after a few it stays for the next. */
+static void give_memory_back(void) {
+    static uint32_t most;
+    if (coroutine_count() > most) {
+        most = coroutine_count();
+    } else if (most > CROWD && coroutine_count() < most / 8) {
+        most = coroutine_count();
+        zend_mm_gc(zend_mm_get_heap());
+        malloc_trim(0);
+    }
+}
+
+static void sleep_until_something(void) {
+    give_memory_back();
+    async_pools_publish();
+    if (!howdah_rs_prepare_wait()) {
+        return;
+    }
+    bool deadlock = stuck();
+    uint64_t until = heap_count > 0 ? heap[0]->wake_at : deadlock ? async_after(DEADLOCK_AFTER) : COROUTINE_FOREVER;
+    poll_events(until);
+    howdah_rs_woken();
+    /* Another request might have woken them; none has come. */
+    if (deadlock && stuck() && async_now() >= until) {
+        async_report_deadlock();
+    }
+}
+
+void async_loop_run(bool (*finished)(void)) {
+    while (!finished()) {
+        async_take_events();
+        async_admission_look();
+        async_admission_next();
+        turn_is_over = false;
+        coroutine *self;
+        for (int i = 0; i < TURN && !turn_is_over && (self = next()) != NULL; i++) {
+            async_audit_turn_begin(self);
+            coroutine_enter(self);
+            if (shim.script_child) {
+                return;
+            }
+            async_audit_turn_end(self);
+        }
+        coroutine_trim();
+        async_admission admission = async_admission_state();
+        if (coroutine_any_ready() || admission == ADMISSION_OPEN) {
+            /* Answers are not to wait until there is nothing to do. */
+            howdah_rs_publish();
+            async_pools_publish();
+            poll_events(0);
+        } else if (admission == ADMISSION_FULL) {
+            rest();
+        } else if (!finished()) {
+            sleep_until_something();
+        }
+        expire_timers();
+    }
+    async_pools_publish();
+    howdah_rs_publish();
+}

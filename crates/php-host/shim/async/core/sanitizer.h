@@ -1,0 +1,26 @@
+/* What the address sanitizer has to know of a process with many stacks (`make test-asan`). Without it these are
+ * nothing, or PHP's own switch. */
+#ifndef HOWDAH_SANITIZER_H
+#define HOWDAH_SANITIZER_H
+
+#include "shim.h"
+
+#include <zend_fibers.h>
+
+#ifdef __SANITIZE_ADDRESS__
+
+/* Switches to a context and returns when somebody switches back. */
+void shim_sanitizer_switch(zend_fiber_transfer *transfer);
+/* A context begins, from the worker's main one. */
+void shim_sanitizer_begin(void);
+/* A context's stack goes away while frames lie on it. */
+void shim_sanitizer_forget(const zend_fiber_context *context);
+
+#else
+
+#define shim_sanitizer_switch(transfer) zend_fiber_switch_context(transfer)
+#define shim_sanitizer_begin() ((void)0)
+#define shim_sanitizer_forget(context) ((void)(context))
+
+#endif
+#endif

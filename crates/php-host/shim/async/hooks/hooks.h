@@ -1,0 +1,19 @@
+/* The functions that take the place of libc's in the libraries PHP uses. Each behaves as the one it stands for, error
+ * codes included, except that in a coroutine a wait lets others run; outside of coroutines, in other threads and in
+ * processes that a script forked, each is the original. */
+#ifndef HOWDAH_ASYNC_HOOKS_HOOKS_H
+#define HOWDAH_ASYNC_HOOKS_HOOKS_H
+
+#include "shim.h"
+
+/* Replaces the functions in the loaded libraries. Called when a worker begins to serve, never in another mode. */
+void async_hooks_install(void);
+
+/* True if the calling code may be made to wait in its coroutine. */
+bool async_may_wait(void);
+/* The same for calls that are made to wait: the audit reports where they can only block. */
+bool async_may_sleep(void);
+/* True if what the calling code does to a descriptor is done to the worker's. */
+bool async_owns_descriptors(void);
+
+#endif

@@ -1,0 +1,12 @@
+/* Parts of PHP that must not be left in the middle: compiler, autoloader, collector, fatal errors. */
+#ifndef HOWDAH_ASYNC_ISOLATION_NON_PREEMPTIBLE_H
+#define HOWDAH_ASYNC_ISOLATION_NON_PREEMPTIBLE_H
+
+#include "shim.h"
+
+/* Functions in which nothing may wait. Where drivers are guarded, see async_exclusive_install(). */
+void async_guard_install(void);
+void async_guard_startup(void);
+void async_guard_shutdown(void);
+
+#endif

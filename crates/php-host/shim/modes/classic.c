@@ -1,0 +1,19 @@
+/* Classic mode: a whole PHP request for each of the server's, nothing is left for the next one. What PHP-FPM and
+ * mod_php do. */
+#include "shim.h"
+#include "modes/mode.h"
+#include "modes/modes.h"
+#include "modes/run.h"
+#include "sapi/whole_request.h"
+
+static int work(void) {
+    return shim_run_requests(shim_whole_request_run, shim_whole_request_end);
+}
+
+const shim_mode shim_mode_classic = {
+    .name = "classic",
+    .ini = "",
+    .directory_settings = true,
+    .work = work,
+    .client_gone = php_handle_aborted_connection,
+};

@@ -1,0 +1,196 @@
+/* What worker mode puts back between two calls of one running script, one function per item, each with its reason. All
+ * else is the application's own state and stays, as it does in FrankenPHP: globals, statics, constants, included files,
+ * ini_set(), $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files and
+ * connections, functions for shutdown (they run when the script ends). docs/guide/worker.md has the list. */
+#include "modes/reset.h"
+
+#include "shim.h"
+
+#include <ext/standard/basic_functions.h>
+#include <string.h>
+
+/* A module's own handler for the end or the start of a request, called while the script's request goes on. */
+static void call_module(zend_module_entry *module, zend_result (*handler)(int type, int module_number)) {
+    if (handler != NULL) {
+        handler(module->type, module->module_number);
+    }
+}
+
+/* connection_status() and error_get_last() speak of a request: a client that left one must not seem to have left the
+ * next, and what went wrong in one is not shown to another. The peak of memory is reported for each call. */
+void shim_reset_status(void) {
+    PG(connection_status) = PHP_CONNECTION_NORMAL;
+    EG(exit_status) = 0;
+    if (PG(last_error_message) != NULL) {
+        zend_string_release(PG(last_error_message));
+        PG(last_error_message) = NULL;
+        PG(last_error_type) = 0;
+        PG(last_error_lineno) = 0;
+    }
+    if (PG(last_error_file) != NULL) {
+        zend_string_release(PG(last_error_file));
+        PG(last_error_file) = NULL;
+    }
+    zend_memory_reset_peak_usage();
+}
+
+/* What the last stat() said holds for a request: files change between two. */
+void shim_reset_file_status(void) {
+    if (BG(CurrentStatFile) != NULL || BG(CurrentLStatFile) != NULL) {
+        php_clear_stat_cache(0, NULL, 0);
+    }
+}
+
+/* zlib asks once in a request whether the client takes compressed output. */
+static zend_module_entry *zlib(void) {
+    static zend_module_entry *module;
+    static bool looked;
+    if (!looked) {
+        looked = true;
+        module = shim_extension("zlib");
+    }
+    return module;
+}
+
+/* Also begins zlib.output_compression; asks $_SERVER. */
+void shim_reset_compression_open(void) {
+    if (zlib() != NULL) {
+        call_module(zlib(), zlib()->request_startup_func);
+    }
+}
+
+void shim_reset_compression_close(void) {
+    if (zlib() != NULL) {
+        call_module(zlib(), zlib()->request_shutdown_func);
+    }
+}
+
+/* Buffers that were left open hold output of another request, and PHP switches output off for the rest of a request
+ * after HEAD or an abort. PHP sends the headers with this, so it comes before they are forgotten. */
+void shim_reset_output_close(void) {
+    php_output_deactivate();
+    php_output_activate();
+}
+
+/* The ini settings about output hold for each request. */
+void shim_reset_output_open(void) {
+    if (PG(output_handler) != NULL && *PG(output_handler) != '\0') {
+        zval handler;
+        ZVAL_STRING(&handler, PG(output_handler));
+        php_output_start_user(&handler, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
+        zval_ptr_dtor(&handler);
+    } else if (PG(output_buffering)) {
+        size_t size = PG(output_buffering) > 1 ? (size_t)PG(output_buffering) : 0;
+        php_output_start_user(NULL, size, PHP_OUTPUT_HANDLER_STDFLAGS);
+    } else if (PG(implicit_flush)) {
+        php_output_set_implicit_flush(1);
+    }
+}
+
+/* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST are the request. PHP makes $_SERVER and $_REQUEST when code
+ * that names them is compiled; such code is there for good in a worker, so from then on they are made for each call,
+ * and not at all before. $_ENV is the process's and stays. */
+void shim_reset_superglobals(void) {
+    zval *files = &PG(http_globals)[TRACK_VARS_FILES];
+    zval_ptr_dtor_nogc(files);
+    ZVAL_UNDEF(files);
+    zend_auto_global *global;
+    ZEND_HASH_MAP_FOREACH_PTR(CG(auto_globals), global) {
+        if (global->auto_global_callback == NULL || zend_string_equals_literal(global->name, "_ENV")) {
+            continue;
+        }
+        if (!(global->jit && global->armed)) {
+            global->armed = global->auto_global_callback(global->name);
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    if (PG(register_argc_argv)) {
+        php_build_argv(SG(request_info).query_string, &PG(http_globals)[TRACK_VARS_SERVER]);
+    }
+}
+
+/* Whether there is anything of a session to put away. */
+static bool session_touched(void) {
+    return PS(session_status) == php_session_active || PS(id) != NULL || !Z_ISUNDEF(PS(http_session_vars)) ||
+           PS(mod_data) != NULL || PS(mod_user_is_open);
+}
+
+/* A session belongs to a visitor: it is written and closed before the client has its answer, as its next request may
+ * come at once, and its id and $_SESSION are forgotten. Handlers of session_set_save_handler() are the application's
+ * and stay, though PHP drops them at the end of a request. */
+void shim_reset_session_close(void) {
+    if (!SHIM_HAS_SESSION() || !session_touched()) {
+        return;
+    }
+    static zend_module_entry *module;
+    if (module == NULL) {
+        module = shim_extension("session");
+    }
+    zval *names = (zval *)&PS(mod_user_names);
+    zval kept[sizeof PS(mod_user_names) / sizeof(zval)];
+    size_t count = sizeof kept / sizeof *kept;
+    for (size_t i = 0; i < count; i++) {
+        ZVAL_COPY(&kept[i], &names[i]);
+    }
+    call_module(module, module->request_shutdown_func);
+    memcpy(names, kept, sizeof kept);
+    zend_hash_str_del(&EG(symbol_table), ZEND_STRL("_SESSION"));
+    /* Ready for the next call, and for code that runs before it; session.auto_start waits for that call's cookies. */
+    bool auto_start = PS(auto_start);
+    PS(auto_start) = false;
+    call_module(module, module->request_startup_func);
+    PS(auto_start) = auto_start;
+}
+
+/* session.auto_start means every request. */
+void shim_reset_session_open(void) {
+    if (SHIM_HAS_SESSION() && PS(auto_start) && PS(session_status) == php_session_none) {
+        php_session_start();
+    }
+}
+
+/* After a fatal error for lack of memory PHP has let the limit go, to be able to report it. */
+void shim_reset_memory_limit(void) {
+    zend_set_memory_limit((size_t)PG(memory_limit));
+}
+
+/* Whether a script still holds an open php://input, which reads from the stream of the body. */
+static bool input_is_open(void) {
+    const zend_resource *resource;
+    ZEND_HASH_FOREACH_PTR(&EG(regular_list), resource) {
+        if (resource->type == php_file_le_stream() && resource->ptr != NULL) {
+            const php_stream *stream = resource->ptr;
+            if (strcmp(stream->ops->label, "Input") == 0) {
+                return true;
+            }
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    return false;
+}
+
+/* The body's stream is closed by PHP with all others when a request ends; a worker that waited for that would collect
+ * one for each POST. */
+void shim_reset_input(void) {
+    php_stream *body = SG(request_info).request_body;
+    if (body != NULL && !input_is_open()) {
+        SG(request_info).request_body = NULL;
+        php_stream_free(body, PHP_STREAM_FREE_CLOSE);
+    }
+    /* Nobody's business any more: PHP need not read it to the end. */
+    SG(post_read) = 1;
+}
+
+/* ext/filter keeps the request's variables for filter_input(). */
+void shim_reset_filter(void) {
+    static zend_module_entry *module;
+    static bool looked;
+    if (!looked) {
+        looked = true;
+        module = shim_extension("filter");
+    }
+    if (module != NULL) {
+        call_module(module, module->request_shutdown_func);
+        call_module(module, module->request_startup_func);
+    }
+}

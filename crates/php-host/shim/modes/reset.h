@@ -1,0 +1,22 @@
+/* What a new request must not find of the one before, inside a script that lives on. */
+#ifndef HOWDAH_MODES_RESET_H
+#define HOWDAH_MODES_RESET_H
+
+#include "shim.h"
+
+/* At the beginning of a call, in this order. */
+void shim_reset_status(void);
+void shim_reset_file_status(void);
+void shim_reset_output_open(void);
+void shim_reset_superglobals(void);
+void shim_reset_compression_open(void);
+void shim_reset_session_open(void);
+/* At the end of a call: before the client has its answer, then after. */
+void shim_reset_session_close(void);
+void shim_reset_memory_limit(void);
+void shim_reset_output_close(void);
+void shim_reset_compression_close(void);
+void shim_reset_input(void);
+void shim_reset_filter(void);
+
+#endif

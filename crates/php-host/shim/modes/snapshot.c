@@ -1,0 +1,399 @@
+/* Snapshot mode: an application boots once, then every request runs on the state it had just booted into, and that
+ * state comes back after each request. Two ways to boot:
+ *
+ *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a call
+ *   a boot file         for applications that are not; it is run once, and then each request runs its own script, as in
+ *                       classic mode, in the same global scope
+ *
+ * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow: take_snapshot(), to
+ * which each restore returns, is the first step of shim_snapshot_take_and_begin_request(); a request ends in
+ * finish_request(), which restores and does not return. */
+#include "modes/snapshot.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+#include "modes/modes.h"
+#include "modes/run.h"
+#include "modes/script_loop.h"
+#include "sapi/current_request.h"
+#include "sapi/debugger.h"
+#include "sapi/log.h"
+#include "sapi/script.h"
+#include "sapi/whole_request.h"
+#include "snapshot/engine/snapshot.h"
+#include "snapshot/php/heap.h"
+#include "snapshot/php/pool_notes.h"
+#include "snapshot/php/random.h"
+#include "snapshot/php/request_end.h"
+#include "snapshot/php/tls.h"
+#include "snapshot/php/warmup.h"
+#include "snapshot/sessions/settle.h"
+
+#include <ext/standard/php_filestat.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+/* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
+#define WARM_ROUNDS 2
+
+/* What outlives restores; in the engine's memory. */
+typedef struct lasting {
+    size_t warm_calls; /* done on the snapshot */
+    bool offered;      /* the booted application, to other workers */
+    bool ready;        /* the server was told */
+} lasting;
+
+static lasting *last;
+static uint64_t boot_began;
+static bool by_boot_file;
+/* The script's handler has run for the current call: its next question for a call ends this one. */
+static bool handled;
+
+/* --- the snapshot and the calls on it --- */
+
+/* Says why, and ends the worker: without its snapshot it must not serve. */
+static void refuse(const char *why) {
+    shim_log(LOG_CRIT, "snapshot: %s", why);
+    zend_bailout();
+}
+
+/* PHP remembers for some minutes where files are. On a snapshot these minutes would begin at the same moment each time
+ * and be over for all requests some time later; what the snapshot was made from stays as it is until it is made anew.
+ */
+static void keep_realpaths(void) {
+    realpath_cache_bucket **buckets = realpath_cache_get_buckets();
+    zend_long count = realpath_cache_max_buckets();
+    for (zend_long i = 0; i < count; i++) {
+        for (realpath_cache_bucket *entry = buckets[i]; entry != NULL; entry = entry->next) {
+            entry->expires += 10L * 365 * 24 * 3600;
+        }
+    }
+}
+
+/* Brings PHP into the state that every request shall find. */
+static void settle(void) {
+    zend_unset_timeout();
+    php_clear_stat_cache(0, NULL, 0);
+    shim_snapshot_heap_collect();
+    keep_realpaths();
+    shim_snapshot_end_remember();
+    shim_snapshot_heap_spare();
+    shim_snapshot_random_forget();
+}
+
+/* Lets workers be forked from this process as it is now, so that the application boots once. Returns in this worker and
+ * in each of those. */
+static void offer_boot(void) {
+    if (!howdah_rs_share_boot(snapshot_unshareable(), boot_began)) {
+        return;
+    }
+    shim_snapshot_random_forked();
+    snapshot_adopt();
+}
+
+/* The same once the warm-up calls have run on the snapshot and what they were answered has been looked at. */
+static void share_when_warm(void) {
+    if (!last->offered && last->warm_calls >= shim.boot->n_warmup * WARM_ROUNDS) {
+        last->offered = true;
+        shim_warmup_judge();
+        offer_boot();
+    }
+}
+
+/* Returns again after each restore. */
+static void take_snapshot(void) {
+    if (EG(active_fiber) != NULL) {
+        refuse("it was asked for in a fiber");
+    }
+    const char *encrypted = shim_snapshot_refused_stream();
+    if (encrypted == NULL) {
+        encrypted = shim_snapshot_refused_connection();
+    }
+    if (encrypted != NULL) {
+        char why[400];
+        (snprintf)(why, sizeof why, "%s is open; open it in each request instead", encrypted);
+        refuse(why);
+    }
+    const char *trouble = shim_snapshot_settle_boot();
+    if (trouble != NULL) {
+        refuse(trouble);
+    }
+    settle();
+    if (snapshot_take(share_when_warm) == SNAPSHOT_FAILED) {
+        refuse(snapshot_reason());
+    }
+    /* Each restore returns here. */
+    shim.calls_done = snapshot_stats()->restores;
+}
+
+/* An answer to an earlier request may have come late: it must not be taken for the answer to this one. The server runs
+ * the call again where that is safe. */
+static void check_connections(void) {
+    if (snapshot_boot_sockets() > 0 && snapshot_restless_socket() >= 0) {
+        /* Not through the lane: what is written there is lost with a call that is not answered. */
+        fputs("snapshot: worker replaced: a connection opened at boot was closed or got a late answer\n", stderr);
+        snapshot_exit();
+    }
+}
+
+/* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
+static bool take_call(void) {
+    if (last->warm_calls < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
+        shim_warmup_make_current(last->warm_calls++);
+        return true;
+    }
+    if (snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
+        share_when_warm();
+    }
+    if (!last->ready) {
+        const snapshot_numbers *numbers = snapshot_stats();
+        static const char *const ways[] = {"-", "page scans", "the page map", "a process per request"};
+        shim_log(LOG_INFO, "snapshot taken: %zu KiB in use of %zu KiB, restored by %s", numbers->stored / 1024,
+                 numbers->bytes / 1024, ways[numbers->way]);
+        last->ready = true;
+        howdah_rs_ready();
+    }
+    if (!shim_call_take()) {
+        return false;
+    }
+    check_connections();
+    return true;
+}
+
+uint64_t shim_snapshot_boot_began(void) {
+    return boot_began;
+}
+
+static void finish_request(bool after_bailout) __attribute__((noreturn));
+
+bool shim_snapshot_take_and_begin_request(void) {
+    /* Returns once for the snapshot, and again for each request after it. */
+    take_snapshot();
+    if (!take_call()) {
+        return false;
+    }
+    shim_loop_open();
+    shim_loop_limit_time();
+    shim_snapshot_random_renew();
+    if (!shim_warmup_running()) {
+        shim_debugger_begin();
+    }
+    shim_snapshot_call_restore_callbacks();
+    if (EG(exception) != NULL) {
+        shim_loop_report_exception();
+        finish_request(false);
+    }
+    return true;
+}
+
+static void report_numbers(bool fit) {
+    const snapshot_numbers *numbers = snapshot_stats();
+    howdah_rs_snapshot_numbers((snapshot_report){
+        .way = numbers->way,
+        .searches = (uint32_t)numbers->scans,
+        .restored_pages = (uint32_t)(numbers->written / SNAPSHOT_PAGE),
+        .restore_ns = numbers->last_ns < UINT32_MAX ? (uint32_t)numbers->last_ns : UINT32_MAX,
+        .resets = shim_snapshot_resets(),
+        .unfit = !fit,
+    });
+}
+
+/* Ends the request and goes back to the snapshot. */
+static void finish_request(bool after_bailout) {
+    shim_warmup_session();
+    shim_snapshot_end_request(after_bailout);
+    const bool fit = shim_snapshot_settle(after_bailout);
+    bool retire = !fit;
+    if (shim_warmup_running()) {
+        shim_warmup_answered();
+        if (shim.script_child) {
+            _exit(EG(exit_status));
+        }
+        if (!fit) {
+            shim_snapshot_refuse_warmup(snapshot_reason());
+        }
+    } else {
+        retire = shim_used_up() || !fit;
+        report_numbers(fit);
+        shim_call_finish(retire);
+    }
+    if (!retire) {
+        snapshot_restore();
+        shim_log(LOG_NOTICE, "snapshot: worker replaced: %s", snapshot_reason());
+    }
+    snapshot_exit();
+}
+
+/* --- a worker script's loop --- */
+
+/* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of
+ * the script's loop. */
+static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    volatile bool bailed = true, answered = false;
+    zend_try {
+        if (shim_loop_run(function, cache) && !shim.script_child) {
+            shim_warmup_session();
+            shim_loop_answer();
+            shim_warmup_answered();
+            answered = true;
+        }
+        bailed = false;
+    }
+    zend_end_try();
+    if (!answered) {
+        finish_request(bailed);
+    }
+    handled = true;
+}
+
+static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    if (shim.script_child || by_boot_file) {
+        return false;
+    }
+    if (!snapshot_taken()) {
+        if (shim_loop_booting()) {
+            shim_loop_boot_end();
+            shim_warmup_ask_alone(function, cache);
+        }
+        if (shim_warmup_turn(function, cache) == SHIM_WARMUP_TURN) {
+            return true;
+        }
+        if (!shim_snapshot_take_and_begin_request()) {
+            shim_loop_leave();
+            return false;
+        }
+    } else if (handled) {
+        finish_request(false);
+    }
+    if (shim.call == NULL) {
+        return false;
+    }
+    run_handler(function, cache);
+    return true;
+}
+
+/* --- the mode --- */
+
+/* Runs the boot file in the global scope. False when it ended otherwise than by reaching its end. */
+static bool run_boot_file(const char *path) {
+    zend_file_handle file;
+    zend_stream_init_filename(&file, path);
+    file.primary_script = true;
+    zval result;
+    ZVAL_UNDEF(&result);
+    PG(during_request_startup) = 0;
+    zend_result status = zend_execute_scripts(ZEND_REQUIRE, &result, 1, &file);
+    bool returned = status == SUCCESS && !Z_ISUNDEF(result);
+    zval_ptr_dtor(&result);
+    return returned;
+}
+
+/* Runs the call's own script, as classic mode does. */
+static void run_call_script(void) {
+    zend_file_handle file;
+    unsigned status = shim_script_prepare(&file);
+    if (status != 0) {
+        shim_answer_instead(status);
+        return;
+    }
+    php_execute_script(&file);
+}
+
+static shim_outcome run_by_boot_file(void) {
+    if (!shim_loop_open_script(shim.worker->boot_script)) {
+        return SHIM_RETIRE;
+    }
+    bool returned = run_boot_file(shim.worker->boot_script);
+    if (!snapshot_taken()) {
+        if (!returned) {
+            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.worker->boot_script);
+            return SHIM_RETIRE;
+        }
+        shim_loop_boot_end();
+        if (!shim_snapshot_take_and_begin_request()) {
+            return SHIM_RETIRE;
+        }
+    } else if (!returned) {
+        /* exit() in what follows Howdah\snapshot(). */
+        finish_request(false);
+    }
+    run_call_script();
+    finish_request(false);
+}
+
+static shim_outcome run(void) {
+    shim_warmup_prepare();
+    if (!snapshot_prepare() || (last = snapshot_lasting_memory(sizeof *last)) == NULL) {
+        shim_log(LOG_CRIT, "snapshot: %s", snapshot_reason());
+        return SHIM_RETIRE;
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    boot_began = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    by_boot_file = *shim.worker->boot_script != '\0';
+    if (!by_boot_file && *shim.worker->script == '\0') {
+        shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");
+        return SHIM_RETIRE;
+    }
+    shim_snapshot_random_watch();
+    shim_snapshot_tls_watch();
+    shim_snapshot_settle_watch();
+    if (by_boot_file) {
+        shim_warmup_process();
+    }
+    shim_snapshot_heap_install();
+    shim_debugger_prepare(SHIM_DEBUG_REQUESTS);
+    if (by_boot_file) {
+        return run_by_boot_file();
+    }
+    shim_loop_run_script(shim.worker->script);
+    if (shim.call != NULL && snapshot_taken()) {
+        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
+         * the call was the rest of it. */
+        finish_request(CG(unclean_shutdown));
+    }
+    return SHIM_RETIRE;
+}
+
+/* The script is over, by a bailout or because there are no more calls. */
+static shim_outcome after(void) {
+    if (snapshot_taken() && shim.call != NULL) {
+        finish_request(true);
+    }
+    if (!snapshot_taken()) {
+        shim_warmup_script_ended();
+    }
+    shim_loop_close_script();
+    if (snapshot_taken()) {
+        /* Not on to the end of PHP's modules: the heap's storage is gone with the request. */
+        snapshot_exit();
+    }
+    return SHIM_RETIRE;
+}
+
+static int work(void) {
+    return shim_run_script(run, after);
+}
+
+static void unsent_output(const char *data, size_t length) {
+    if (shim.call == NULL) {
+        shim_loop_unsent_output(data, length);
+    } else {
+        shim_warmup_output(data, length);
+    }
+}
+
+const shim_mode shim_mode_snapshot = {
+    .name = "snapshot",
+    .ini = SHIM_LOOP_INI,
+    /* The restore takes them back. */
+    .directory_settings = true,
+    .kept_server_arrays = 1,
+    .before_php = shim_snapshot_notes_startup,
+    .work = work,
+    .serve = serve,
+    .unsent_output = unsent_output,
+    .unsent_head = shim_warmup_head,
+    .client_gone = php_handle_aborted_connection,
+};

@@ -1,0 +1,18 @@
+/* Snapshot mode: the moment of the snapshot, and what scripts may say about it. For modes/ only. */
+#ifndef HOWDAH_MODES_SNAPSHOT_H
+#define HOWDAH_MODES_SNAPSHOT_H
+
+#include "shim.h"
+
+/* Takes the snapshot and begins a request. From then on every request begins here: each restore returns into this
+ * function. False when the worker shall end. */
+bool shim_snapshot_take_and_begin_request(void);
+/* When the boot began, microseconds since the epoch; as the requests' time of arrival. */
+uint64_t shim_snapshot_boot_began(void);
+
+/* --- snapshot_functions.c --- */
+
+/* What the script has given to Howdah\on_restore(), at the start of a request. */
+void shim_snapshot_call_restore_callbacks(void);
+
+#endif

@@ -1,0 +1,87 @@
+/* What a script can say about the snapshot: take it now, call this after each restore, boot anew. */
+#include "shim.h"
+#include "modes/script_loop.h"
+#include "modes/snapshot.h"
+#include "sapi/log.h"
+#include "snapshot/engine/snapshot.h"
+#include "snapshot/php/request_end.h"
+#include "snapshot/php/warmup.h"
+
+#include <syslog.h>
+
+static zval restore_callbacks; /* an array, or undefined */
+
+void shim_snapshot_call_restore_callbacks(void) {
+    if (Z_TYPE(restore_callbacks) != IS_ARRAY) {
+        return;
+    }
+    zval *callback;
+    ZEND_HASH_FOREACH_VAL(Z_ARRVAL(restore_callbacks), callback) {
+        zval result;
+        ZVAL_UNDEF(&result);
+        call_user_function(NULL, NULL, callback, &result, 0, NULL);
+        zval_ptr_dtor(&result);
+        if (EG(exception) != NULL) {
+            return;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+}
+
+/* True when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
+PHP_FUNCTION(Howdah_snapshot) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    if (!snapshot_awaited() || !shim_loop_booting()) {
+        RETURN_FALSE;
+    }
+    shim_loop_boot_end();
+    if (!shim_snapshot_take_and_begin_request()) {
+        snapshot_exit();
+    }
+    RETURN_TRUE;
+}
+
+/* Elsewhere than in snapshot mode nothing is restored, and the function is not called. */
+PHP_FUNCTION(Howdah_on_restore) {
+    zend_fcall_info function;
+    zend_fcall_info_cache cache;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_FUNC(function, cache)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!snapshot_awaited()) {
+        return;
+    }
+    if (Z_TYPE(restore_callbacks) != IS_ARRAY) {
+        array_init(&restore_callbacks);
+    }
+    Z_TRY_ADDREF(function.function_name);
+    zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
+}
+
+/* Whether another worker can do the call in this one's place. One that arrived before the boot began is run here: it
+ * could have come before what has changed since, and else it might wander for ever. */
+static bool may_give_back(void) {
+    return snapshot_taken() && shim.call != NULL && !shim_warmup_running() && !shim.script_child && !SG(headers_sent) &&
+           shim.call->received_unix_us > shim_snapshot_boot_began();
+}
+
+/* Does not return if the call is given back. */
+PHP_FUNCTION(Howdah_boot_again) {
+    char *why = "";
+    size_t length = 0;
+    ZEND_PARSE_PARAMETERS_START(0, 1)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_STRING(why, length)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!may_give_back()) {
+        RETURN_FALSE;
+    }
+    shim_log(LOG_NOTICE, "snapshot: worker replaced: the boot is outdated%s%.*s", length != 0 ? ": " : "",
+             (int)(length < 400 ? length : 400), why);
+    if (!howdah_rs_give_back(shim_snapshot_boot_began())) {
+        RETURN_FALSE;
+    }
+    /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
+    shim_snapshot_end_outside();
+    snapshot_exit();
+}

@@ -1,0 +1,31 @@
+/* Worker mode: a script boots an application and takes request after request with frankenphp_handle_request();
+ * everything that it has made stays for the next one. The contract is FrankenPHP's; script_loop.c has what happens in a
+ * request.
+ *
+ * The process ends with its script, whatever ended it, and the server puts a fresh one in its place: no state of PHP is
+ * carried from one run of the script to the next. */
+#include "shim.h"
+#include "modes/mode.h"
+#include "modes/modes.h"
+#include "modes/run.h"
+#include "modes/script_loop.h"
+#include "sapi/debugger.h"
+
+static shim_outcome run(void) {
+    shim_debugger_prepare(SHIM_DEBUG_BOOT_TOO);
+    return shim_loop_run_script(shim.worker->script);
+}
+
+static int work(void) {
+    return shim_run_script(run, shim_loop_close_script);
+}
+
+const shim_mode shim_mode_worker = {
+    .name = "worker",
+    .ini = SHIM_LOOP_INI,
+    .kept_server_arrays = 1,
+    .work = work,
+    .serve = shim_loop_turn,
+    .unsent_output = shim_loop_unsent_output,
+    .client_gone = shim_loop_client_gone,
+};

@@ -1,0 +1,123 @@
+/* The request as PHP sees it: request_info, body, cookies, time and getenv(). $_SERVER is in server_array.c. */
+#include "sapi/input.h"
+
+#include "shim.h"
+
+#include <string.h>
+
+#define KNOWN_NAME(number, name) [number] = {#name, sizeof(#name) - 1},
+const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1] = {HOWDAH_VAR_NAMES(KNOWN_NAME)};
+
+/* A private copy of a query string that PHP wants to write to; kept for the next one. */
+static char *query_copy;
+static size_t query_copy_size;
+
+void shim_input_shutdown(void) {
+    free(query_copy);
+    query_copy = NULL;
+    query_copy_size = 0;
+}
+
+static bool known(const WireVar *var) {
+    return var->name_id != 0 && var->name_id <= HOWDAH_VAR_COUNT;
+}
+
+const char *shim_var_name(const WireVar *var, size_t *length) {
+    if (known(var)) {
+        *length = shim_known_names[var->name_id].length;
+        return shim_known_names[var->name_id].text;
+    }
+    *length = var->name.len;
+    return shim_text(var->name);
+}
+
+/* The last variable of a name counts, as in an array. */
+const char *shim_known_var(shim_var number, size_t *value_len) {
+    const shim_known_name *name = &shim_known_names[number];
+    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+        const WireVar *var = &shim.vars[i];
+        if (var->name_id == number || (var->name_id == 0 && var->name.len == name->length &&
+                                       memcmp(shim_text(var->name), name->text, name->length) == 0)) {
+            *value_len = var->value.len;
+            return shim_text(var->value);
+        }
+    }
+    *value_len = 0;
+    return NULL;
+}
+
+/* PHP's register_argc_argv cuts the query string at each '+' in place and mends it afterwards. The lane's memory is not
+ * for that. */
+static char *writable_query(void) {
+    const char *query = shim_text(shim.call->query);
+    size_t size = (size_t)shim.call->query.len + 1;
+    if (memchr(query, '+', size) == NULL) {
+        return (char *)query;
+    }
+    if (size > query_copy_size) {
+        free(query_copy);
+        query_copy = malloc(size);
+        query_copy_size = query_copy != NULL ? size : 0;
+    }
+    return query_copy != NULL ? memcpy(query_copy, query, size) : NULL;
+}
+
+void shim_input_prepare(void) {
+    const WireCall *call = shim.call;
+    SG(server_context) = (void *)call;
+    SG(request_info).request_method = shim_text(call->method);
+    SG(request_info).query_string = writable_query();
+    SG(request_info).path_translated = (char *)shim_text(call->script);
+    /* As under FPM this is the script's name, not the request's target. */
+    size_t length;
+    SG(request_info).request_uri = (char *)shim_known_var(SHIM_VAR_SCRIPT_NAME, &length);
+    SG(request_info).content_type = shim_text(call->content_type);
+    SG(request_info).content_length = (zend_long)call->body_len;
+    SG(sapi_headers).http_response_code = 200;
+    php_handle_auth_data(call->authorization.len != 0 ? shim_text(call->authorization) : NULL);
+}
+
+void shim_input_release(void) {
+    SG(server_context) = NULL;
+    SG(request_info).request_method = NULL;
+    SG(request_info).query_string = NULL;
+    SG(request_info).path_translated = NULL;
+    SG(request_info).request_uri = NULL;
+    SG(request_info).content_type = NULL;
+    SG(request_info).content_length = 0;
+}
+
+size_t shim_sapi_read_post(char *buffer, size_t size) {
+    size_t total = 0;
+    while (total < size && !shim.script_child) {
+        size_t length = howdah_rs_read_body(buffer + total, size - total);
+        if (length == 0) {
+            break;
+        }
+        total += length;
+    }
+    return total;
+}
+
+char *shim_sapi_read_cookies(void) {
+    return shim.call->cookie.len != 0 ? (char *)shim_text(shim.call->cookie) : NULL;
+}
+
+char *shim_sapi_getenv(const char *name, size_t name_len) {
+    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+        size_t length;
+        const char *candidate = shim_var_name(&shim.vars[i], &length);
+        if (length == name_len && memcmp(candidate, name, name_len) == 0) {
+            return (char *)shim_text(shim.vars[i].value);
+        }
+    }
+    return NULL;
+}
+
+zend_result shim_sapi_request_time(double *time) {
+    if (shim.call == NULL) {
+        return FAILURE;
+    }
+    *time = (double)shim.call->received_unix_us / 1e6;
+    return SUCCESS;
+}

@@ -1,0 +1,42 @@
+/* PHP's messages on their way to the server's log: errors with log_errors, error_log() without a target, startup
+ * problems, and the shim's own remarks. The Rust side adds the call's id and writes; here lines are only bounded. */
+#include "sapi/log.h"
+
+#include "shim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+void shim_log_line(int level, const char *line, size_t length) {
+    if (shim.script_child) {
+        dprintf(STDERR_FILENO, "%.*s\n", (int)length, line);
+    } else {
+        howdah_rs_log(level, line, length);
+    }
+}
+
+void shim_sapi_log(const char *message, int level) {
+    size_t length = strlen(message);
+    while (length > 0 && (message[length - 1] == '\n' || message[length - 1] == '\r')) {
+        length--;
+    }
+    if (level < LOG_EMERG || level > LOG_DEBUG) {
+        level = LOG_NOTICE;
+    }
+    shim_log_line(level, message, length);
+}
+
+void shim_log(int level, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    /* Not the snprintf that PHP's headers put in its place: no PHP-specific formats are wanted here. */
+    int length = (vsnprintf)(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        shim_log_line(level, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    }
+}

@@ -1,0 +1,146 @@
+/* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
+ * Once the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client
+ * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
+#include "sapi/output.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+
+#include <string.h>
+#include <strings.h>
+
+static void client_gone(void) {
+    shim.response_refused = true;
+    shim.mode->client_gone();
+}
+
+/* Output that no client gets. */
+static void drop(const char *data, size_t length) {
+    if (shim.mode->unsent_output != NULL) {
+        shim.mode->unsent_output(data, length);
+    }
+}
+
+size_t shim_sapi_write(const char *data, size_t length) {
+    if (shim.call == NULL || shim.response_ended) {
+        drop(data, length);
+        return length;
+    }
+    if (shim.mode->takes_output != NULL && shim.mode->takes_output(data, length)) {
+        return length;
+    }
+    if (shim.response_refused || !howdah_rs_write(data, length)) {
+        client_gone();
+        return 0;
+    }
+    return length;
+}
+
+void shim_sapi_flush(void *server_context) {
+    (void)server_context;
+    if (shim.call == NULL || shim.response_ended) {
+        return;
+    }
+    sapi_send_headers();
+    if (shim.response_refused || !howdah_rs_flush()) {
+        client_gone();
+    }
+}
+
+static bool header_is(const sapi_header_struct *header, const char *name, size_t name_len) {
+    return header->header_len > name_len && strncasecmp(header->header, name, name_len) == 0;
+}
+#define HEADER_IS(header, name) header_is(header, name ":", sizeof(name))
+
+/* An answer cannot end with 1xx: that announces another one. */
+static bool is_final_status(int status) {
+    return status >= 200 && status <= 999;
+}
+
+/* The status at the start of `text` after blanks, or 0. */
+static unsigned leading_status(const char *text, const char *end) {
+    while (text < end && *text == ' ') {
+        text++;
+    }
+    int status = 0;
+    for (int digits = 0; digits < 3 && text < end && *text >= '0' && *text <= '9'; digits++, text++) {
+        status = status * 10 + (*text - '0');
+    }
+    return is_final_status(status) ? (unsigned)status : 0;
+}
+
+/* A line header('HTTP/1.1 418 …') decides, then header('Status: 404 …'), then http_response_code(). */
+static unsigned answer_status(sapi_headers_struct *headers) {
+    const char *line = headers->http_status_line;
+    if (line != NULL && strncasecmp(line, "HTTP/", 5) == 0) {
+        const char *blank = strchr(line, ' ');
+        unsigned status = blank != NULL ? leading_status(blank, blank + strlen(blank)) : 0;
+        if (status != 0) {
+            return status;
+        }
+    }
+    zend_llist_position position;
+    const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
+    for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
+        if (HEADER_IS(header, "Status")) {
+            unsigned status =
+                leading_status(header->header + sizeof("Status:") - 1, header->header + header->header_len);
+            if (status != 0) {
+                return status;
+            }
+        }
+    }
+    int code = headers->http_response_code;
+    return is_final_status(code) ? (unsigned)code : 200;
+}
+
+/* The words of header('HTTP/1.1 418 I am a teapot') go along as CGI spells them, "Status: 418 I am a teapot": a front
+ * that can send them finds them there. Most answers have none. */
+static void send_reason(unsigned status, const sapi_headers_struct *headers) {
+    const char *line = headers->http_status_line;
+    const char *blank = line != NULL && strncasecmp(line, "HTTP/", 5) == 0 ? strchr(line, ' ') : NULL;
+    if (blank == NULL || leading_status(blank, blank + strlen(blank)) != status) {
+        return;
+    }
+    char text[256] = "Status:";
+    size_t length = strnlen(blank, sizeof text - 8);
+    memcpy(text + 7, blank, length);
+    howdah_rs_head_line(text, 7 + length);
+}
+
+/* An interim head (1xx) announces another one. */
+static void send_head(unsigned status, sapi_headers_struct *headers) {
+    howdah_rs_head_begin(status, status < 200);
+    send_reason(status, headers);
+    zend_llist_position position;
+    const sapi_header_struct *header = zend_llist_get_first_ex(&headers->headers, &position);
+    for (; header != NULL; header = zend_llist_get_next_ex(&headers->headers, &position)) {
+        /* PHP lets lines pass that are no header, like header('X'). */
+        if (memchr(header->header, ':', header->header_len) == NULL || HEADER_IS(header, "Status")) {
+            continue;
+        }
+        if (status == 304 && HEADER_IS(header, "Content-Type")) {
+            continue;
+        }
+        howdah_rs_head_line(header->header, header->header_len);
+    }
+    howdah_rs_head_end();
+}
+
+int shim_sapi_send_headers(sapi_headers_struct *headers) {
+    if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
+        if (shim.mode->unsent_head != NULL) {
+            shim.mode->unsent_head(answer_status(headers), headers);
+        }
+        return SAPI_HEADER_SENT_SUCCESSFULLY;
+    }
+    send_head(answer_status(headers), headers);
+    return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+int shim_send_interim(unsigned status) {
+    if (shim.call != NULL && !shim.response_ended && !SG(headers_sent)) {
+        send_head(status, &SG(sapi_headers));
+    }
+    return SAPI_HEADER_SENT_SUCCESSFULLY;
+}

@@ -1,0 +1,170 @@
+/* $_SERVER of a resident script, from one call to the next. Most of it stays the same: the process environment, the
+ * names and most values of the variables. So the array of the call before is kept as it was made and brought up to date
+ * where the new call differs, in place of some sixty insertions. In async mode several calls have theirs at the same
+ * time, so there are several.
+ *
+ * What a script does to its $_SERVER never reaches the kept array, as the reference held here makes PHP give the script
+ * a copy when it writes. A script that still holds the array itself (a request object of a call before) keeps its own:
+ * then the kept one is a copy. */
+#include "sapi/server_array_reuse.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+#include "sapi/functions.h"
+#include "sapi/input.h"
+#include "sapi/server_array.h"
+
+#include <string.h>
+
+typedef struct kept_array {
+    HashTable *table;
+    /* How many of its elements are ours; PHP adds more behind them (PHP_AUTH_USER, REQUEST_TIME, argv). */
+    uint32_t elements;
+    /* How many of these are the process environment's. */
+    uint32_t environment;
+} kept_array;
+
+/* Those at the front are used most; the empty ones are behind all others. */
+static kept_array kept_arrays[SHIM_KEPT_SERVER_ARRAYS];
+
+static zif_handler original_putenv;
+
+static void forget(kept_array *kept) {
+    if (kept->table != NULL) {
+        zend_array_release(kept->table);
+        kept->table = NULL;
+    }
+}
+
+void shim_kept_forget(void) {
+    for (size_t i = 0; i < SHIM_KEPT_SERVER_ARRAYS && kept_arrays[i].table != NULL; i++) {
+        forget(&kept_arrays[i]);
+    }
+}
+
+static ZEND_NAMED_FUNCTION(watched_putenv) {
+    shim_kept_forget();
+    original_putenv(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+void shim_kept_startup(void) {
+    original_putenv = shim_watch_function(ZEND_STRL("putenv"), watched_putenv);
+}
+
+/* Names that PHP itself puts behind our elements. Should the environment have one, PHP would put its value there. */
+static bool has_names_of_php(HashTable *table) {
+    static const char *const names[] = {
+        "PHP_AUTH_USER", "PHP_AUTH_PW", "PHP_AUTH_DIGEST", "REQUEST_TIME", "REQUEST_TIME_FLOAT", "argv", "argc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (zend_hash_str_exists(table, names[i], strlen(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `new_names`: the array has others than when it was kept before. */
+static void store(kept_array *kept, zval *array, uint32_t environment, bool new_names) {
+    HashTable *table = Z_ARRVAL_P(array);
+    uint32_t elements = environment + shim.call->n_vars + 1;
+    /* Fewer elements: a name came twice, and nothing is where it is looked for. */
+    if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && has_names_of_php(table))) {
+        shim_kept_forget();
+        return;
+    }
+    kept->elements = elements;
+    kept->environment = environment;
+    if (kept->table != table) {
+        forget(kept);
+        kept->table = table;
+        GC_ADDREF(table);
+    }
+    /* PHP adds to the array after this, and the reference held here is to see that. */
+    HT_ALLOW_COW_VIOLATION(table);
+}
+
+void shim_kept_store(zval *array, uint32_t environment) {
+    shim_kept_forget();
+    store(&kept_arrays[0], array, environment, true);
+}
+
+/* Whether nobody holds the array but this file and, from the call before, $_SERVER. */
+static bool is_free(HashTable *table) {
+    if (GC_REFCOUNT(table) == 1) {
+        return true;
+    }
+    const zval *global = zend_hash_str_find(&EG(symbol_table), ZEND_STRL("_SERVER"));
+    return GC_REFCOUNT(table) == 2 && global != NULL && Z_TYPE_P(global) == IS_ARRAY && Z_ARR_P(global) == table;
+}
+
+/* One that is free; else a copy of the first, in a place of its own while there is one. */
+static kept_array *take_kept(void) {
+    size_t i = 0;
+    for (; i < shim.mode->kept_server_arrays && kept_arrays[i].table != NULL; i++) {
+        if (is_free(kept_arrays[i].table)) {
+            return &kept_arrays[i];
+        }
+    }
+    kept_array copy = kept_arrays[0];
+    copy.table = zend_array_dup(copy.table);
+    if (i == shim.mode->kept_server_arrays) {
+        i = 0;
+        forget(&kept_arrays[0]);
+    }
+    kept_arrays[i] = copy;
+    return &kept_arrays[i];
+}
+
+static void cut_to(HashTable *table, uint32_t elements) {
+    while (table->nNumUsed > elements) {
+        zend_hash_del_bucket(table, table->arData + table->nNumUsed - 1);
+    }
+}
+
+/* Gives an element the value if it has that name and holds a string. */
+static bool update_element(Bucket *element, const WireVar *var) {
+    if (element->key == NULL || Z_TYPE(element->val) != IS_STRING) {
+        return false;
+    }
+    const zend_string *key = shim_known_key(var);
+    if (key != NULL ? element->key != key
+                    : !zend_string_equals_cstr(element->key, shim_text(var->name), var->name.len)) {
+        return false;
+    }
+    if (!zend_string_equals_cstr(Z_STR(element->val), shim_text(var->value), var->value.len)) {
+        zval_ptr_dtor_str(&element->val);
+        ZVAL_STRINGL_FAST(&element->val, shim_text(var->value), var->value.len);
+    }
+    return true;
+}
+
+bool shim_kept_reuse(zval *array) {
+    if (kept_arrays[0].table == NULL) {
+        return false;
+    }
+    kept_array *kept = take_kept();
+    HashTable *table = kept->table;
+    cut_to(table, kept->elements);
+    if (table->nNumUsed != kept->elements || table->nNumOfElements != kept->elements) {
+        shim_kept_forget();
+        return false;
+    }
+    uint32_t same = 0;
+    uint32_t candidates = kept->elements - 1 - kept->environment;
+    while (same < shim.call->n_vars && same < candidates &&
+           update_element(table->arData + kept->environment + same, &shim.vars[same])) {
+        same++;
+    }
+    bool all = same == shim.call->n_vars && same == candidates;
+    if (!all) {
+        cut_to(table, kept->environment + same);
+    }
+    zend_array_destroy(Z_ARR_P(array));
+    ZVAL_ARR(array, table);
+    GC_ADDREF(table);
+    HT_ALLOW_COW_VIOLATION(table);
+    /* PHP_SELF is last; an update in place is an ordinary insertion. */
+    shim_add_call_variables(array, same);
+    store(kept, array, kept->environment, !all);
+    return true;
+}

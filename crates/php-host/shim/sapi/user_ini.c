@@ -1,0 +1,130 @@
+/* Settings that depend on the request: sections [HOST=…] and [PATH=…] of php.ini, and .user.ini files from the document
+ * root down to the script's directory (user_ini.filename, user_ini.cache_ttl). What was found for a directory is kept
+ * for cache_ttl seconds, an absent file too, so that most requests look at no file. */
+#include "sapi/user_ini.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+#include "sapi/input.h"
+
+#include <string.h>
+
+/* Directories to remember at most; then the cache starts anew. */
+#define MAX_DIRECTORIES 4096
+
+typedef struct directory_settings {
+    time_t expires;
+    HashTable values;
+} directory_settings;
+
+static HashTable directories;
+static bool directories_ready;
+
+static void free_value(zval *value) {
+    zval_internal_ptr_dtor(value);
+}
+
+static void free_directory(zval *entry) {
+    directory_settings *settings = Z_PTR_P(entry);
+    zend_hash_destroy(&settings->values);
+    free(settings);
+}
+
+void shim_user_ini_shutdown(void) {
+    if (directories_ready) {
+        zend_hash_destroy(&directories);
+        directories_ready = false;
+    }
+}
+
+/* Reads the files from the document root to `path` (which ends in a slash), or only that of `path` when it lies
+ * outside. `path` is cut at each slash and mended. */
+static void read_files(HashTable *values, char *path, size_t length, const char *root, size_t root_len) {
+    bool inside = length > root_len && memcmp(path, root, root_len) == 0 && path[root_len] == '/';
+    char *slash = inside ? path + root_len : path + length - 1;
+    for (; slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        php_parse_user_ini_file(slash == path ? "/" : path, PG(user_ini_filename), values);
+        *slash = '/';
+    }
+}
+
+static directory_settings *settings_of(const char *path, size_t length) {
+    if (!directories_ready) {
+        zend_hash_init(&directories, 8, NULL, free_directory, 1);
+        directories_ready = true;
+    }
+    directory_settings *settings = zend_hash_str_find_ptr(&directories, path, length);
+    if (settings == NULL) {
+        if (zend_hash_num_elements(&directories) >= MAX_DIRECTORIES) {
+            zend_hash_clean(&directories);
+        }
+        settings = pemalloc(sizeof *settings, 1);
+        settings->expires = 0;
+        zend_hash_init(&settings->values, 0, NULL, free_value, 1);
+        zend_hash_str_add_new_ptr(&directories, path, length, settings);
+    }
+    return settings;
+}
+
+static void activate_user_files(char *path, size_t length) {
+    size_t root_len;
+    const char *root = shim_known_var(SHIM_VAR_DOCUMENT_ROOT, &root_len);
+    if (root == NULL) {
+        return;
+    }
+    while (root_len > 0 && root[root_len - 1] == '/') {
+        root_len--;
+    }
+    directory_settings *settings = settings_of(path, length);
+    time_t now = (time_t)sapi_get_request_time();
+    if (now > settings->expires) {
+        zend_hash_clean(&settings->values);
+        read_files(&settings->values, path, length, root, root_len);
+        settings->expires = now + PG(user_ini_cache_ttl);
+    }
+    if (zend_hash_num_elements(&settings->values) > 0) {
+        php_ini_activate_config(&settings->values, PHP_INI_PERDIR, PHP_INI_STAGE_HTACCESS);
+    }
+}
+
+static void activate_host(void) {
+    size_t length;
+    const char *name = shim_known_var(SHIM_VAR_SERVER_NAME, &length);
+    if (name != NULL) {
+        char *lower = zend_str_tolower_dup(name, length);
+        php_ini_activate_per_host_config(lower, length);
+        efree(lower);
+    }
+}
+
+int shim_sapi_activate(void) {
+    if (shim.call == NULL || !shim.mode->directory_settings) {
+        return SUCCESS;
+    }
+    if (php_ini_has_per_host_config()) {
+        activate_host();
+    }
+    bool user_files = PG(user_ini_filename) != NULL && *PG(user_ini_filename) != '\0';
+    if (!user_files && !php_ini_has_per_dir_config()) {
+        return SUCCESS;
+    }
+    const char *script = shim_text(shim.call->script);
+    const char *slash = strrchr(script, '/');
+    if (slash == NULL) {
+        return SUCCESS;
+    }
+    /* The script's directory with its slash, in memory that PHP may write to. */
+    size_t length = (size_t)(slash - script) + 1;
+    char buffer[MAXPATHLEN];
+    if (length >= sizeof buffer) {
+        return SUCCESS;
+    }
+    memcpy(buffer, script, length);
+    buffer[length] = '\0';
+    php_ini_activate_per_dir_config(buffer, length);
+    if (user_files) {
+        activate_user_files(buffer, length);
+    }
+    return SUCCESS;
+}

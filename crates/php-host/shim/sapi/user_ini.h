@@ -1,0 +1,10 @@
+/* Settings that depend on the request: .user.ini files, [HOST=] and [PATH=]. */
+#ifndef HOWDAH_SAPI_USER_INI_H
+#define HOWDAH_SAPI_USER_INI_H
+
+#include "shim.h"
+
+int shim_sapi_activate(void);
+void shim_user_ini_shutdown(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* One whole request of PHP, from its start to its end. */
+#ifndef HOWDAH_SAPI_WHOLE_REQUEST_H
+#define HOWDAH_SAPI_WHOLE_REQUEST_H
+
+#include "shim.h"
+
+/* Prepares PHP for the current request and runs its script. A PHP bailout may leave it. */
+shim_outcome shim_whole_request_run(void);
+/* Releases the script's resources; after a bailout too. */
+shim_outcome shim_whole_request_end(void);
+/* The response for a script that may not run: 403 or 404. */
+void shim_answer_instead(unsigned status);
+
+#endif

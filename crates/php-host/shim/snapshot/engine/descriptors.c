@@ -1,0 +1,122 @@
+/* What the kernel keeps behind the descriptors that the application has opened at boot and that no call puts back:
+ * bytes that wait in a pipe, the content of files without a name, counters and lists of eventfd, inotify, epoll and
+ * their like. A request that has changed one of these ends the worker. */
+#include "snapshot/engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Of /proc/self/fdinfo for descriptors that are neither files nor sockets; their position and flags are looked after
+ * elsewhere, and the time that an armed timer has left passes by itself. */
+static bool is_state(const char *line) {
+    static const char *const passing[] = {"pos:", "flags:", "it_value:", "mnt_id:"};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+        if (strncmp(line, passing[i], strlen(passing[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A sum over what the kernel tells of such a descriptor, and whether anything waits on it. */
+static uint64_t state_of(int fd) {
+    char path[64], line[512];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    FILE *file = fopen(path, "re");
+    uint64_t sum = 0xcbf29ce484222325u;
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        for (const char *at = line; is_state(line) && *at != '\0'; at++) {
+            sum = (sum ^ (unsigned char)*at) * 0x100000001b3u;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    return poll(&polled, 1, 0) > 0 ? sum ^ 1 : sum;
+}
+
+static bool is_anonymous(mode_t type) {
+    return type == 0;
+}
+
+static int unread(int fd) {
+    int bytes = 0;
+    return ioctl(fd, FIONREAD, &bytes) == 0 ? bytes : 0;
+}
+
+static bool listens(int fd) {
+    int listening = 0;
+    socklen_t size = sizeof listening;
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening;
+}
+
+/* Without a name, or with one that only mkstemp() makes, as tmpfile() of PHP does: nobody else is meant to read it. */
+static bool is_private(const snapshot_kept *kept, const struct stat *about) {
+    char path[64], target[256];
+    if (!S_ISREG(kept->type) || (kept->status_flags & O_ACCMODE) == O_RDONLY) {
+        return false;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", kept->fd);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    const char *name = strrchr(target, '/');
+    return about->st_nlink == 0 ||
+           (name != NULL && strncmp(name, "/php", 4) == 0 && strlen(name) == sizeof "/phpXXXXXX" - 1);
+}
+
+bool snapshot_kept_store(snapshot_kept *kept) {
+    struct stat about;
+    if (fstat(kept->fd, &about) != 0) {
+        return true;
+    }
+    if (is_private(kept, &about)) {
+        /* A write in the same tick of the clock would not show. */
+        const struct timespec past[2] = {{0, UTIME_OMIT}, {about.st_mtim.tv_sec - 1, about.st_mtim.tv_nsec}};
+        kept->private = true;
+        kept->size = about.st_size;
+        kept->changed = futimens(kept->fd, past) == 0 ? past[1] : about.st_mtim;
+    } else if (S_ISFIFO(kept->type)) {
+        kept->unread = unread(kept->fd);
+    } else if (is_anonymous(kept->type)) {
+        kept->state = state_of(kept->fd);
+    } else if (S_ISSOCK(kept->type) && !listens(kept->fd) && unread(kept->fd) > 0) {
+        snapshot_set_reason("bytes that the boot has not read wait on descriptor %d, a connection", kept->fd);
+        return false;
+    }
+    return true;
+}
+
+static const char *change_of(const snapshot_kept *kept) {
+    struct stat about;
+    if (kept->private && fstat(kept->twin, &about) == 0 &&
+        (about.st_size != kept->size || about.st_mtim.tv_sec != kept->changed.tv_sec ||
+         about.st_mtim.tv_nsec != kept->changed.tv_nsec)) {
+        return "a temporary file";
+    }
+    if (S_ISFIFO(kept->type) && unread(kept->twin) != kept->unread) {
+        return "a pipe with unread bytes";
+    }
+    if (is_anonymous(kept->type) && state_of(kept->twin) != kept->state) {
+        return "a counter, a timer or a list of events";
+    }
+    return NULL;
+}
+
+bool snapshot_kept_check(const snapshot_process *p) {
+    for (size_t i = 0; i < p->n_kept; i++) {
+        const char *what = change_of(&p->kept[i]);
+        if (what != NULL) {
+            snapshot_set_reason("a request has changed what is behind descriptor %d, opened at boot: %s", p->kept[i].fd,
+                                what);
+            return false;
+        }
+    }
+    return true;
+}

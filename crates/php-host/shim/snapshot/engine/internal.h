@@ -1,0 +1,258 @@
+/* What the files of the engine share. Nobody else includes this. */
+#ifndef HOWDAH_SNAPSHOT_ENGINE_INTERNAL_H
+#define HOWDAH_SNAPSHOT_ENGINE_INTERNAL_H
+
+#include "snapshot/engine/snapshot.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <ucontext.h>
+
+/* Of a processor's cache. */
+#define SNAPSHOT_LINE 64ul
+#define SNAPSHOT_MAX_SPARED 32
+#define SNAPSHOT_MAX_LOOSE 8
+#define SNAPSHOT_MAX_KEPT 256
+#define SNAPSHOT_MAX_SHARED 256
+#define SNAPSHOT_MAX_LOCKS 16
+#define SNAPSHOT_MAX_FILE_LOCKS 64
+#define SNAPSHOT_LOCK_TEXT 80
+/* Descriptors of requests that cannot be closed, see locks.c. */
+#define SNAPSHOT_MAX_PARKED 64
+#define SNAPSHOT_MAX_OWN 1024
+#define SNAPSHOT_REASON 256
+
+/* A private writable mapping. */
+typedef struct snapshot_range {
+    char *start, *end;
+    size_t offset; /* in the memfd and in the copy */
+    int protection;
+} snapshot_range;
+
+/* Addresses that were mapped, whatever it was. */
+typedef struct snapshot_area {
+    char *start, *end;
+} snapshot_area;
+
+/* Pages to put back. */
+typedef struct snapshot_run {
+    char *to;
+    const char *from; /* in the copy */
+    size_t length;
+} snapshot_run;
+
+/* A descriptor of the application, open at the snapshot. */
+typedef struct snapshot_kept {
+    int fd, twin; /* twin: a duplicate that scripts do not know */
+    dev_t device;
+    ino_t inode;
+    mode_t type;
+    int status_flags, descriptor_flags;
+    off_t position; /* -1: it has none */
+    /* See descriptors.c. */
+    bool private;
+    off_t size;
+    struct timespec changed;
+    int unread;
+    uint64_t state;
+} snapshot_kept;
+
+/* A lock of the process on one of the application's files, as /proc/self/fdinfo tells it, without its number. */
+typedef struct snapshot_file_lock {
+    int fd;
+    char text[SNAPSHOT_LOCK_TEXT];
+} snapshot_file_lock;
+
+/* A lock on a file that the process holds for reading. */
+typedef struct snapshot_lock {
+    int fd;
+    off_t start, length; /* length 0: to the end */
+} snapshot_lock;
+
+/* See lines.c. */
+typedef struct snapshot_lines snapshot_lines;
+
+/* The kernel's side of the process. */
+typedef struct snapshot_process {
+    int directory;  /* the current directory */
+    int first_free; /* every lower descriptor is taken at the snapshot */
+    mode_t umask;
+    bool had_children;
+    bool signals_touched;
+    const char *spoiled;
+    struct sigaction actions[NSIG];
+    stack_t signal_stack;
+    int priority;
+    size_t n_kept, n_sockets;
+    snapshot_kept kept[SNAPSHOT_MAX_KEPT];
+    size_t n_file_locks, n_parked, n_parking;
+    int parking[SNAPSHOT_MAX_PARKED]; /* descriptors of the request that stay open, in order */
+    bool lock_lost;
+    bool locks_touched; /* by the request, perhaps */
+    bool unfit;         /* a descriptor cannot be in a snapshot */
+    snapshot_file_lock file_locks[SNAPSHOT_MAX_FILE_LOCKS];
+    unsigned char open_before[1024]; /* bitmap of descriptors that are none of the application's */
+} snapshot_process;
+
+/* All state of the engine. In memory that is left out of the snapshot, so that restoring leaves it alone. */
+typedef struct snapshot_state {
+    snapshot_numbers numbers;
+    bool taken;
+    bool failed;
+    char reason[SNAPSHOT_REASON];
+
+    size_t n_ranges, max_ranges;
+    snapshot_range *ranges;
+    size_t n_spared;
+    snapshot_area spared[SNAPSHOT_MAX_SPARED];
+    size_t n_loose;
+    snapshot_area loose[SNAPSHOT_MAX_LOOSE]; /* whole pages */
+    size_t heap_loose;                       /* which of them is the C library's heap's, if any is */
+    size_t n_layout;
+    snapshot_area *layout; /* everything mapped at the snapshot */
+    int memfd;
+    ino_t memfd_inode;
+    char *copy; /* the memfd, mapped once more */
+    size_t copy_length;
+
+    int pagemap;
+    int statm;
+    uint64_t searches; /* that have made `hot` */
+    size_t n_hot, max_hot;
+    snapshot_run *hot;
+    bool copies_differences;
+    snapshot_lines *lines; /* NULL: written pages are compared or copied, see copy.c */
+    unsigned char *marks;  /* of each page of the copy, see trim.c */
+    uint64_t watch_from;   /* the restore at which the next watch begins */
+    void *scan_buffer;
+    size_t scan_buffer_size;
+    long faults;
+    long size_pages; /* of the address space, after the last restore */
+    long size_now;   /* when the restore began */
+
+    void *program_break;
+    char *stack_start, *stack_end, *stack_copy;
+
+    size_t n_shared_before;
+    snapshot_area shared_before[SNAPSHOT_MAX_SHARED]; /* shared mappings that are none of the application's */
+    size_t n_lasting;
+    snapshot_area lasting[SNAPSHOT_MAX_LOOSE];
+    size_t n_locks;
+    snapshot_lock locks[SNAPSHOT_MAX_LOCKS];
+    size_t n_own;
+    snapshot_run *own; /* pages that in this process's snapshot are not those of the memfd */
+
+    char *text; /* for /proc files */
+    size_t text_size;
+    snapshot_process process;
+
+    ucontext_t context; /* where snapshot_take() returns */
+    ucontext_t engine;  /* the engine's own stack, signals blocked */
+    char *engine_stack;
+    size_t engine_stack_size;
+} snapshot_state;
+
+extern snapshot_state *snapshot_state_;
+
+void snapshot_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line of /proc/self/maps. */
+typedef struct snapshot_mapping {
+    char *start, *end;
+    int protection;
+    unsigned long inode;
+    bool shared, stack, special; /* special: [vdso], [vvar], [vsyscall] */
+} snapshot_mapping;
+
+/* --- maps.c --- */
+
+/* Reads a file below /proc into the engine's buffer. Returns its length, or -1. */
+ssize_t snapshot_maps_read(snapshot_state *s, const char *path);
+/* Takes the next mapping line of /proc/self/maps (or smaps); other lines are skipped. False at the end. */
+bool snapshot_maps_next(const char **text, snapshot_mapping *mapping);
+bool snapshot_maps_store(snapshot_state *s);
+bool snapshot_maps_replace(snapshot_state *s);
+/* After a fork: a view of the copy that is this process's own, and the layout as it is now. */
+bool snapshot_maps_adopt(snapshot_state *s);
+/* Unmaps what is new and maps again what is gone or has other rights. */
+bool snapshot_maps_reconcile(snapshot_state *s);
+/* Size of the address space in pages, or -1. */
+long snapshot_maps_size(const snapshot_state *s);
+
+/* --- pages.c --- */
+snapshot_way snapshot_pages_choose(snapshot_state *s);
+/* After a fork: files below /proc that are this process's. */
+bool snapshot_pages_reopen(snapshot_state *s);
+bool snapshot_pages_prepare(snapshot_state *s);
+/* The first loose area that overlaps [start, end), or NULL. */
+const snapshot_area *snapshot_pages_loose(const snapshot_state *s, const char *start, const char *end);
+/* Learns which pages are written. */
+bool snapshot_pages_find(snapshot_state *s);
+long snapshot_pages_faults(void);
+
+/* --- copy.c --- */
+void snapshot_copy_prepare(snapshot_state *s);
+void snapshot_copy_back(snapshot_state *s);
+/* Puts one page back, storing only what differs; a bit for each line in which anything did. With AVX-512 only. */
+uint64_t snapshot_copy_differences(char *to, const char *from);
+
+/* --- lines.c --- */
+/* Sets s->lines, if this processor and the memory allow it. */
+void snapshot_lines_prepare(snapshot_state *s);
+/* False when pages have to be compared or copied this time. */
+bool snapshot_lines_put_back(snapshot_state *s);
+/* Forgets what has differed: it may have been long ago. */
+void snapshot_lines_forget(snapshot_state *s);
+
+/* --- trim.c --- */
+bool snapshot_trim_prepare(snapshot_state *s);
+/* Before written pages are copied back: notes which of them differ from the snapshot, while that is being watched. */
+void snapshot_trim_watch(snapshot_state *s);
+/* Whether a watch has lasted long enough. */
+bool snapshot_trim_due(const snapshot_state *s);
+/* Ends a watch and drops what did not differ; the number of such pages. The list of written pages is out of date then.
+ */
+size_t snapshot_trim_end(snapshot_state *s);
+/* Never drops this page of the copy. */
+void snapshot_trim_never(snapshot_state *s, const char *from);
+
+/* --- process.c --- */
+void snapshot_process_begin(snapshot_state *s);
+bool snapshot_process_store(snapshot_state *s);
+/* False: this process cannot be restored (reason set). */
+bool snapshot_process_check(snapshot_state *s);
+/* Puts the application's descriptors back. False when one cannot be (reason set). */
+bool snapshot_process_rewind(const snapshot_process *p);
+bool snapshot_process_restore(snapshot_state *s);
+/* Takes every descriptor below the highest one that is open. */
+bool snapshot_process_fill(snapshot_process *p);
+/* After a fork: every descriptor below the highest one is taken again, and there are no children. */
+bool snapshot_process_adopt(snapshot_state *s);
+
+/* --- descriptors.c --- */
+/* False: such a descriptor cannot be put back (reason set). */
+bool snapshot_kept_store(snapshot_kept *kept);
+/* False: the request has changed what lies behind a descriptor (reason set). */
+bool snapshot_kept_check(const snapshot_process *p);
+
+/* --- locks.c --- */
+bool snapshot_locks_store(snapshot_process *p);
+/* False: a lock was lost (reason set). Those that the request has added are given up. */
+bool snapshot_locks_check(snapshot_state *s);
+/* Closes what requests have opened, but for descriptors with which locks would go. */
+void snapshot_locks_close(snapshot_process *p);
+
+/* --- share.c --- */
+void snapshot_share_begin(snapshot_state *s);
+/* Brings back what differs from the memfd, after mappings were mended. */
+void snapshot_share_mend(const snapshot_state *s);
+
+/* --- snapshot.c, for share.c --- */
+
+/* Runs a step that ends where snapshot_take() returns, on the engine's stack. */
+void snapshot_on_engine_stack(void (*step)(void)) __attribute__((noreturn));
+/* Says why the process is in pieces, and ends it. */
+void snapshot_die(const snapshot_state *s) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,342 @@
+/* What the kernel keeps for a process beside its memory: descriptors, current directory, umask, timers, signals,
+ * children, threads.
+ *
+ * All descriptors below a mark are taken at the snapshot (holes are filled), so that whatever a request opens lies
+ * above it and goes with one system call. Of those the application opened at boot a duplicate is kept: when a request
+ * has closed or replaced one it comes back. */
+#include "snapshot/engine/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void snapshot_signals_touched(void) {
+    if (snapshot_state_ != NULL) {
+        snapshot_state_->process.signals_touched = true;
+    }
+}
+
+void snapshot_spoil(const char *why) {
+    if (snapshot_state_ != NULL && snapshot_state_->process.spoiled == NULL) {
+        snapshot_state_->process.spoiled = why;
+    }
+}
+
+size_t snapshot_boot_sockets(void) {
+    return snapshot_state_ == NULL ? 0 : snapshot_state_->process.n_sockets;
+}
+
+/* Calls `each` for all open descriptors. */
+static bool each_descriptor(void (*each)(snapshot_process *p, int fd), snapshot_process *p) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL) {
+        snapshot_set_reason("cannot list /proc/self/fd: %s", strerror(errno));
+        return false;
+    }
+    int own = dirfd(directory);
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != own) {
+            each(p, fd);
+        }
+    }
+    closedir(directory);
+    return true;
+}
+
+static void mark_open(snapshot_process *p, int fd) {
+    if (fd < (int)sizeof p->open_before * 8) {
+        p->open_before[fd / 8] |= (unsigned char)(1u << fd % 8);
+    }
+}
+
+static bool was_open(const snapshot_process *p, int fd) {
+    return fd < (int)sizeof p->open_before * 8 && (p->open_before[fd / 8] & 1u << fd % 8) != 0;
+}
+
+void snapshot_process_begin(snapshot_state *s) {
+    each_descriptor(mark_open, &s->process);
+}
+
+static void keep(snapshot_process *p, int fd) {
+    struct stat about;
+    if (was_open(p, fd) || p->n_kept == SNAPSHOT_MAX_KEPT || fstat(fd, &about) != 0) {
+        if (p->n_kept == SNAPSHOT_MAX_KEPT) {
+            snapshot_spoil("more descriptors were opened at boot than can be kept");
+        }
+        return;
+    }
+    snapshot_kept *kept = &p->kept[p->n_kept++];
+    *kept = (snapshot_kept){
+        .fd = fd, .twin = -1, .device = about.st_dev, .inode = about.st_ino, .type = about.st_mode & S_IFMT};
+    kept->status_flags = fcntl(fd, F_GETFL);
+    kept->descriptor_flags = fcntl(fd, F_GETFD);
+    kept->position = lseek(fd, 0, SEEK_CUR);
+    p->n_sockets += S_ISSOCK(about.st_mode);
+    p->unfit = p->unfit || !snapshot_kept_store(kept);
+}
+
+/* Threads do not survive: their stacks and registers are not in the snapshot. */
+static bool one_thread(void) {
+    DIR *directory = opendir("/proc/self/task");
+    if (directory == NULL) {
+        snapshot_set_reason("cannot list /proc/self/task: %s", strerror(errno));
+        return false;
+    }
+    char names[160] = "";
+    size_t length = 0;
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid()) {
+            continue;
+        }
+        char path[64], name[32] = "?";
+        snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", entry->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof name - 1);
+        name[n > 0 ? n - 1 : 1] = '\0';
+        if (fd >= 0) {
+            close(fd);
+        }
+        if (length < sizeof names) {
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", length > 0 ? ", " : "", name);
+        }
+    }
+    closedir(directory);
+    if (length > 0) {
+        snapshot_set_reason("a PHP extension has started threads, which a snapshot cannot hold: %s", names);
+    }
+    return length == 0;
+}
+
+static bool has_child(void) {
+    siginfo_t about;
+    return waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+bool snapshot_process_fill(snapshot_process *p) {
+    int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (filler < 0) {
+        snapshot_set_reason("cannot open /dev/null: %s", strerror(errno));
+        return false;
+    }
+    int highest = filler;
+    DIR *directory = opendir("/proc/self/fd");
+    for (const struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (fd != dirfd(directory) && fd > highest) {
+            highest = fd;
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    /* dup() takes the lowest that is free. */
+    int fd;
+    while ((fd = fcntl(filler, F_DUPFD_CLOEXEC, 0)) >= 0 && fd < highest) {
+    }
+    if (fd > highest) {
+        close(fd);
+    }
+    p->first_free = highest + 1;
+    return true;
+}
+
+bool snapshot_process_store(snapshot_state *s) {
+    snapshot_process *p = &s->process;
+    if (!one_thread()) {
+        return false;
+    }
+    p->n_kept = p->n_sockets = 0;
+    for (int i = 0; i < 3; i++) {
+        int own[] = {s->memfd, s->pagemap, s->statm};
+        if (own[i] >= 0) {
+            mark_open(p, own[i]);
+        }
+    }
+    if (!each_descriptor(keep, p) || p->unfit) {
+        return false;
+    }
+    if (p->spoiled != NULL) {
+        snapshot_set_reason("%s", p->spoiled);
+        return false;
+    }
+    p->directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < p->n_kept; i++) {
+        p->kept[i].twin = fcntl(p->kept[i].fd, F_DUPFD_CLOEXEC, 3);
+    }
+    p->umask = umask(0);
+    umask(p->umask);
+    p->had_children = has_child();
+    p->priority = getpriority(PRIO_PROCESS, 0);
+    for (int number = 1; number < NSIG; number++) {
+        sigaction(number, NULL, &p->actions[number]);
+    }
+    sigaltstack(NULL, &p->signal_stack);
+    return snapshot_locks_store(p) && snapshot_process_fill(p);
+}
+
+/* Bytes that wait on an idle connection belong to a request that is over; its protocol has lost its place. */
+int snapshot_restless_socket(void) {
+    const snapshot_process *p = &snapshot_state_->process;
+    struct pollfd polled[SNAPSHOT_MAX_KEPT];
+    nfds_t n = 0;
+    for (size_t i = 0; i < p->n_kept; i++) {
+        if (S_ISSOCK(p->kept[i].type)) {
+            polled[n++] = (struct pollfd){.fd = p->kept[i].twin, .events = POLLIN | POLLRDHUP};
+        }
+    }
+    if (n == 0 || poll(polled, n, 0) <= 0) {
+        return -1;
+    }
+    for (nfds_t i = 0; i < n; i++) {
+        if (polled[i].revents == 0) {
+            continue;
+        }
+        for (size_t k = 0; k < p->n_kept; k++) {
+            /* A socket that listens is meant to have something. */
+            int listening = 0;
+            socklen_t size = sizeof listening;
+            getsockopt(polled[i].fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size);
+            if (p->kept[k].twin == polled[i].fd && !listening) {
+                return p->kept[k].fd;
+            }
+        }
+    }
+    return -1;
+}
+
+static bool restore_kept(const snapshot_kept *kept) {
+    struct stat about;
+    int flags = fcntl(kept->fd, F_GETFL);
+    /* Another one with the same file may be open for something else. */
+    bool other = flags < 0 || ((flags ^ kept->status_flags) & O_ACCMODE) != 0 || fstat(kept->fd, &about) != 0 ||
+                 about.st_ino != kept->inode || about.st_dev != kept->device;
+    if (other) {
+        if (dup3(kept->twin, kept->fd, (kept->descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) < 0) {
+            return false;
+        }
+    }
+    if (kept->position >= 0) {
+        lseek(kept->fd, kept->position, SEEK_SET);
+    }
+    if (other || flags != kept->status_flags) {
+        fcntl(kept->fd, F_SETFL, kept->status_flags);
+    }
+    return true;
+}
+
+/* A thread that still runs would be torn apart. Threads come with a stack, so a process of unchanged size has none. */
+static bool one_thread_left(const snapshot_state *s) {
+    struct stat about;
+    return s->size_now == s->size_pages || stat("/proc/self/task", &about) != 0 || about.st_nlink <= 3;
+}
+
+bool snapshot_is_boot_descriptor(int fd) {
+    const snapshot_state *s = snapshot_state_;
+    if (s == NULL || fd < 0 || was_open(&s->process, fd) || fd == s->memfd || fd == s->pagemap || fd == s->statm) {
+        return false;
+    }
+    return !s->taken || snapshot_boot_descriptor(fd) != fd;
+}
+
+int snapshot_boot_descriptor(int fd) {
+    const snapshot_process *p = &snapshot_state_->process;
+    for (size_t i = 0; i < p->n_kept; i++) {
+        if (p->kept[i].fd == fd && p->kept[i].twin >= 0) {
+            return p->kept[i].twin;
+        }
+    }
+    return fd;
+}
+
+bool snapshot_restorable(void) {
+    return snapshot_state_ != NULL && snapshot_process_check(snapshot_state_);
+}
+
+bool snapshot_process_check(snapshot_state *s) {
+    if (s->process.spoiled != NULL) {
+        snapshot_set_reason("%s", s->process.spoiled);
+        return false;
+    }
+    if (!snapshot_kept_check(&s->process) || !snapshot_locks_check(s)) {
+        return false;
+    }
+    int fd = snapshot_restless_socket();
+    if (fd >= 0) {
+        snapshot_set_reason(
+            "the connection with descriptor %d, opened at boot, is closed or in the middle of an answer", fd);
+        return false;
+    }
+    s->size_now = s->statm < 0 ? 0 : snapshot_maps_size(s);
+    if (!one_thread_left(s)) {
+        snapshot_set_reason("the request has left a thread behind");
+        return false;
+    }
+    return true;
+}
+
+bool snapshot_process_rewind(const snapshot_process *p) {
+    for (size_t i = 0; i < p->n_kept; i++) {
+        if (!restore_kept(&p->kept[i])) {
+            snapshot_set_reason("descriptor %d, opened at boot, cannot be put back", p->kept[i].fd);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void restore_signals(snapshot_process *p) {
+    if (!p->signals_touched) {
+        return;
+    }
+    p->signals_touched = false;
+    for (int number = 1; number < NSIG; number++) {
+        if (number != SIGKILL && number != SIGSTOP) {
+            sigaction(number, &p->actions[number], NULL);
+        }
+    }
+    /* What was sent to the handlers of the finished request is not for the next one. */
+    sigset_t pending;
+    static const struct timespec now = {0, 0};
+    while (sigpending(&pending) == 0) {
+        sigdelset(&pending, SIGTERM);
+        sigdelset(&pending, SIGSTKFLT); /* the server asks what PHP is doing, see stack_signal.rs */
+        if (sigtimedwait(&pending, NULL, &now) <= 0) {
+            break;
+        }
+    }
+}
+
+bool snapshot_process_restore(snapshot_state *s) {
+    snapshot_process *p = &s->process;
+    static const struct itimerval off;
+    setitimer(ITIMER_REAL, &off, NULL);
+    restore_signals(p);
+    snapshot_locks_close(p);
+    if (!snapshot_process_rewind(p)) {
+        return false;
+    }
+    if (p->directory >= 0) {
+        (void)!fchdir(p->directory);
+    }
+    umask(p->umask);
+    if (!p->had_children) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {
+        }
+    }
+    return true;
+}
+
+bool snapshot_process_adopt(snapshot_state *s) {
+    s->process.had_children = false;
+    return snapshot_process_fill(&s->process);
+}

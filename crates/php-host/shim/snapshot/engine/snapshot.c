@@ -1,0 +1,365 @@
+/* Taking the snapshot and going back to it: the order of the steps. Both happen on a stack of the engine's own with all
+ * signals blocked, so that no page of the snapshot changes meanwhile.
+ *
+ * Where written pages cannot be found (no /proc/self/pagemap, as in some containers), snapshot_take() forks instead:
+ * each request runs in a child that ends where it would have been restored. */
+#include "snapshot/engine/snapshot.h"
+
+#include "snapshot/engine/internal.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENGINE_STACK (256 * 1024)
+/* What the C library's heap owns beyond its use at the snapshot, so that requests need not extend it. */
+#define HEAP_RESERVE (2 * 1024 * 1024)
+/* What the C library may note down at either end of a free block. */
+#define HEAP_NOTES 128
+/* How a child says that the worker shall end. */
+#define CHILD_STOP 75
+
+#if defined(__x86_64__)
+#define STACK_POINTER(context) ((char *)(context)->uc_mcontext.gregs[REG_RSP])
+#elif defined(__aarch64__)
+#define STACK_POINTER(context) ((char *)(context)->uc_mcontext.sp)
+#else
+#error "snapshot.c: where is the stack pointer in ucontext_t on this architecture?"
+#endif
+/* What functions may use below their stack pointer, x86-64 ABI. */
+#define RED_ZONE 128
+
+snapshot_state *snapshot_state_;
+
+/* In memory of the snapshot: restored with everything else, so it is set for good before the snapshot. */
+static bool in_child;
+
+void snapshot_set_reason(const char *format, ...) {
+    if (snapshot_state_ == NULL) {
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(snapshot_state_->reason, sizeof snapshot_state_->reason, format, arguments);
+    va_end(arguments);
+}
+
+const char *snapshot_reason(void) {
+    return snapshot_state_ == NULL ? "no memory for the snapshot engine" : snapshot_state_->reason;
+}
+
+const snapshot_numbers *snapshot_stats(void) {
+    static const snapshot_numbers none;
+    return snapshot_state_ == NULL ? &none : &snapshot_state_->numbers;
+}
+
+bool snapshot_awaited(void) {
+    return snapshot_state_ != NULL && !snapshot_state_->taken;
+}
+
+bool snapshot_taken(void) {
+    return snapshot_state_ != NULL && snapshot_state_->taken;
+}
+
+void *snapshot_engine_memory(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    /* Most of it is hardly touched. */
+    madvise(memory, size, MADV_NOHUGEPAGE);
+    size_t pages = (size + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1);
+    if (snapshot_state_ != NULL && !snapshot_spare(memory, pages)) {
+        munmap(memory, size);
+        return NULL;
+    }
+    return memory;
+}
+
+void *snapshot_lasting_memory(size_t size) {
+    snapshot_state *s = snapshot_state_;
+    if (s == NULL || s->numbers.way != SNAPSHOT_WAY_FORK) {
+        return snapshot_engine_memory(size);
+    }
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || s->n_lasting == SNAPSHOT_MAX_LOOSE) {
+        return NULL;
+    }
+    s->lasting[s->n_lasting++] = (snapshot_area){memory, (char *)memory + size};
+    return memory;
+}
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool snapshot_prepare(void) {
+    if (snapshot_state_ != NULL) {
+        return true;
+    }
+    snapshot_state *s = snapshot_engine_memory(sizeof *s);
+    if (s == NULL) {
+        return false;
+    }
+    snapshot_state_ = s;
+    snapshot_spare(s, (sizeof *s + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1));
+    s->heap_loose = SNAPSHOT_MAX_LOOSE;
+    s->memfd = s->pagemap = s->statm = -1;
+    s->text_size = 4 * 1024 * 1024;
+    s->text = snapshot_engine_memory(s->text_size);
+    s->engine_stack_size = ENGINE_STACK;
+    s->engine_stack = snapshot_engine_memory(ENGINE_STACK);
+    s->max_ranges = 16384;
+    s->ranges = snapshot_engine_memory(s->max_ranges * sizeof *s->ranges);
+    s->layout = snapshot_engine_memory(s->max_ranges * sizeof *s->layout);
+    s->own = snapshot_engine_memory(SNAPSHOT_MAX_OWN * sizeof *s->own);
+    if (s->text == NULL || s->engine_stack == NULL || s->ranges == NULL || s->layout == NULL || s->own == NULL) {
+        snapshot_set_reason("no memory for the snapshot engine");
+        return false;
+    }
+    /* The C library's heap stays one piece that only grows: no block of it is a mapping that free() gives back. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, HEAP_RESERVE);
+    s->numbers.way = snapshot_pages_choose(s);
+    snapshot_process_begin(s);
+    snapshot_share_begin(s);
+    return true;
+}
+
+bool snapshot_spare(const void *start, size_t length) {
+    snapshot_state *s = snapshot_state_;
+    if (s == NULL || s->n_spared == SNAPSHOT_MAX_SPARED) {
+        return false;
+    }
+    s->spared[s->n_spared].start = (char *)start;
+    s->spared[s->n_spared].end = (char *)start + length;
+    s->n_spared++;
+    return true;
+}
+
+void snapshot_loose(const void *start, size_t length) {
+    snapshot_state *s = snapshot_state_;
+    /* Whole pages only. */
+    char *from = (char *)(((uintptr_t)start + SNAPSHOT_PAGE - 1) & ~(SNAPSHOT_PAGE - 1));
+    char *to = (char *)(((uintptr_t)start + length) & ~(SNAPSHOT_PAGE - 1));
+    if (s != NULL && s->n_loose < SNAPSHOT_MAX_LOOSE && from < to) {
+        s->loose[s->n_loose++] = (snapshot_area){from, to};
+    }
+}
+
+bool snapshot_covers(const void *address) {
+    const snapshot_state *s = snapshot_state_;
+    if (s == NULL || !s->taken) {
+        return false;
+    }
+    size_t low = 0, high = s->n_ranges;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->ranges[middle].end <= (const char *)address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < s->n_ranges && s->ranges[low].start <= (const char *)address;
+}
+
+/* Goes to the engine's stack. It is used from its top each time: whoever leaves it does not come back. */
+void snapshot_on_engine_stack(void (*step)(void)) {
+    snapshot_state *s = snapshot_state_;
+    s->engine.uc_stack.ss_sp = s->engine_stack;
+    s->engine.uc_stack.ss_size = s->engine_stack_size;
+    s->engine.uc_link = NULL;
+    makecontext(&s->engine, step, 0);
+    setcontext(&s->engine);
+    _exit(EXIT_FAILURE);
+}
+
+/* A copy of the stack from the frame of snapshot_take() up. */
+static bool store_stack(snapshot_state *s) {
+    s->stack_start = STACK_POINTER(&s->context) - RED_ZONE;
+    if (s->stack_end == NULL || s->stack_start >= s->stack_end || s->stack_end - s->stack_start > 64 * 1024 * 1024) {
+        snapshot_set_reason("the snapshot was asked for on a stack that is not the process's own (a fiber?)");
+        return false;
+    }
+    size_t length = (size_t)(s->stack_end - s->stack_start);
+    s->stack_copy = snapshot_engine_memory(length);
+    if (s->stack_copy == NULL) {
+        snapshot_set_reason("no memory for a copy of the stack");
+        return false;
+    }
+    memcpy(s->stack_copy, s->stack_start, length);
+    return true;
+}
+
+/* Memory is neither as it was nor as it shall be. The server replaces the process. */
+void snapshot_die(const snapshot_state *s) {
+    static const char prefix[] = "howdah-php: snapshot: ";
+    (void)!write(STDERR_FILENO, prefix, sizeof prefix - 1);
+    (void)!write(STDERR_FILENO, s->reason, strlen(s->reason));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    _exit(EXIT_FAILURE);
+}
+
+/* On the engine's stack. Returns to snapshot_take(). */
+static void take(void) {
+    snapshot_state *s = snapshot_state_;
+    s->program_break = (void *)syscall(SYS_brk, 0);
+    s->failed = !(snapshot_process_store(s) && snapshot_maps_store(s) && snapshot_pages_prepare(s) &&
+                  snapshot_trim_prepare(s) && store_stack(s));
+    if (!s->failed) {
+        snapshot_copy_prepare(s);
+        /* From here on a failure leaves the process in pieces. */
+        if (!snapshot_maps_replace(s)) {
+            snapshot_die(s);
+        }
+        s->taken = true;
+        s->size_pages = snapshot_maps_size(s);
+        s->faults = -1; /* the first restore looks for itself */
+    }
+    setcontext(&s->context);
+    _exit(EXIT_FAILURE);
+}
+
+/* On the engine's stack. Returns to snapshot_take(). */
+static void restore(void) {
+    snapshot_state *s = snapshot_state_;
+    uint64_t began = nanoseconds();
+    if (!snapshot_process_restore(s)) {
+        snapshot_die(s);
+    }
+    /* Without a fault no new page was written. Without one the layout may still have changed, but then its size has:
+     * a mapping that takes the place of another faults when it is used. */
+    bool resized = s->size_now != s->size_pages;
+    if (resized || sbrk(0) != s->program_break) {
+        syscall(SYS_brk, s->program_break);
+    }
+    bool search = resized || snapshot_pages_faults() != s->faults;
+    if (search) {
+        s->numbers.layouts += resized;
+        s->numbers.scans++;
+        if (!snapshot_maps_reconcile(s)) {
+            snapshot_die(s);
+        }
+        snapshot_share_mend(s);
+        if (!snapshot_pages_find(s)) {
+            snapshot_die(s);
+        }
+    }
+    snapshot_trim_watch(s);
+    snapshot_copy_back(s);
+    memcpy(s->stack_start, s->stack_copy, (size_t)(s->stack_end - s->stack_start));
+    if (snapshot_trim_due(s) && snapshot_trim_end(s) > 0) {
+        search = true;
+        if (!snapshot_pages_find(s)) {
+            snapshot_die(s);
+        }
+    }
+    if (search) {
+        s->size_pages = snapshot_maps_size(s);
+        s->faults = snapshot_pages_faults();
+    }
+    s->numbers.restores++;
+    s->numbers.last_ns = nanoseconds() - began;
+    setcontext(&s->context);
+    _exit(EXIT_FAILURE);
+}
+
+/* One child per request. Returns in children only; this process ends with the first that does not succeed. */
+static void run_children(snapshot_state *s, void (*forking)(void)) {
+    for (;;) {
+        forking();
+        pid_t parent = getpid();
+        pid_t child = snapshot_fork();
+        if (child < 0) {
+            fprintf(stderr, "howdah-php: fork: %s\n", strerror(errno));
+            _exit(EXIT_FAILURE);
+        }
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != parent) {
+                _exit(0);
+            }
+            in_child = true;
+            return;
+        }
+        int status;
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        snapshot_process_rewind(&s->process);
+        s->numbers.restores++;
+        if (WIFSIGNALED(status)) {
+            /* The server shall see the same end. */
+            signal(WTERMSIG(status), SIG_DFL);
+            raise(WTERMSIG(status));
+            _exit(EXIT_FAILURE);
+        }
+        if (WEXITSTATUS(status) != 0) {
+            _exit(WEXITSTATUS(status) == CHILD_STOP ? 0 : WEXITSTATUS(status));
+        }
+    }
+}
+
+__attribute__((noinline, noipa)) snapshot_return snapshot_take(void (*forking)(void)) {
+    snapshot_state *s = snapshot_state_;
+    if (s == NULL) {
+        return SNAPSHOT_FAILED;
+    }
+    /* Grows the heap once; what is freed here stays the heap's own, and free memory has no content but at its ends. */
+    void *reserve = malloc(HEAP_RESERVE);
+    uintptr_t at = (uintptr_t)reserve;
+    free(reserve);
+    if (at != 0) {
+        s->heap_loose = s->n_loose;
+        snapshot_loose((void *)(at + HEAP_NOTES), HEAP_RESERVE - 2 * HEAP_NOTES);
+    }
+    if (s->numbers.way == SNAPSHOT_WAY_FORK) {
+        if (!snapshot_process_store(s)) {
+            return SNAPSHOT_FAILED;
+        }
+        s->taken = true;
+        run_children(s, forking);
+        return s->numbers.restores == 0 ? SNAPSHOT_TAKEN : SNAPSHOT_RESTORED;
+    }
+    getcontext(&s->engine);
+    sigfillset(&s->engine.uc_sigmask);
+    getcontext(&s->context);
+    /* Reached three times: to take, after that, and after each restore. */
+    if (s->failed) {
+        return SNAPSHOT_FAILED;
+    }
+    if (!s->taken) {
+        snapshot_on_engine_stack(take);
+    }
+    return s->numbers.restores == 0 ? SNAPSHOT_TAKEN : SNAPSHOT_RESTORED;
+}
+
+void snapshot_restore(void) {
+    snapshot_state *s = snapshot_state_;
+    if (s == NULL || !s->taken) {
+        return;
+    }
+    if (!snapshot_process_check(s)) {
+        return;
+    }
+    if (s->numbers.way == SNAPSHOT_WAY_FORK) {
+        _exit(0);
+    }
+    snapshot_on_engine_stack(restore);
+}
+
+void snapshot_exit(void) {
+    _exit(in_child ? CHILD_STOP : 0);
+}

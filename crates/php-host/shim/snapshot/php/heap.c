@@ -1,0 +1,215 @@
+/* A heap for Zend's memory manager whose chunks survive restores. Chunks that the application has when the snapshot is
+ * taken are part of it. Chunks that a request adds come from a reserve that is in no snapshot: the heap forgets them
+ * with the restore, and the next request gets the same memory again, with no system call and no page fault. The header
+ * of a fresh chunk must be zero: PHP fills it in in parts only. The rest of its old content is nobody's business. */
+#include "snapshot/php/heap.h"
+
+#include "shim.h"
+#include "snapshot/engine/snapshot.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <zend_virtual_cwd.h>
+
+#define CHUNK (2ul * 1024 * 1024) /* ZEND_MM_CHUNK_SIZE, private to zend_alloc.c */
+#define BLOCK 4096ul              /* ZEND_MM_PAGE_SIZE; the first block of a chunk is sizeof(zend_mm_chunk) */
+#define RESERVE_CHUNKS 24         /* more is mapped for the request and unmapped after it */
+
+static zend_mm_heap *heap;
+static char *reserve;
+static uint32_t reserve_used; /* a bit for each chunk; back to its old value with every restore */
+static bool reserve_open;     /* since the snapshot */
+
+/* The chunk that was mapped last, NULL when it has gone again. Watched while the application's heap is filled up. */
+static const char *newest;
+static void *volatile kept_for_good;
+
+_Static_assert(RESERVE_CHUNKS < 32, "reserve_used has a bit for each chunk");
+
+static uint32_t bits(size_t first, size_t count) {
+    return (uint32_t)((1u << count) - 1) << first;
+}
+
+static size_t chunks(size_t size) {
+    return (size + CHUNK - 1) / CHUNK;
+}
+
+static bool in_reserve(const void *address) {
+    return (const char *)address >= reserve && (const char *)address < reserve + RESERVE_CHUNKS * CHUNK;
+}
+
+static size_t index_of(const void *address) {
+    return (size_t)((const char *)address - reserve) / CHUNK;
+}
+
+/* Memory aligned as Zend wants it. */
+static void *map_aligned(size_t size, size_t alignment) {
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    if (((uintptr_t)memory & (alignment - 1)) == 0) {
+        return memory;
+    }
+    munmap(memory, size);
+    memory = mmap(NULL, size + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    char *start = (char *)(((uintptr_t)memory + alignment - 1) & ~(alignment - 1));
+    if (start > memory) {
+        munmap(memory, (size_t)(start - memory));
+    }
+    if (start + size < memory + size + alignment) {
+        munmap(start + size, (size_t)(memory + alignment - start));
+    }
+    return start;
+}
+
+static void *chunk_alloc(zend_mm_storage *storage, size_t size, size_t alignment) {
+    (void)storage;
+    size_t count = chunks(size);
+    if (reserve_open && count <= RESERVE_CHUNKS && alignment <= CHUNK) {
+        for (size_t first = 0; first + count <= RESERVE_CHUNKS; first++) {
+            if ((reserve_used & bits(first, count)) == 0) {
+                reserve_used |= bits(first, count);
+                return memset(reserve + first * CHUNK, 0, BLOCK);
+            }
+        }
+    }
+    char *memory = map_aligned(size, alignment);
+    newest = memory;
+    return memory;
+}
+
+static void chunk_free(zend_mm_storage *storage, void *chunk, size_t size) {
+    (void)storage;
+    if (in_reserve(chunk)) {
+        reserve_used &= ~bits(index_of(chunk), chunks(size));
+    } else if (!snapshot_covers(chunk)) {
+        if (chunk == newest) {
+            newest = NULL;
+        }
+        munmap(chunk, size);
+    }
+    /* Else the next restore wants it. */
+}
+
+static bool chunk_truncate(zend_mm_storage *storage, void *chunk, size_t old_size, size_t new_size) {
+    (void)storage;
+    if (in_reserve(chunk)) {
+        size_t keep = chunks(new_size);
+        reserve_used &= ~bits(index_of(chunk) + keep, chunks(old_size) - keep);
+    } else if (!snapshot_covers(chunk)) {
+        munmap((char *)chunk + new_size, old_size - new_size);
+    }
+    return true;
+}
+
+static bool chunk_extend(zend_mm_storage *storage, void *chunk, size_t old_size, size_t new_size) {
+    (void)storage;
+    if (!in_reserve(chunk)) {
+        return false;
+    }
+    size_t first = index_of(chunk) + chunks(old_size);
+    size_t count = chunks(new_size) - chunks(old_size);
+    if (first + count > RESERVE_CHUNKS || (reserve_used & bits(first, count)) != 0) {
+        return false;
+    }
+    reserve_used |= bits(first, count);
+    return true;
+}
+
+static const zend_mm_handlers handlers = {chunk_alloc, chunk_free, chunk_truncate, chunk_extend};
+
+void shim_snapshot_heap_install(void) {
+    /* USE_ZEND_ALLOC=0 has PHP use malloc(). */
+    if (!is_zend_mm()) {
+        return;
+    }
+    reserve = map_aligned(RESERVE_CHUNKS * CHUNK, CHUNK);
+    if (reserve == NULL) {
+        return;
+    }
+    heap = zend_mm_startup_ex(&handlers, NULL, 0);
+    if (heap != NULL) {
+        /* PHP's startup has left this one block in the old heap for the first request to free. */
+        virtual_cwd_deactivate();
+        zend_mm_set_heap(heap);
+        virtual_cwd_activate();
+        zend_set_memory_limit((size_t)PG(memory_limit));
+    }
+}
+
+/* The garbage collector notes down in a buffer, and in the object itself, each object of which a reference was given
+ * up: once, until it has looked at them. An application's services are among those in every request, so on a snapshot
+ * with an empty buffer each request would write to all of them again. Hence those that were noted during the warm-up
+ * are noted again after the collection. */
+void shim_snapshot_heap_collect(void) {
+    const zend_objects_store *store = &EG(objects_store);
+    const uint32_t top = store->top;
+    zend_object **noted = safe_emalloc(top, sizeof *noted, 0);
+    for (uint32_t i = 1; i < top; i++) {
+        zend_object *object = store->object_buckets[i];
+        noted[i] = IS_OBJ_VALID(object) && GC_INFO(object) != 0 ? object : NULL;
+    }
+    gc_collect_cycles();
+    for (uint32_t i = 1; i < top; i++) {
+        /* Garbage has gone, and its place may have another object. */
+        if (noted[i] != NULL && store->object_buckets[i] == noted[i] && GC_INFO(noted[i]) == 0) {
+            gc_possible_root((zend_refcounted *)noted[i]);
+        }
+    }
+    efree(noted);
+}
+
+static bool in_newest(const void *address) {
+    return newest != NULL && (const char *)address >= newest && (const char *)address < newest + CHUNK;
+}
+
+/* Allocates until the block comes from a chunk that was mapped for it: nothing of that size is left elsewhere. */
+static void *exhaust(size_t size) {
+    void *block;
+    while (!in_newest(block = emalloc(size))) {
+        memset(block, 0, size);
+    }
+    return block;
+}
+
+/* Takes everything that is free in the application's chunks, for good. What requests allocate lies in the reserve then,
+ * which needs no restoring, and not between the application's own data, where it would have to be put back page by
+ * page. What was free is cleared, so that it takes no room in the snapshot. */
+static void fill_up(void) {
+    /* Without 8: Zend's count of a run's free slots ends below the 512 of that size, so it never gives one back. */
+    static const size_t sizes[] = {BLOCK, 16,  24,  32,  40,  48,  56,  64,  80,   96,   112,  128,  160,  192,  224,
+                                   256,   320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    void *newest_blocks[SIZES];
+    newest = NULL;
+    zend_mm_gc(heap);
+    for (size_t i = 0; i < SIZES; i++) {
+        newest_blocks[i] = exhaust(sizes[i]);
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+        efree(newest_blocks[i]);
+    }
+    zend_mm_gc(heap);
+    if (newest != NULL) {
+        /* Zend has not given the chunk back but put it by. The compiler may not drop an allocation that is kept. */
+        kept_for_good = emalloc(CHUNK - BLOCK);
+    }
+}
+
+void shim_snapshot_heap_spare(void) {
+    if (heap == NULL) {
+        return;
+    }
+    size_t limit = (size_t)PG(memory_limit);
+    /* No limit is the largest number. */
+    zend_set_memory_limit(limit + 4 * CHUNK > limit ? limit + 4 * CHUNK : limit);
+    fill_up();
+    zend_set_memory_limit((size_t)PG(memory_limit));
+    reserve_open = snapshot_spare(reserve, RESERVE_CHUNKS * CHUNK);
+    /* Above its top PHP's stack holds what nobody reads again. */
+    snapshot_loose(EG(vm_stack_top), (char *)EG(vm_stack_end) - (char *)EG(vm_stack_top));
+}

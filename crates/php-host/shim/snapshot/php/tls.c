@@ -1,0 +1,130 @@
+/* Encrypted connections of extensions: which there are when the snapshot is taken. Both ends of one count what was
+ * sent, so going back in memory breaks it; and the keys of a counter must not be used twice. PHP's own streams say what
+ * they are (request_end.c); libpq, libcurl and others tell nobody. But all of them use OpenSSL, which lets a program
+ * attach data to each of its connections, and calls it when one is made and when one is freed. */
+#include "snapshot/php/tls.h"
+
+#include "shim.h"
+#include "snapshot/engine/snapshot.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define MAX_CONNECTIONS 256
+
+/* OpenSSL's, whose headers are not needed otherwise. */
+#define CRYPTO_EX_INDEX_SSL 0
+typedef struct ssl_st SSL;
+typedef void data_event(void *parent, void *data, void *all_data, int index, long number, void *argument);
+typedef int data_index(int class, long number, void *argument, data_event *made, void *copied, data_event *freed);
+
+static SSL *connections[MAX_CONNECTIONS];
+static size_t n_connections;
+/* Extensions may have threads before the snapshot is asked for; it is refused then, but they must not corrupt this. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *find(const char *const libraries[2], const char *name) {
+    for (size_t i = 0; i < 2; i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (library != NULL) {
+            return dlsym(library, name);
+        }
+    }
+    return NULL;
+}
+
+static void remember(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+    pthread_mutex_lock(&lock);
+    if (snapshot_taken()) {
+        /* A request's own. */
+    } else if (n_connections < MAX_CONNECTIONS) {
+        connections[n_connections++] = parent;
+    } else {
+        snapshot_spoil("more encrypted connections were opened at boot than can be watched");
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void forget(void *parent, void *data, void *all_data, int index, long number, void *argument) {
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_connections; i++) {
+        if (connections[i] == parent) {
+            connections[i] = connections[--n_connections];
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void shim_snapshot_tls_watch(void) {
+    static const char *const libcrypto[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
+    data_index *attach = (data_index *)find(libcrypto, "CRYPTO_get_ex_new_index");
+    if (attach != NULL) {
+        attach(CRYPTO_EX_INDEX_SSL, 0, NULL, remember, NULL, forget);
+    }
+}
+
+/* Who is at the other end of a socket. False when it is connected to nobody. */
+static bool name_peer(int fd, char *text, size_t size) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_un local;
+        struct sockaddr_storage space;
+    } peer = {0};
+    socklen_t length = sizeof peer;
+    if (fd < 0 || getpeername(fd, &peer.any, &length) != 0) {
+        return false;
+    }
+    char address[INET6_ADDRSTRLEN] = "?";
+    switch (peer.any.sa_family) {
+    case AF_INET:
+        inet_ntop(AF_INET, &peer.v4.sin_addr, address, sizeof address);
+        (snprintf)(text, size, "%s:%u", address, ntohs(peer.v4.sin_port));
+        return true;
+    case AF_INET6:
+        inet_ntop(AF_INET6, &peer.v6.sin6_addr, address, sizeof address);
+        (snprintf)(text, size, "[%s]:%u", address, ntohs(peer.v6.sin6_port));
+        return true;
+    default:
+        (snprintf)(text, size, "%s", *peer.local.sun_path != '\0' ? peer.local.sun_path : "a local socket");
+        return true;
+    }
+}
+
+/* libcurl reads from its sockets itself, OpenSSL does not know them. */
+static void name_all_peers(char *text, size_t size) {
+    size_t length = (size_t)(snprintf)(text, size, "one of");
+    for (int fd = 3; fd < 1024 && length < size; fd++) {
+        char peer[64];
+        if (name_peer(fd, peer, sizeof peer) && strpbrk(peer, ".:") != NULL) {
+            length += (size_t)(snprintf)(text + length, size - length, " %s", peer);
+        }
+    }
+}
+
+const char *shim_snapshot_refused_connection(void) {
+    static char text[200];
+    static const char *const libssl[] = {"libssl.so.3", "libssl.so.1.1"};
+    int (*descriptor)(const SSL *) = (int (*)(const SSL *))find(libssl, "SSL_get_fd");
+    for (size_t i = 0; i < n_connections; i++) {
+        char peer[120];
+        int fd = descriptor != NULL ? descriptor(connections[i]) : -1;
+        if (!name_peer(fd, peer, sizeof peer)) {
+            if (fd >= 0) {
+                continue; /* not connected, or no more */
+            }
+            name_all_peers(peer, sizeof peer);
+        }
+        (snprintf)(text, sizeof text, "the encrypted connection to %s", peer);
+        return text;
+    }
+    return NULL;
+}

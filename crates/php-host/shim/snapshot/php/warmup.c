@@ -1,0 +1,564 @@
+/* Warm-up of snapshot mode: requests that run before the snapshot, so that what they load and build is in it, and once
+ * more on the finished snapshot; and the record of their answers from which warmup_check.rs tells whether a request
+ * left something that is now in the answers to all visitors.
+ *
+ * With a worker script they are turns of its loop like any other, body included. So a turn begins in one call of
+ * frankenphp_handle_request() and ends in the next one, and the snapshot is taken in the call after the last.
+ *
+ * Only the worker that boots for others keeps a record: each path is asked four times by a visitor without cookies,
+ * twice in forks of the booted application that no warm-up request has run in, twice on the snapshot. */
+#include "snapshot/php/warmup.h"
+
+#include "shim.h"
+#include "modes/script_loop.h"
+#include "sapi/input.h"
+#include "sapi/log.h"
+#include "sapi/server_array.h"
+#include "sapi/whole_request.h"
+#include "snapshot/engine/snapshot.h"
+#include "snapshot/php/random.h"
+
+#include <errno.h>
+#include <ext/standard/basic_functions.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Rounds of warm-up calls before the snapshot: the first call builds the application's services, a second one takes the
+ * ways of code that comes to an application that has run before, and what the third does is what others will do. */
+#define HANDLER_ROUNDS 3
+/* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
+ * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds.
+ * These rounds are the handler's alone: loops that count their requests end after some hundred. */
+#define JIT_ROUNDS 1000
+#define JIT_SECONDS 3
+/* All requests in forks together may take so long; the check does without those that are missing then. */
+#define ALONE_SECONDS 10
+/* How deep strings are looked for in a session. */
+#define SESSION_DEPTH 8
+
+/* A request of this file runs: nobody reads its output. */
+static bool running;
+/* Turns of the loop that have begun. */
+static size_t turns;
+/* This is a fork in which no warm-up request has run. */
+static bool alone;
+/* All turns have run before the snapshot. */
+static bool in_snapshot;
+/* Set in the zygote: this application's warm-up requests leave something, and run only where they are undone. */
+static bool refused;
+
+/* One for each path, in memory that forks share; NULL where nothing is recorded. */
+static howdah_warmup_path *paths;
+/* Where the output of the running request goes, or NULL. */
+static howdah_warmup_answer *recording;
+static size_t current_path;
+/* Connections that were open before the boot. */
+static size_t connections_before;
+
+static zval after_callbacks; /* an array, or undefined */
+
+SHIM_EXPORT void howdah_c_refuse_warmup(void) {
+    refused = true;
+}
+
+/* --- recording ---------------------------------------------------------------------------------------------------- */
+
+/* Sockets with somebody at their other end. */
+static size_t connections(void) {
+    struct sockaddr_storage peer;
+    size_t n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        socklen_t size = sizeof peer;
+        n += getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+    }
+    return n;
+}
+
+void shim_warmup_prepare(void) {
+    if (shim.boot->n_warmup == 0 || !howdah_rs_boots_for_others()) {
+        return;
+    }
+    /* Before the engine looks at what is mapped: it is not the application's. */
+    void *memory =
+        mmap(NULL, shim.boot->n_warmup * sizeof *paths, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    paths = memory == MAP_FAILED ? NULL : memory;
+    connections_before = connections();
+}
+
+static void append(char *to, uint32_t *length, size_t room, const char *data, size_t size) {
+    if (size > room - *length) {
+        size = room - *length;
+    }
+    memcpy(to + *length, data, size);
+    *length += (uint32_t)size;
+}
+
+void shim_warmup_output(const char *data, size_t length) {
+    if (recording != NULL) {
+        append(recording->body, &recording->body_length, sizeof recording->body, data, length);
+    }
+}
+
+void shim_warmup_head(unsigned status, const sapi_headers_struct *headers) {
+    if (recording == NULL) {
+        return;
+    }
+    recording->status = status;
+    zend_llist_position position;
+    zend_llist *list = (zend_llist *)&headers->headers;
+    const sapi_header_struct *header = zend_llist_get_first_ex(list, &position);
+    for (; header != NULL; header = zend_llist_get_next_ex(list, &position)) {
+        append(recording->head, &recording->head_length, sizeof recording->head, header->header, header->header_len);
+        append(recording->head, &recording->head_length, sizeof recording->head, "\n", 1);
+    }
+}
+
+static void record_strings(const char *name, size_t name_len, const zval *value, int depth);
+
+static void record_table(HashTable *table, int depth) {
+    if (depth == 0 || table == NULL || GC_IS_RECURSIVE(table)) {
+        return;
+    }
+    GC_TRY_PROTECT_RECURSION(table);
+    zend_ulong number;
+    zend_string *key;
+    zval *value;
+    ZEND_HASH_FOREACH_KEY_VAL_IND(table, number, key, value) {
+        (void)number;
+        record_strings(key != NULL ? ZSTR_VAL(key) : "", key != NULL ? ZSTR_LEN(key) : 0, value, depth);
+    }
+    ZEND_HASH_FOREACH_END();
+    GC_TRY_UNPROTECT_RECURSION(table);
+}
+
+/* Runs no code of the application: objects that make up their properties are left out. */
+static void record_strings(const char *name, size_t name_len, const zval *value, int depth) {
+    ZVAL_DEREF(value);
+    if (Z_TYPE_P(value) == IS_ARRAY) {
+        record_table(Z_ARRVAL_P(value), depth - 1);
+    } else if (Z_TYPE_P(value) == IS_OBJECT && Z_OBJ_HT_P(value)->get_properties == zend_std_get_properties) {
+        record_table(zend_std_get_properties(Z_OBJ_P(value)), depth - 1);
+    } else if (Z_TYPE_P(value) == IS_STRING) {
+        uint32_t *length = &recording->session_length;
+        append(recording->session, length, sizeof recording->session, name, name_len);
+        append(recording->session, length, sizeof recording->session, "=", 1);
+        append(recording->session, length, sizeof recording->session, Z_STRVAL_P(value), Z_STRLEN_P(value));
+        append(recording->session, length, sizeof recording->session, "\n", 1);
+    }
+}
+
+void shim_warmup_session(void) {
+    if (recording == NULL || !SHIM_HAS_SESSION()) {
+        return;
+    }
+    if (PS(id) != NULL) {
+        zval id;
+        ZVAL_STR(&id, PS(id));
+        record_strings(ZEND_STRL("session id"), &id, 1);
+    }
+    zval *session = zend_hash_str_find_ind(&EG(symbol_table), ZEND_STRL("_SESSION"));
+    if (session != NULL) {
+        record_strings("", 0, session, SESSION_DEPTH);
+    }
+}
+
+void shim_warmup_answered(void) {
+    if (!running) {
+        return;
+    }
+    int code = SG(sapi_headers).http_response_code;
+    uint32_t status = code == 0 ? 200 : (uint32_t)code;
+    if (paths != NULL && !alone && status > paths[current_path].worst_status) {
+        paths[current_path].worst_status = status;
+    }
+    if (recording != NULL && recording->status == 0) {
+        recording->status = status;
+    }
+    recording = NULL;
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+bool shim_warmup_running(void) {
+    return running;
+}
+
+static void make_current(size_t path) {
+    const WireCall *call = shim.boot->warmup[path];
+    running = true;
+    current_path = path;
+    shim.call = call;
+    shim.vars = (const WireVar *)(call + 1);
+    shim.strings = (const char *)(shim.vars + call->n_vars);
+    shim.response_refused = false;
+    shim.peak_memory = 0;
+    /* Output is dropped as after an answer's end. */
+    shim.response_ended = true;
+}
+
+static void put_away(void) {
+    shim_server_array_reset();
+    shim.call = NULL;
+    recording = NULL;
+    running = false;
+}
+
+void shim_warmup_make_current(size_t number) {
+    size_t round = number / shim.boot->n_warmup;
+    make_current(number % shim.boot->n_warmup);
+    if (paths != NULL && round < 2 && howdah_rs_boots_for_others()) {
+        recording = &paths[current_path].answers[HOWDAH_ANSWER_RESTORED + round];
+    }
+}
+
+static bool jit_is_on(void) {
+    if (INI_INT("opcache.jit_buffer_size") <= 0) {
+        return false;
+    }
+    static const char *const off[] = {"", "0", "no", "off", "disable"};
+    const char *setting = INI_STR("opcache.jit");
+    for (size_t i = 0; setting != NULL && i < sizeof off / sizeof *off; i++) {
+        if (strcasecmp(setting, off[i]) == 0) {
+            return false;
+        }
+    }
+    return setting != NULL;
+}
+
+/* A request's handler, with the answer's end. False when the script is on its way out. */
+static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    shim_loop_open();
+    shim_loop_limit_time();
+    if (!shim_loop_run(function, cache) || shim.script_child) {
+        return false;
+    }
+    shim_warmup_session();
+    shim_loop_answer();
+    shim_warmup_answered();
+    return true;
+}
+
+/* --- shutdown functions ----------------------------------------------------------------------------------------------
+ *
+ * Those that a request registers are the request's: they run at its end. Those that code registers once, because it
+ * boots when the first request needs it, have to run at the end of each later request. Both happen in warm-up requests,
+ * and what several of them have registered is the request's. */
+
+#define MAX_REPEATED 64
+static const void *repeated[MAX_REPEATED];
+static size_t n_repeated;
+/* The first index of a function that warm-up requests have registered, and that of the running one. */
+static zend_ulong first_of_warmup, first_of_turn;
+
+static const void *code_of(const php_shutdown_function_entry *entry) {
+    const zend_function *function = entry->fci_cache.function_handler;
+    if (function == NULL) {
+        return NULL;
+    }
+    return function->type == ZEND_USER_FUNCTION ? (const void *)function->op_array.opcodes
+                                                : (const void *)function->internal_function.handler;
+}
+
+static zend_ulong next_shutdown_function(void) {
+    const HashTable *functions = BG(user_shutdown_function_names);
+    return functions == NULL ? 0 : (zend_ulong)(functions->nNextFreeElement < 0 ? 0 : functions->nNextFreeElement);
+}
+
+static void begin_shutdown_functions(void) {
+    first_of_turn = next_shutdown_function();
+    if (turns <= 1) {
+        first_of_warmup = first_of_turn;
+    }
+}
+
+static bool is_repeated(const void *code) {
+    for (size_t i = 0; i < n_repeated; i++) {
+        if (repeated[i] == code) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool was_registered_before(const void *code) {
+    for (zend_ulong i = first_of_warmup; i < first_of_turn; i++) {
+        const php_shutdown_function_entry *entry = zend_hash_index_find_ptr(BG(user_shutdown_function_names), i);
+        if (entry != NULL && code_of(entry) == code) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs what the request has registered, and drops what one before it had registered as well. */
+static void end_shutdown_functions(void) {
+    for (zend_ulong i = first_of_turn; i < next_shutdown_function(); i++) {
+        php_shutdown_function_entry *entry = zend_hash_index_find_ptr(BG(user_shutdown_function_names), i);
+        if (entry == NULL) {
+            continue;
+        }
+        zval result;
+        ZVAL_UNDEF(&result);
+        entry->fci.retval = &result;
+        const void *code = code_of(entry);
+        zend_call_function(&entry->fci, &entry->fci_cache);
+        zval_ptr_dtor(&result);
+        shim_loop_report_exception();
+        /* exit() there ends only the function. */
+        zend_clear_exception();
+        bool again = is_repeated(code);
+        if (!again && n_repeated < MAX_REPEATED && was_registered_before(code)) {
+            repeated[n_repeated++] = code;
+            again = true;
+        }
+        if (again) {
+            zend_hash_index_del(BG(user_shutdown_function_names), i);
+        }
+    }
+}
+
+static void forget_shutdown_functions(void) {
+    for (zend_ulong i = first_of_warmup; i < next_shutdown_function(); i++) {
+        const php_shutdown_function_entry *entry = zend_hash_index_find_ptr(BG(user_shutdown_function_names), i);
+        if (entry != NULL && is_repeated(code_of(entry))) {
+            zend_hash_index_del(BG(user_shutdown_function_names), i);
+        }
+    }
+}
+
+static void end_turn(void) {
+    end_shutdown_functions();
+    shim_loop_put_away();
+    put_away();
+}
+
+static bool heat(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    const time_t begun = time(NULL);
+    const size_t n = shim.boot->n_warmup;
+    for (size_t i = 0; i < (JIT_ROUNDS - HANDLER_ROUNDS) * n; i++) {
+        if (i % n == 0 && time(NULL) - begun > JIT_SECONDS) {
+            break;
+        }
+        make_current(i % n);
+        begin_shutdown_functions();
+        if (!handle(function, cache)) {
+            return false;
+        }
+        end_turn();
+    }
+    return true;
+}
+
+static bool call_after_callbacks(void) {
+    if (Z_TYPE(after_callbacks) != IS_ARRAY) {
+        return true;
+    }
+    zval *callback;
+    bool done = true;
+    ZEND_HASH_FOREACH_VAL(Z_ARRVAL(after_callbacks), callback) {
+        zval result;
+        ZVAL_UNDEF(&result);
+        call_user_function(NULL, NULL, callback, &result, 0, NULL);
+        zval_ptr_dtor(&result);
+        done = EG(exception) == NULL;
+        if (!done) {
+            break;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    zval_ptr_dtor(&after_callbacks);
+    ZVAL_UNDEF(&after_callbacks);
+    return done;
+}
+
+/* The server replaces this worker by one that does without. Returns where that cannot be asked for. */
+static void refuse(const char *why) {
+    if (!howdah_rs_boots_for_others()) {
+        shim_log(LOG_CRIT, "snapshot: warm-up: %s", why);
+        return;
+    }
+    howdah_rs_warmup_failed(why);
+    for (;;) {
+        pause();
+    }
+}
+
+shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    const size_t n = shim.boot->n_warmup;
+    if (shim.call != NULL) {
+        end_turn();
+    }
+    if (refused || n == 0) {
+        return SHIM_WARMUP_DONE;
+    }
+    if (turns == HANDLER_ROUNDS * n) {
+        forget_shutdown_functions();
+        if (!call_after_callbacks()) {
+            shim_loop_report_exception();
+            refuse("a function of Howdah\\after_warmup() has failed");
+            zend_bailout();
+        }
+        turns = 0;
+        in_snapshot = true;
+        return SHIM_WARMUP_DONE;
+    }
+    if (turns == (HANDLER_ROUNDS - 1) * n && jit_is_on() && !heat(function, cache)) {
+        return SHIM_WARMUP_TURN;
+    }
+    make_current(turns++ % n);
+    begin_shutdown_functions();
+    handle(function, cache);
+    return SHIM_WARMUP_TURN;
+}
+
+void shim_warmup_script_ended(void) {
+    if (turns == 0 || refused || shim.script_child) {
+        return;
+    }
+    char why[400];
+    (snprintf)(why, sizeof why, "the script ended with warm-up request %zu, of %.300s, or did not ask for another",
+               turns, running ? shim_text(shim.call->uri) : "none");
+    put_away();
+    refuse(why);
+}
+
+/* For a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
+ * above all its compiled regular expressions, is in the snapshot then. */
+void shim_warmup_process(void) {
+    size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
+    for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
+        make_current(i % shim.boot->n_warmup);
+        if (paths != NULL) {
+            recording = &paths[current_path].answers[HOWDAH_ANSWER_ALONE + i / shim.boot->n_warmup];
+        }
+        zend_first_try {
+            shim_whole_request_run();
+            shim_warmup_session();
+        }
+        zend_end_try();
+        zend_first_try {
+            shim_whole_request_end();
+        }
+        zend_end_try();
+        put_away();
+    }
+}
+
+/* --- the same without warm-up ------------------------------------------------------------------------------------- */
+
+/* In a fork of the process; does not return. */
+static void answer_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
+    __attribute__((noreturn));
+static void answer_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    /* What goes wrong here goes wrong in the worker too, which says so. */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, STDERR_FILENO);
+    shim_snapshot_random_apart();
+    alone = true;
+    make_current(path);
+    recording = &paths[path].answers[HOWDAH_ANSWER_ALONE + visitor];
+    volatile bool whole = false;
+    zend_try {
+        whole = handle(function, cache);
+    }
+    zend_end_try();
+    if (!whole) {
+        zend_try {
+            zend_clear_exception();
+            shim_warmup_session();
+            php_output_end_all();
+            php_header();
+        }
+        zend_end_try();
+        shim_warmup_answered();
+    }
+    _exit(0);
+}
+
+static void wait_for(pid_t child, time_t until) {
+    int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+    time_t left = until - time(NULL);
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+    if (pidfd < 0 || left <= 0 || poll(&polled, 1, (int)left * 1000) != 1) {
+        kill(child, SIGKILL);
+    }
+    if (pidfd >= 0) {
+        close(pidfd);
+    }
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cache) {
+    /* A connection would be used by two processes. */
+    if (refused || paths == NULL || !shim.worker->warmup_check || connections() > connections_before) {
+        return;
+    }
+    const time_t until = time(NULL) + ALONE_SECONDS;
+    const pid_t parent = getpid();
+    for (size_t i = 0; i < 2 * shim.boot->n_warmup; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getppid() != parent) {
+                _exit(0);
+            }
+            answer_alone(i / 2, i % 2, function, cache);
+        }
+        if (child > 0) {
+            wait_for(child, until);
+        }
+    }
+}
+
+/* --- the verdict -------------------------------------------------------------------------------------------------- */
+
+void shim_warmup_judge(void) {
+    if (paths == NULL || !howdah_rs_boots_for_others()) {
+        return;
+    }
+    /* In a process of its own: this one stays as it was at the snapshot. It tells the zygote itself. */
+    pid_t child = snapshot_fork();
+    if (child == 0) {
+        bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.worker->warmup_check, in_snapshot);
+        _exit(stays ? 0 : 1);
+    }
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    madvise(paths, shim.boot->n_warmup * sizeof *paths, MADV_REMOVE);
+    if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+        for (;;) {
+            pause();
+        }
+    }
+}
+
+/* Where no warm-up request runs before a snapshot the function is not called. */
+PHP_FUNCTION(Howdah_after_warmup) {
+    zend_fcall_info function;
+    zend_fcall_info_cache cache;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_FUNC(function, cache)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!snapshot_awaited()) {
+        return;
+    }
+    if (Z_TYPE(after_callbacks) != IS_ARRAY) {
+        array_init(&after_callbacks);
+    }
+    Z_TRY_ADDREF(function.function_name);
+    zend_hash_next_index_insert(Z_ARRVAL(after_callbacks), &function.function_name);
+}

@@ -1,0 +1,222 @@
+/* Calls with which a script changes its process in ways that no restore brings back. They are rare, so they are watched
+ * where they are made and cost other requests nothing; the worker is replaced after such a request. */
+#include "snapshot/php/watch.h"
+
+#include "shim.h"
+#include "process/import_hooks.h"
+#include "sapi/functions.h"
+#include "snapshot/engine/snapshot.h"
+#include "snapshot/php/request_end.h"
+#include "snapshot/sessions/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define PROCESS_NAME 16
+
+static char boot_name[PROCESS_NAME];
+/* Of semaphores that nothing but the script releases: how often they were acquired more than released. */
+static int acquired;
+/* The script has asked that its semaphores stay acquired. */
+static bool stays_acquired;
+
+/* --- libc's functions --- */
+
+/* What is written below /proc is about processes: their names, their limits, how they are killed. */
+static int looked_at(int fd, int flags) {
+    struct statfs about;
+    int error = errno;
+    if (fd >= 0 && (flags & O_ACCMODE) != O_RDONLY && snapshot_taken() && !shim.script_child &&
+        fstatfs(fd, &about) == 0 && (unsigned long)about.f_type == PROC_SUPER_MAGIC) {
+        snapshot_spoil("the script has opened a file below /proc for writing");
+    }
+    errno = error;
+    return fd;
+}
+
+static mode_t mode_in(int flags, va_list arguments) {
+    return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(arguments, unsigned) : 0;
+}
+
+static int watched_open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_in(flags, arguments);
+    va_end(arguments);
+    return looked_at(open(path, flags, mode), flags);
+}
+
+static int watched_open_2(const char *path, int flags) {
+    return looked_at(open(path, flags, 0), flags);
+}
+
+static int watched_openat(int directory, const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_in(flags, arguments);
+    va_end(arguments);
+    return looked_at(openat(directory, path, flags, mode), flags);
+}
+
+static void note_lock(int fd) {
+    if (snapshot_taken() && snapshot_is_boot_descriptor(fd)) {
+        snapshot_locks_touched();
+    }
+}
+
+static int watched_flock(int fd, int operation) {
+    note_lock(fd);
+    return flock(fd, operation);
+}
+
+/* The third argument is a number or a pointer; either passes as a pointer. */
+static int watched_fcntl(int fd, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW) {
+        note_lock(fd);
+    }
+    return fcntl(fd, command, argument);
+}
+
+static const import_hook hooks[] = {
+    {"open", watched_open},         {"open64", watched_open},   {"__open_2", watched_open_2},
+    {"__open64_2", watched_open_2}, {"openat", watched_openat}, {"openat64", watched_openat},
+    {"flock", watched_flock},       {"fcntl", watched_fcntl},   {"fcntl64", watched_fcntl},
+};
+
+/* --- PHP's functions --- */
+
+typedef struct watched {
+    const char *name;
+    zif_handler handler;
+    zif_handler original;
+} watched;
+
+static watched functions[];
+
+static zif_handler original_of(const zend_execute_data *execute_data);
+
+static ZEND_NAMED_FUNCTION(moves_process) {
+    if (snapshot_taken()) {
+        snapshot_spoil("the script has moved its process to another root, other processors or other namespaces");
+    }
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+/* The child has the connections too, and uses or closes them when it likes. */
+static ZEND_NAMED_FUNCTION(forks) {
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    if (snapshot_taken() && Z_TYPE_P(return_value) == IS_LONG && Z_LVAL_P(return_value) > 0 &&
+        shim_snapshot_has_connections()) {
+        snapshot_spoil("the script has forked a process, which has the connections opened at boot as well");
+    }
+}
+
+static ZEND_NAMED_FUNCTION(gets_semaphore) {
+    if (snapshot_taken() && ZEND_NUM_ARGS() >= 4 && !zend_is_true(ZEND_CALL_ARG(execute_data, 4))) {
+        stays_acquired = true;
+    }
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+/* PHP releases a request's own semaphores with their objects, those of the boot it would with the process. */
+static bool is_kept_semaphore(const zend_execute_data *execute_data) {
+    const zval *argument = ZEND_NUM_ARGS() >= 1 ? ZEND_CALL_ARG(execute_data, 1) : NULL;
+    return snapshot_taken() && argument != NULL && Z_TYPE_P(argument) == IS_OBJECT &&
+           (stays_acquired || shim_snapshot_is_boot_object(Z_OBJ_P(argument)));
+}
+
+static ZEND_NAMED_FUNCTION(acquires_semaphore) {
+    bool kept = is_kept_semaphore(execute_data);
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    acquired += kept && Z_TYPE_P(return_value) == IS_TRUE;
+}
+
+static ZEND_NAMED_FUNCTION(releases_semaphore) {
+    bool kept = is_kept_semaphore(execute_data);
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    acquired -= kept && Z_TYPE_P(return_value) == IS_TRUE;
+}
+
+/* What changes signals is put back by many system calls; the engine is told, so that requests without it are fast. */
+static ZEND_NAMED_FUNCTION(touches_signals) {
+    snapshot_signals_touched();
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static ZEND_NAMED_FUNCTION(changes_identity) {
+    if (snapshot_taken()) {
+        snapshot_spoil("the script has changed what a process cannot take back (user, group, session or limits)");
+    }
+    original_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static watched functions[] = {
+    {"chroot", moves_process, NULL},
+    {"pcntl_setns", moves_process, NULL},
+    {"pcntl_setcpuaffinity", moves_process, NULL},
+    {"pcntl_fork", forks, NULL},
+    {"pcntl_rfork", forks, NULL},
+    {"pcntl_forkx", forks, NULL},
+    {"sem_get", gets_semaphore, NULL},
+    {"sem_acquire", acquires_semaphore, NULL},
+    {"sem_release", releases_semaphore, NULL},
+    {"pcntl_signal", touches_signals, NULL},
+    {"pcntl_sigprocmask", touches_signals, NULL},
+    {"pcntl_alarm", touches_signals, NULL},
+    {"pcntl_sigwaitinfo", touches_signals, NULL},
+    {"pcntl_async_signals", touches_signals, NULL},
+    {"proc_nice", changes_identity, NULL},
+    {"posix_setuid", changes_identity, NULL},
+    {"posix_setgid", changes_identity, NULL},
+    {"posix_seteuid", changes_identity, NULL},
+    {"posix_setegid", changes_identity, NULL},
+    {"posix_setsid", changes_identity, NULL},
+    {"posix_setpgid", changes_identity, NULL},
+    {"posix_setrlimit", changes_identity, NULL},
+    {"posix_initgroups", changes_identity, NULL},
+    {"pcntl_setpriority", changes_identity, NULL},
+    {"pcntl_unshare", changes_identity, NULL},
+};
+
+static zif_handler original_of(const zend_execute_data *execute_data) {
+    const char *name = ZSTR_VAL(execute_data->func->common.function_name);
+    size_t i = 0;
+    while (strcmp(functions[i].name, name) != 0) {
+        i++;
+    }
+    return functions[i].original;
+}
+
+void shim_snapshot_watch(void) {
+    import_hooks_install(hooks, sizeof hooks / sizeof *hooks);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        watched *function = &functions[i];
+        function->original = shim_watch_function(function->name, strlen(function->name), function->handler);
+    }
+}
+
+/* --- at the snapshot and after each request --- */
+
+void shim_snapshot_watch_boot(void) {
+    prctl(PR_GET_NAME, boot_name);
+}
+
+const char *shim_snapshot_watch_settle(void) {
+    char name[PROCESS_NAME] = "";
+    prctl(PR_GET_NAME, name);
+    if (strcmp(name, boot_name) != 0) {
+        prctl(PR_SET_NAME, boot_name);
+    }
+    return acquired != 0 ? "a semaphore was acquired and not released, or the other way round" : NULL;
+}

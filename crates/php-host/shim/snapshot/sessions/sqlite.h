@@ -1,0 +1,11 @@
+/* Databases of SQLite that the application has opened at boot. The functions return NULL, or what stands in the way. */
+#ifndef HOWDAH_SNAPSHOT_SESSIONS_SQLITE_H
+#define HOWDAH_SNAPSHOT_SESSIONS_SQLITE_H
+
+#include "shim.h"
+
+void shim_snapshot_sqlite_watch(void);
+const char *shim_snapshot_sqlite_boot(void);
+const char *shim_snapshot_sqlite_settle(void);
+
+#endif

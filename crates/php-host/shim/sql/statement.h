@@ -1,0 +1,13 @@
+/* What the words of a statement mean. For session_sql.c, which finds the words. */
+#ifndef HOWDAH_SQL_STATEMENT_H
+#define HOWDAH_SQL_STATEMENT_H
+
+#include "sql/session_sql.h"
+
+/* The text leaves this behind. */
+void sql_found(session_sql *s, session_change change);
+/* The word in `s->word` is complete. */
+void sql_end_word(session_sql *s);
+void sql_end_statement(session_sql *s);
+
+#endif

@@ -1,0 +1,35 @@
+//! Headers of PHP's extensions that the shim is compiled with where they are installed. One table for the build script,
+//! which looks for them and tells the C files (`-DSHIM_WITH_PDO=1`), and for `--capabilities`, which says what is there.
+
+/// One extension's header.
+pub(crate) struct ExtensionHeader {
+    pub(crate) extension: &'static str,
+    /// Below one of PHP's include directories.
+    pub(crate) path: &'static str,
+    /// What does not work in async mode without it.
+    pub(crate) without: &'static str,
+}
+
+pub(crate) const EXTENSION_HEADERS: &[ExtensionHeader] = &[
+    ExtensionHeader {
+        extension: "mbstring",
+        path: "ext/mbstring/mbstring.h",
+        without: "encodings set by mb_internal_encoding() and its like leak from one request into others",
+    },
+    ExtensionHeader {
+        extension: "mysqli",
+        path: "ext/mysqli/php_mysqli_structs.h",
+        without: "connection pools do not see transactions that a mysqli connection was left in",
+    },
+    ExtensionHeader {
+        extension: "pdo",
+        path: "ext/pdo/php_pdo_driver.h",
+        without: "a PDO statement is not known to use its connection, so two coroutines may use one at the same time",
+    },
+];
+
+/// The package that has them, for PHP of this version.
+pub(crate) fn package(php_version: &str) -> String {
+    let short: Vec<&str> = php_version.splitn(3, '.').take(2).collect();
+    format!("php{}-dev", short.join("."))
+}

@@ -1,0 +1,312 @@
+//! What ARCHITECTURE.md says of the structure holds: the files it names exist, crates know only whom they may, `unsafe` stays
+//! behind its fences, modules of a crate do not import each other in a circle. And lines of prose can be read in a diff.
+//!
+//! The scans are of text, not of meaning: they see `crate::module` where it is written, and that is where it is to be seen.
+#![allow(clippy::unwrap_used)]
+
+use regex_lite::Regex;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// Which crate of ours uses which.
+const EDGES: &[(&str, &[&str])] = &[
+    ("howdah-budget", &[]),
+    ("howdah-transport", &[]),
+    ("howdah-php", &["howdah-transport"]),
+    ("howdah-config", &["howdah-budget", "howdah-transport"]),
+    ("howdah-observe", &["howdah-budget", "howdah-config"]),
+    ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
+    // `http` still reads frames and writes variables itself; both belong behind the pool's door.
+    ("howdah-http", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-pool", "howdah-transport"]),
+    ("howdah", &["howdah-budget", "howdah-config", "howdah-http", "howdah-observe", "howdah-pool", "howdah-transport"]),
+    ("howdah-lab", &[]),
+    ("howdah-skip", &[]),
+    ("howdah-tests", &["howdah-skip"]),
+];
+
+/// Folders and files in which `unsafe` may stand.
+const UNSAFE: &[&str] =
+    &["crates/transport/", "crates/php-host/", "crates/pool/src/descriptor.rs", "crates/http/src/sendfile/token.rs"];
+
+/// Modules that are part of a circle today. The list may only become shorter.
+const CIRCLES: &[(&str, &[&str])] = &[
+    ("crates/config", &["source", "table"]),
+    (
+        "crates/http",
+        &["body", "compress", "conn", "exchange", "forwarded", "phase", "refusal", "service", "shard", "site"],
+    ),
+    (
+        "crates/pool",
+        &[
+            "call",
+            "calls",
+            "connection_pools",
+            "deadline",
+            "generation",
+            "lane",
+            "lane_reader",
+            "pool",
+            "precedence",
+            "queue",
+            "reply_parts",
+            "reply_sink",
+            "rescue",
+            "scheduler",
+            "shares",
+            "status",
+            "supervisor",
+            "warm_up",
+            "watch",
+            "zygote",
+        ],
+    ),
+    ("crates/transport", &["ring", "segment", "worker_end", "worker_events"]),
+    ("lab", &["plan", "report", "systems", "warn"]),
+    ("tests", &["howdah", "reference", "site"]),
+];
+
+/// Columns of prose and tables. Code may be longer.
+const WIDTH: usize = 120;
+
+/// Documents that a program writes: measurements as they came, and a page of a generator that knows no columns yet.
+const UNWRAPPED: &[&str] = &["lab/results/", "docs/reference/async-api.md"];
+
+/// Every file that belongs to the project, by its path from the root.
+fn files() -> Vec<String> {
+    let output =
+        Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).current_dir(ROOT).output().unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let files: Vec<String> = match output.status.success() {
+        true => listed.lines().filter(|path| Path::new(ROOT).join(path).is_file()).map(str::to_owned).collect(),
+        // Unpacked without its history.
+        false => walk(Path::new(ROOT)).iter().map(|path| relative(path)).collect(),
+    };
+    assert!(files.len() > 300, "{} files", files.len());
+    files
+}
+
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() && name != "target" && name != ".git" {
+            found.extend(walk(&path));
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(ROOT).unwrap().to_str().unwrap().to_owned()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap()
+}
+
+/// Code without its comments, so that what they speak of is not taken for what is done.
+fn code(path: &str) -> String {
+    read(path).lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a document that says `name` means this file: names leave out what is the same everywhere.
+fn is_meant(name: &str, path: &str) -> bool {
+    let short = path.replace("/src/", "/").replace("crates/", "");
+    let pattern = regex_lite::escape(name).replace(r"\*", "[^/]*");
+    let pattern = Regex::new(&format!("(^|/){pattern}$")).unwrap();
+    pattern.is_match(path) || pattern.is_match(&short)
+}
+
+#[test]
+fn every_file_that_the_architecture_names_exists() {
+    let files = files();
+    let page = read("ARCHITECTURE.md");
+    let named = Regex::new(r"[\w.*-]+(?:/[\w.*-]+)*\.(?:rs|c|h|md|toml|php)\b").unwrap();
+    let names: BTreeSet<&str> = named.find_iter(&page).map(|found| found.as_str()).collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        assert!(files.iter().any(|path| is_meant(name, path)), "ARCHITECTURE.md names {name}, which is not there");
+    }
+    // The path of a request is drawn without endings.
+    let path = page.split("```").nth(3).unwrap();
+    let step = Regex::new(r"\b(?:http|pool|transport)/[a-z_/]+").unwrap();
+    let steps: BTreeSet<&str> = step.find_iter(path).map(|found| found.as_str().trim_end_matches('/')).collect();
+    assert!(steps.len() > 8, "{steps:?}");
+    for step in steps {
+        let is_there = files.iter().any(|path| {
+            let short = path.replace("/src/", "/").replace("crates/", "");
+            short == format!("{step}.rs") || short.starts_with(&format!("{step}/"))
+        });
+        assert!(is_there, "ARCHITECTURE.md leads through {step}, which is not there");
+    }
+}
+
+#[test]
+fn crates_know_only_whom_they_may() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--no-deps"])
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found: BTreeMap<&str, BTreeSet<&str>> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| {
+            let ours = package["dependencies"].as_array().unwrap().iter();
+            let ours = ours.filter(|other| other["kind"].is_null() && !other["path"].is_null());
+            (package["name"].as_str().unwrap(), ours.map(|other| other["name"].as_str().unwrap()).collect())
+        })
+        .collect();
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        EDGES.iter().map(|(name, others)| (*name, others.iter().copied().collect())).collect();
+    assert_eq!(found, allowed, "a crate, or whom it may know: ARCHITECTURE.md and EDGES say it");
+}
+
+#[test]
+fn unsafe_stays_where_it_may_be() {
+    let word = Regex::new(r"\bunsafe\s*(\{|fn\b|impl\b|extern\b|trait\b)").unwrap();
+    let found: Vec<String> =
+        files().into_iter().filter(|path| path.ends_with(".rs") && word.is_match(&code(path))).collect();
+    for path in &found {
+        assert!(UNSAFE.iter().any(|place| path.starts_with(place)), "{path} has unsafe code");
+    }
+    for place in UNSAFE {
+        assert!(found.iter().any(|path| path.starts_with(place)), "{place} is excused and need not be");
+    }
+}
+
+/// What each module at the top of a crate imports of the others. Tests may import what they like.
+fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, BTreeSet<String>> {
+    let import = Regex::new(r"\bcrate::([a-z_0-9]+)").unwrap();
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in files {
+        let Some(inside) = path.strip_prefix(&format!("{crate_dir}/src/")) else { continue };
+        let Some(inside) = inside.strip_suffix(".rs") else { continue };
+        let top = inside.split('/').next().unwrap().to_owned();
+        if matches!(&*top, "lib" | "main") || inside.ends_with("tests") {
+            continue;
+        }
+        let text = code(path);
+        let production = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let used = import.captures_iter(production).map(|found| found[1].to_owned()).filter(|used| *used != top);
+        graph.entry(top.clone()).or_default().extend(used);
+    }
+    graph
+}
+
+/// The modules from which a way leads back to them.
+fn circular(graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<&str> {
+    let leads_back = |start: &&String| {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![*start]);
+        while let Some(module) = left.pop() {
+            for next in graph.get(module).into_iter().flatten() {
+                if next == *start {
+                    return true;
+                }
+                if seen.insert(next) {
+                    left.push(next);
+                }
+            }
+        }
+        false
+    };
+    graph.keys().filter(leads_back).map(String::as_str).collect()
+}
+
+#[test]
+fn circles_of_modules_are_seen() {
+    let graph = |edges: &[(&str, &str)]| {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (from, to) in edges {
+            graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+        }
+        graph
+    };
+    assert!(circular(&graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+    let round = graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]);
+    assert_eq!(circular(&round), BTreeSet::from(["b", "c"]));
+}
+
+#[test]
+fn no_new_module_imports_others_in_a_circle() {
+    let files = files();
+    let crates: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|path| path.strip_suffix("/src/lib.rs").or(path.strip_suffix("/src/main.rs")))
+        .collect();
+    assert!(crates.len() >= EDGES.len(), "{crates:?}");
+    for name in crates {
+        let graph = imports(name, &files);
+        let found = circular(&graph);
+        let excused: BTreeSet<&str> =
+            CIRCLES.iter().filter(|(of, _)| *of == name).flat_map(|(_, modules)| *modules).copied().collect();
+        for module in &found {
+            let uses = &graph[*module];
+            assert!(excused.contains(module), "{name}: {module} imports in a circle; it uses {uses:?}");
+        }
+        for module in excused {
+            assert!(found.contains(module), "{name}: {module} is excused and need not be");
+        }
+    }
+}
+
+#[test]
+fn lines_of_documents_fit_into_a_diff() {
+    for path in files().iter().filter(|path| path.ends_with(".md")) {
+        if UNWRAPPED.iter().any(|place| path.starts_with(place)) {
+            continue;
+        }
+        let mut fenced = false;
+        for (at, line) in read(path).lines().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            let is_code = fenced || line.starts_with("    ");
+            // An address cannot be broken, nor can code within a line.
+            let is_whole = line.split('`').skip(1).step_by(2).any(|code| code.chars().count() > WIDTH - 20);
+            let can_break = !is_whole && line.trim().trim_start_matches("- ").contains(' ');
+            let fits = line.chars().count() <= WIDTH;
+            assert!(fits || is_code || !can_break, "{path}:{}: longer than {WIDTH} columns", at + 1);
+        }
+    }
+}
+
+#[test]
+fn each_crate_says_shortly_what_it_is() {
+    for path in files() {
+        let Some(name) = path.strip_suffix("/Cargo.toml") else { continue };
+        // The front is about to become two crates.
+        if matches!(name, "fuzz" | "crates/http") {
+            continue;
+        }
+        let path = Path::new(ROOT).join(name).join("README.md");
+        let Ok(text) = fs::read_to_string(&path) else { panic!("{name} has no README.md") };
+        let most = if name == "lab" { 60 } else { 15 };
+        assert!(text.lines().count() <= most, "{name}/README.md is longer than {most} lines");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let link = Regex::new(r"\]\(([^)\s#]+)[^)]*\)").unwrap();
+    let mut seen = 0;
+    for path in files().iter().filter(|path| path.ends_with(".md")) {
+        let dir = Path::new(ROOT).join(path).parent().unwrap().to_owned();
+        let text = read(path);
+        for target in link.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
+            if !target.contains("://") {
+                assert!(dir.join(target).exists(), "{path} leads to {target}, which is not there");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} links");
+}
