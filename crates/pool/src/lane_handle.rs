@@ -5,10 +5,13 @@ use crate::call::TakesInterim;
 use crate::estimate::Took;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
+use crate::job::Job;
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
 use crate::reply_sink::Sink;
+use crate::rescue::{Death, Part};
 use crate::shared::Shared;
 use crate::worker_state::KillReason;
+use howdah_observe::PoolMetrics;
 use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
 use std::sync::Arc;
@@ -46,8 +49,13 @@ impl LaneHandle {
         Self { shared, index, pid }
     }
 
-    pub(crate) const fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// The pool's name.
+    pub(crate) fn pool(&self) -> &str {
+        self.shared.name()
+    }
+
+    pub(crate) fn metrics(&self) -> &PoolMetrics {
+        self.shared.metrics()
     }
 
     /// The worker's process id.
@@ -203,5 +211,20 @@ impl LaneHandle {
     /// Takes the lane of a dead worker out, with its calls.
     pub(crate) fn remove(&self) -> Option<Lane> {
         self.shared.lock().remove_lane(self.index)
+    }
+
+    /// The worker has died, and was not to end.
+    pub(crate) fn note_death(&self) {
+        self.shared.lock().quarantine.note_death(Instant::now());
+    }
+
+    /// Decides about a call that the dead worker had.
+    pub(crate) fn rescue(&self, job: Box<Job>, part: Part, death: &Death<'_>) {
+        death.rescue(&self.shared, job, part);
+    }
+
+    /// Tells the supervisor of the worker's death.
+    pub(crate) fn tell_gone(&self, gone: Event) {
+        self.shared.tell_supervisor(gone);
     }
 }

@@ -91,11 +91,7 @@ impl LaneReader {
     /// Reads until the worker is dead, then hands its calls back.
     pub(crate) async fn run(mut self) {
         if panics::caught(self.read()).await.is_none() {
-            tracing::error!(
-                pool = self.lane.shared().name(),
-                pid = self.lane.pid(),
-                "a panic while a worker was listened to"
-            );
+            tracing::error!(pool = self.lane.pool(), pid = self.lane.pid(), "a panic while a worker was listened to");
             self.kill(KillReason::Panicked);
             // Its place is free once it is dead.
             if let Ok(pidfd) = descriptor::watch(self.pidfd.clone()) {
@@ -275,9 +271,8 @@ impl LaneReader {
         let served = lane.state.is_serving();
         let idle = lane.calls == 0 && lane.in_flight.is_empty() && served;
         let parts = rescue::parts(&lane);
-        let pool = self.lane.shared();
         if served || !parts.is_empty() {
-            pool.lock().quarantine.note_death(Instant::now());
+            self.lane.note_death();
         }
         let death = Death { pid: lane.pid, home: lane.home, reason: reason.as_ref() };
         let calls: Vec<_> = lane.in_flight.take().zip(parts).collect();
@@ -286,7 +281,7 @@ impl LaneReader {
                 continue; // the client has its whole answer; the rest of the script is lost, as the log says
             }
             let sink = call.job.sink.clone();
-            if catch_unwind(AssertUnwindSafe(|| death.rescue(pool, call.job, part))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| self.lane.rescue(call.job, part, &death))).is_err() {
                 sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's calls were looked after"));
             }
         }
@@ -300,7 +295,7 @@ impl LaneReader {
             reason,
             said: self.log.said.take(),
         };
-        pool.tell_supervisor(event);
+        self.lane.tell_gone(event);
     }
 }
 

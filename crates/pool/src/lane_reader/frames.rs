@@ -199,14 +199,14 @@ impl LaneReader {
             stats.queue_us = micros.saturating_sub(php_us);
             stats.peak_memory = done.peak_memory;
         });
-        self.lane.shared().metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
+        self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
         if !current.ended {
             current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a call ended without an answer"));
         } else if current.unseen {
             current.sink.wake();
         }
-        self.lane.shared().metrics().sessions_reset.add(u64::from(done.resets()));
-        self.lane.shared().metrics().workers_unfit.add(u64::from(done.is_unfit()));
+        self.lane.metrics().sessions_reset.add(u64::from(done.resets()));
+        self.lane.metrics().workers_unfit.add(u64::from(done.is_unfit()));
         let snapshot = SnapshotWork::of(&done);
         let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
         self.lane.call_done(current.number, self.now, took, done.retires(), snapshot);

@@ -34,7 +34,7 @@ impl WorkerLog {
         if call.is_none() && !lane.is_news(&text) {
             return true;
         }
-        let (pool, pid) = (lane.shared().name(), lane.pid());
+        let (pool, pid) = (lane.pool(), lane.pid());
         match level {
             0..=3 => tracing::error!(target: "php", pool, pid, request = id, label, "{text}"),
             4 => tracing::warn!(target: "php", pool, pid, request = id, label, "{text}"),
@@ -59,6 +59,6 @@ pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
 }
 
 fn say_left_out(lane: &LaneHandle, lines: u64) {
-    let (pool, pid) = (lane.shared().name(), lane.pid());
+    let (pool, pid) = (lane.pool(), lane.pid());
     tracing::warn!(target: "php", pool, pid, lines, "a worker logs faster than is written: lines left out");
 }
