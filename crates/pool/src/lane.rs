@@ -319,8 +319,8 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// How long a call would wait behind those that a serial lane has, in microseconds, as far as one can tell. `None`: nobody
-    /// can tell.
+    /// How long a call would wait behind those that the lane has, in microseconds. `None`: nobody can tell. In a
+    /// multiplexed lane nobody ever can.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
         match &self.kind {
             LaneKind::Serial(serial) => serial.expected_wait(&self.in_flight, &self.sender, now),
