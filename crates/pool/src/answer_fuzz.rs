@@ -3,7 +3,7 @@
 
 use crate::call::Reply;
 use crate::fault::Fault;
-use crate::several_stage::{Answer, Stage};
+use crate::pool_stage::{Answer, Stage};
 use howdah_transport::fuzz::{RawWorker, Step, drive, script};
 use std::pin::Pin;
 

@@ -1,14 +1,54 @@
 //! The calls that lie in one lane, oldest first.
 //!
-//! A worker that runs one call at a time ends them in order, so both ends of a queue are enough. One that runs several ends
+//! A worker that runs one call at a time ends them in order, so both ends of a queue are enough. A multiplexed one ends
 //! them in any order: a call in the middle leaves a gap, and gaps are swept out once they outnumber the calls.
 
-use crate::lane::InFlight;
-use crate::scheduler;
+use crate::job::Job;
+use howdah_transport::{CallSender, CallSlot};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// Gaps that are not worth a sweep.
 const FEW: usize = 64;
+
+/// How the body of a call in a lane reaches its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyWay {
+    /// It lies in the call, or there is none.
+    InCall,
+    /// The worker is to ask for its descriptor.
+    ToBeAskedFor,
+    /// The worker has asked, so it has begun the call.
+    Given,
+}
+
+/// A call that lies in a lane.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) number: u64,
+    pub(crate) slot: CallSlot,
+    pub(crate) job: Box<Job>,
+    /// When it became the lane's first call, as far as the server can tell; in a multiplexed
+    /// lane, when it was sent.
+    pub(crate) since: Instant,
+    /// What its worker is told with it (`precedence`): `wire::CALL_*`.
+    pub(crate) flags: u32,
+    /// How its body travels.
+    pub(crate) body: BodyWay,
+    /// A part of its answer has come.
+    pub(crate) answering: bool,
+    /// In a multiplexed lane: the worker was told that the client has gone.
+    pub(crate) told_gone: bool,
+    /// In a multiplexed lane: when the client was told that the call is past its deadline.
+    pub(crate) overdue: Option<Instant>,
+}
+
+impl InFlight {
+    /// True if the worker has begun this call, as far as it tells.
+    pub(crate) fn is_begun(&self, sender: &CallSender) -> bool {
+        self.answering || self.body == BodyWay::Given || sender.is_begun(self.slot)
+    }
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -54,7 +94,7 @@ impl Calls {
         if let Some(call) = call {
             self.len -= 1;
             self.expected -= u64::from(call.job.expected.mean);
-            self.not_short -= usize::from(!scheduler::is_short(call.job.expected));
+            self.not_short -= usize::from(!call.job.expected.is_short());
         }
     }
 
@@ -62,7 +102,7 @@ impl Calls {
     pub(crate) fn push(&mut self, call: InFlight) {
         self.len += 1;
         self.expected += u64::from(call.job.expected.mean);
-        self.not_short += usize::from(!scheduler::is_short(call.job.expected));
+        self.not_short += usize::from(!call.job.expected.is_short());
         self.entries.push_back(Entry { number: call.number, call: Some(call) });
     }
 
@@ -72,6 +112,11 @@ impl Calls {
 
     pub(crate) fn front_mut(&mut self) -> Option<&mut InFlight> {
         self.entries.front_mut()?.call.as_mut()
+    }
+
+    /// How long the call that the worker takes first has been there.
+    pub(crate) fn front_age(&self, now: Instant) -> Duration {
+        self.front().map_or(Duration::ZERO, |front| now.saturating_duration_since(front.since))
     }
 
     pub(crate) fn back(&self) -> Option<&InFlight> {
@@ -138,13 +183,11 @@ impl Calls {
 mod tests {
     use super::*;
     use crate::call::{Call, CallStats, RequestBody, RequestId};
-    use crate::lane::{BodyWay, Job};
     use crate::reply_parts::Limits;
     use crate::reply_sink;
     use howdah_transport::wire::CallBuilder;
-    use howdah_transport::{BodyInLane, CallSlot, LaneSizes, create_lane};
+    use howdah_transport::{BodyInLane, LaneSizes, create_lane};
     use std::sync::Arc;
-    use std::time::Instant;
 
     fn slot() -> CallSlot {
         let (mut sender, _frames, _fd) = create_lane(LaneSizes::TINY).unwrap();

@@ -74,15 +74,14 @@ impl PoolConfig {
         &self.boot.worker
     }
 
-    /// True if a worker runs several calls.
-    pub(crate) const fn several(&self) -> bool {
+    /// True if a worker runs many calls at once.
+    pub(crate) const fn is_multiplexed(&self) -> bool {
         self.worker().mode.is_multiplexed()
     }
 
-    /// Calls that a lane holds at most. A worker that runs one at a time finds its next call without waiting for the
-    /// server.
-    pub(crate) fn depth(&self) -> usize {
-        if self.several() { self.worker().concurrency.max(1) as usize } else { 2 }
+    /// Calls that a lane holds at most, if its worker is multiplexed.
+    pub(crate) fn lane_depth(&self) -> Option<usize> {
+        self.is_multiplexed().then(|| self.worker().concurrency.max(1) as usize)
     }
 
     /// Calls that a worker has left when the next one is started, so that it stands ready when this one goes.

@@ -2,7 +2,6 @@
 //! name, and kept when a worker ends.
 
 use crate::lane::Lane;
-use crate::scheduler::Scheduler;
 use howdah_observe::ConnectionPool;
 use howdah_transport::PoolReport;
 use howdah_transport::wire::PoolNumber;
@@ -38,9 +37,9 @@ pub(crate) fn of_worker(lane: &Lane) -> Vec<ConnectionPool> {
 }
 
 /// Those of all workers, and what workers that have ended had counted.
-pub(crate) fn of_all(scheduler: &Scheduler) -> Vec<ConnectionPool> {
-    let mut pools = scheduler.ended_connection_pools.clone();
-    for lane in scheduler.lanes.iter().flatten() {
+pub(crate) fn of_all<'a>(lanes: impl Iterator<Item = &'a Lane>, ended: &[ConnectionPool]) -> Vec<ConnectionPool> {
+    let mut pools = ended.to_vec();
+    for lane in lanes {
         of_worker(lane).into_iter().for_each(|pool| pool.add_to(&mut pools));
     }
     pools

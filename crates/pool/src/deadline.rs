@@ -3,21 +3,24 @@
 //! The worker is asked for its stack by a signal (`STACK_SIGNAL`); its handler only reads memory and sends text over the
 //! control socket. It gets `STACK_WAIT` to answer, then it is killed in any case.
 //!
-//! A worker that runs several calls is not killed for one of them: the client gets its 504, the worker is told to cancel
+//! A multiplexed worker is not killed for one of them: the client gets its 504, the worker is told to cancel
 //! the call, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
 
+use crate::calls::InFlight;
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{KillReason, Lane, Phase};
-use crate::lane_reader::STACK_WAIT;
+use crate::lane::{Lane, LaneKind};
 use crate::launcher::Launcher;
-use crate::pool::Pool;
+use crate::shared::Shared;
+use crate::worker_state::KillReason;
 use howdah_transport::control_socket::{ControlSocket, Message};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Time that a worker which runs several calls has to end one that is past its deadline.
+/// How long a worker has to answer the request for its PHP stack: it does at once, unless the machine has no time for it.
+const STACK_WAIT: Duration = Duration::from_secs(3);
+/// Time that a multiplexed worker has to end a call that is past its deadline.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// A call for which its worker is killed.
@@ -34,22 +37,25 @@ struct Overdue {
 }
 
 /// Finds calls that have run longer than `limit` and ends them or their workers; `grace` is `CANCEL_GRACE`.
-pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
+pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
     let mut overdue = Vec::new();
     {
         let mut scheduler = pool.lock();
         for index in 0..scheduler.lanes.len() {
             let Some(lane) = scheduler.lanes[index].as_mut() else { continue };
-            if lane.phase == Phase::Ending || lane.kill_reason.is_some() {
+            if lane.state.kill_reason().is_some() {
                 continue;
             }
-            let (call, reason) = if lane.several {
-                cancel(pool, lane, limit);
-                let mut calls = lane.in_flight.iter();
-                let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
-                (stuck, KillReason::Stuck)
-            } else {
-                (lane.in_flight.front().filter(|call| call.since.elapsed() > limit), KillReason::Deadline)
+            let (call, reason) = match lane.kind {
+                LaneKind::Serial(_) => {
+                    (lane.in_flight.front().filter(|call| call.since.elapsed() > limit), KillReason::Deadline)
+                }
+                LaneKind::Multiplexed(_) => {
+                    cancel(pool, lane, limit);
+                    let mut calls = lane.in_flight.iter();
+                    let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
+                    (stuck, KillReason::Stuck)
+                }
             };
             let Some(call) = call else { continue };
             let ran = call.since.elapsed();
@@ -64,9 +70,8 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
                 label: call.job.call.label(),
                 ran,
             });
-            lane.kill_reason = Some(reason);
             // Takes no new calls and gives back those that wait.
-            scheduler.drain_lane(index, std::time::Instant::now());
+            scheduler.condemn_lane(index, reason, Instant::now());
         }
     }
     for call in overdue {
@@ -76,8 +81,8 @@ pub(crate) fn enforce(pool: &Arc<Pool>, limit: Duration, grace: Duration) {
 
 /// Ends the calls of a lane that have run longer than `limit`, as far as their clients see it, and tells the worker. The
 /// oldest calls come first, so the search ends at the first that may go on.
-fn cancel(pool: &Pool, lane: &mut Lane, limit: Duration) {
-    let late = |call: &&crate::lane::InFlight| call.since.elapsed() > limit;
+fn cancel(pool: &Shared, lane: &mut Lane, limit: Duration) {
+    let late = |call: &&InFlight| call.since.elapsed() > limit;
     let begun: Vec<u64> = lane
         .in_flight
         .iter()
@@ -103,7 +108,7 @@ fn cancel(pool: &Pool, lane: &mut Lane, limit: Duration) {
 
 /// Kills a worker when it is dropped, so also if asking for the stack fails in whatever way: nobody else would.
 struct KillAtEnd {
-    pool: Arc<Pool>,
+    pool: Arc<Shared>,
     index: usize,
     pid: u32,
     reason: KillReason,
@@ -111,11 +116,11 @@ struct KillAtEnd {
 
 impl Drop for KillAtEnd {
     fn drop(&mut self) {
-        self.pool.kill_lane(self.index, self.pid, self.reason.clone());
+        self.pool.lock().kill_lane(self.index, self.pid, self.reason.clone());
     }
 }
 
-async fn end(pool: Arc<Pool>, call: Overdue) {
+async fn end(pool: Arc<Shared>, call: Overdue) {
     let kill = KillAtEnd { pool: pool.clone(), index: call.index, pid: call.pid, reason: call.reason };
     let stack = match call.launcher.ask_for_stack(&call.pidfd) {
         true => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),

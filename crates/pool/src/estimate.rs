@@ -22,6 +22,8 @@ const ENOUGH: u16 = 4;
 const REMEMBERED: u16 = 32;
 /// A single call counts no more than this, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
+/// A call is short if it takes no longer than this, rare cases included. Microseconds.
+const SHORT: u32 = 200;
 /// Calls up to this are not called surprisingly long, in microseconds.
 const NO_SURPRISE: u32 = 200;
 /// What one surprise adds to an entry's share of them; each call takes a sixteenth of the share away.
@@ -54,6 +56,11 @@ pub(crate) struct Took {
 impl Expected {
     /// Nothing is known.
     pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
+
+    /// True for calls that may share a lane although workers are idle.
+    pub(crate) const fn is_short(self) -> bool {
+        self.high <= SHORT
+    }
 
     /// How much longer a call takes that has run for so long, in microseconds. `None`: it has taken longer than expected.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {

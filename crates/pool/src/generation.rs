@@ -1,8 +1,9 @@
 //! One zygote with the workers that were forked from it, and the orders for more.
 
-use crate::lane::{Lane, Phase};
-use crate::pool::{Boots, Pool};
+use crate::about::Boots;
+use crate::lane::Lane;
 use crate::process_end::Deaths;
+use crate::shared::Shared;
 use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
@@ -40,7 +41,7 @@ pub(crate) struct Generation {
 
 impl Generation {
     /// Orders workers from the zygote until there are `target`.
-    pub(crate) fn order_workers(&mut self, pool: &Pool, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
+    pub(crate) fn order_workers(&mut self, pool: &Shared, target: usize, taken: &mut Vec<u32>) -> io::Result<()> {
         // A death without its cause may be a failed boot, after which there is a pause.
         if !self.booted || self.deaf_since.is_some() || self.deaths.are_unexplained() {
             return Ok(());
@@ -49,8 +50,7 @@ impl Generation {
             let number = {
                 let scheduler = pool.lock();
                 let counts = |lane: &&Lane| {
-                    let lives = matches!(lane.phase, Phase::Starting | Phase::Serving);
-                    lane.generation == self.number && lives && !pool.config().retires_soon(lane.calls)
+                    lane.generation == self.number && lane.state.is_to_stay() && !pool.config().retires_soon(lane.calls)
                 };
                 let alive = scheduler.lanes.iter().flatten().filter(counts).count();
                 if alive + self.ordered.len() >= target {
@@ -66,7 +66,7 @@ impl Generation {
             let eventfd = new_eventfd()?;
             let (ours, theirs) = control_socket::pair()?;
             // The worker gets the end that it waits at; the other one never leaves this process.
-            let (our_bell, their_bell) = if pool.config().several() { Some(new_bell()?) } else { None }.unzip();
+            let (our_bell, their_bell) = if pool.config().is_multiplexed() { Some(new_bell()?) } else { None }.unzip();
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
             fds.extend(their_bell.as_ref().map(AsFd::as_fd));
             match self.zygote.fork(number, &fds) {

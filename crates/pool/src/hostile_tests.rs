@@ -1,10 +1,11 @@
 //! Workers that break the rules, and bugs of the server's own: what they cost, and whom.
 
 use crate::call::{Call, RequestBody, TakesInterim};
+use crate::event::Event;
 use crate::fault::FaultKind;
-use crate::several_stage::{Puppet, Stage, call, config, finish, finish_all};
+use crate::pool::start_pool;
+use crate::pool_stage::{Puppet, Stage, call, config, finish, finish_all};
 use crate::shard::Shards;
-use crate::supervisor::{Event, start_pool};
 use bytes::Bytes;
 use howdah_observe::Metrics;
 use howdah_transport::LaneSizes;
@@ -198,7 +199,7 @@ async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
     let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
     let pool = start_pool(config(1), shards, Metrics::new().pool("test"), crate::launcher::Launcher::default());
     for _ in 0..3 {
-        pool.tell_supervisor(Event::Panic);
+        pool.shared().tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;
     }
     // It still does what it is told.

@@ -1,85 +1,37 @@
-//! One lane as the scheduler sees it: the sending half, the worker behind it and the calls it holds.
+//! One lane as the scheduler sees it: the sending half, the worker behind it and the calls it holds. What depends on whether
+//! the worker runs one call at a time or many at once is in `serial` and `multiplexed`.
 //!
 //! A body that travels as a descriptor stays with its job until the worker has begun the call and asks for it: a call that
 //! is taken back leaves nothing behind in the socket of a worker that does not run it.
 
-use crate::call::{Call, RequestBody};
-use crate::calls::Calls;
-use crate::clock::Clock;
-use crate::estimate::{Expected, RouteKey};
+use crate::call::RequestBody;
+use crate::calls::{BodyWay, Calls, InFlight};
+use crate::job::Job;
 use crate::launcher::Launcher;
-use crate::precedence;
-use crate::reply_sink::Sink;
+use crate::worker_state::{KillReason, WorkerEvent, WorkerState};
 use crate::zygote::ZygoteLife;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, WireDone};
-use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
+use howdah_transport::wire::WireDone;
+use howdah_transport::{BodyInLane, CallSender, PoolReport, SendError};
+use multiplexed::Unsent;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+mod multiplexed;
+mod serial;
+
+pub(crate) use multiplexed::MultiplexedLane;
+pub(crate) use serial::SerialLane;
+
 /// Longest body that is copied into the ring; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
-/// A worker that has not begun anything after this time does not only wake up slowly.
-const SLOW_START: Duration = Duration::from_millis(1);
-
-/// Microseconds from `since` to `now`.
-fn micros(now: Instant, since: Instant) -> u64 {
-    now.saturating_duration_since(since).as_micros() as u64
-}
-
-/// A call on its way through the pool.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) call: Call,
-    pub(crate) sink: Sink,
-    /// When the pool got it.
-    pub(crate) entered: Instant,
-    /// Workers that died while this call's code ran in them.
-    pub(crate) killed: u32,
-    /// How often it was given to another worker because its own had died, for whatever reason.
-    pub(crate) resubmitted: u32,
-    /// Workers that gave this call back.
-    pub(crate) given_back: usize,
-    /// What its time is remembered by.
-    pub(crate) key: RouteKey,
-    /// What it is expected to take.
-    pub(crate) expected: Expected,
-    /// What it costs its flow in the waiting queue, in microseconds of a worker.
-    pub(crate) cost: u32,
-}
-
-impl Job {
-    /// A new call, of which nothing is expected yet.
-    pub(crate) fn new(call: Call, sink: Sink) -> Self {
-        let (entered, key) = (call.complete, RouteKey::of(&call));
-        Self {
-            call,
-            sink,
-            entered,
-            killed: 0,
-            resubmitted: 0,
-            given_back: 0,
-            key,
-            expected: Expected::UNKNOWN,
-            cost: 1,
-        }
-    }
-}
-
-/// How the body of a call in a lane reaches its worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyWay {
-    /// It lies in the call, or there is none.
-    InCall,
-    /// The worker is to ask for its descriptor.
-    ToBeAskedFor,
-    /// The worker has asked, so it has begun the call.
-    Given,
-}
+/// Calls for which a lane has room from the start: one that is serial, and any other at most.
+const FEW_CALLS: usize = 2;
+const MANY_CALLS: usize = 128;
 
 /// A body that is to be sent to a worker.
 #[derive(Debug)]
@@ -99,92 +51,6 @@ impl BodyToSend {
                 file.write_all(&bytes)?;
                 Ok(file.into())
             }
-        }
-    }
-}
-
-/// A call that lies in a lane.
-#[derive(Debug)]
-pub(crate) struct InFlight {
-    pub(crate) number: u64,
-    pub(crate) slot: CallSlot,
-    pub(crate) job: Box<Job>,
-    /// When it became the lane's first call, as far as the server can tell; in a lane whose worker runs several, when it
-    /// was sent.
-    pub(crate) since: Instant,
-    /// What its worker is told with it (`precedence`): `wire::CALL_*`.
-    pub(crate) flags: u32,
-    /// How its body travels.
-    pub(crate) body: BodyWay,
-    /// A part of its answer has come.
-    pub(crate) answering: bool,
-    /// In a lane whose worker runs several: the worker was told that the client has gone.
-    pub(crate) told_gone: bool,
-    /// In a lane whose worker runs several: when the client was told that the call is past its deadline.
-    pub(crate) overdue: Option<Instant>,
-}
-
-/// What did not fit into the request ring but must reach the worker.
-#[derive(Debug, Clone, Copy)]
-enum Unsent {
-    Cancel(u64, u32),
-    Stop,
-}
-
-/// Where a worker is in its life. Legal moves: Starting → Serving → Draining → Ending, and any → Ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Forked, has not said that it is ready.
-    Starting,
-    /// Takes calls.
-    Serving,
-    /// Finishes the calls it has, then ends (reload, shrink, retire).
-    Draining,
-    /// Is being killed; whatever it still says does not count.
-    Ending,
-}
-
-impl Phase {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Serving => "serving",
-            Self::Draining => "draining",
-            Self::Ending => "ending",
-        }
-    }
-}
-
-/// Why a worker is being killed; decides what its call is told.
-#[derive(Debug, Clone)]
-pub(crate) enum KillReason {
-    /// Its call ran past the deadline.
-    Deadline,
-    /// It runs several calls, and one of them did not end after its deadline.
-    Stuck,
-    /// It broke the lane's rules.
-    Broken(String),
-    /// The pool stops and the grace time is over.
-    Stopping,
-    /// It did not become ready in time.
-    BootTimeout,
-    /// The server's own reader of its lane panicked.
-    Panicked,
-    /// Its warm-up has left what a snapshot must not hold; the next one does without.
-    WarmUp,
-}
-
-impl KillReason {
-    /// The label in metrics.
-    pub(crate) const fn label(&self) -> &'static str {
-        match self {
-            Self::Deadline => "deadline",
-            Self::Stuck => "stuck",
-            Self::Broken(_) => "broken",
-            Self::Stopping => "stopping",
-            Self::BootTimeout => "boot_timeout",
-            Self::Panicked => "panicked",
-            Self::WarmUp => "warm_up",
         }
     }
 }
@@ -218,25 +84,13 @@ pub(crate) struct Lane {
     pub(crate) pidfd: Arc<OwnedFd>,
     /// Who may signal it.
     pub(crate) launcher: Launcher,
-    /// The shard its reader runs on.
+    /// The I/O thread its reader runs on.
     pub(crate) home: usize,
-    pub(crate) phase: Phase,
+    pub(crate) state: WorkerState,
     /// It has said that it is ready at least once.
     pub(crate) was_ready: bool,
-    pub(crate) kill_reason: Option<KillReason>,
     pub(crate) in_flight: Calls,
-    /// Calls it holds at most.
-    pub(crate) depth: usize,
-    /// Its worker runs several calls.
-    pub(crate) several: bool,
-    /// Its worker's nice value may be higher than its own.
-    pub(crate) gives_way: bool,
-    /// The request ring had no room for the last call.
-    pub(crate) full: bool,
-    /// Calls were taken back because the worker did not take them for long, and it has not come back since.
-    pub(crate) stuck: bool,
-    /// The first call that a worker which runs several has not taken, and since when it is that.
-    untaken: Option<(u64, Instant)>,
+    pub(crate) kind: LaneKind,
     pub(crate) calls: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
@@ -245,11 +99,17 @@ pub(crate) struct Lane {
     pub(crate) control: Arc<ControlSocket>,
     /// Whose death ends the worker.
     pub(crate) zygote: Option<ZygoteLife>,
-    /// By which its worker says when it began a call.
-    pub(crate) clock: Clock,
     sender: CallSender,
-    unsent: Vec<Unsent>,
     next_number: u64,
+}
+
+/// How the worker runs the calls of its lane.
+#[derive(Debug)]
+pub(crate) enum LaneKind {
+    /// One after the other.
+    Serial(SerialLane),
+    /// Many at once.
+    Multiplexed(MultiplexedLane),
 }
 
 /// What identifies a worker that was just forked.
@@ -259,9 +119,8 @@ pub(crate) struct NewWorker {
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
     pub(crate) home: usize,
-    /// Calls its lane holds at most.
-    pub(crate) depth: usize,
-    pub(crate) several: bool,
+    /// Calls its lane holds at most, if it is multiplexed.
+    pub(crate) concurrency: Option<usize>,
     /// Who may signal it.
     pub(crate) launcher: Launcher,
 }
@@ -269,6 +128,10 @@ pub(crate) struct NewWorker {
 impl Lane {
     pub(crate) fn new(new: NewWorker, sender: CallSender, control: Arc<ControlSocket>) -> Self {
         let now = Instant::now();
+        let kind = match new.concurrency {
+            Some(depth) => LaneKind::Multiplexed(MultiplexedLane::new(depth)),
+            None => LaneKind::Serial(SerialLane::new()),
+        };
         Self {
             worker: new.worker,
             generation: new.generation,
@@ -276,25 +139,17 @@ impl Lane {
             pidfd: new.pidfd,
             launcher: new.launcher,
             home: new.home,
-            phase: Phase::Starting,
+            state: WorkerState::default(),
             was_ready: false,
-            kill_reason: None,
-            in_flight: Calls::with_capacity(new.depth.min(128)),
-            depth: new.depth,
-            several: new.several,
-            gives_way: false,
-            full: false,
-            stuck: false,
-            untaken: None,
+            in_flight: Calls::with_capacity(new.concurrency.unwrap_or(FEW_CALLS).min(MANY_CALLS)),
+            kind,
             calls: 0,
             started: now,
             idle_since: now,
             snapshot: None,
             control,
             zygote: None,
-            clock: Clock::system(),
             sender,
-            unsent: Vec::new(),
             next_number: 1,
         }
     }
@@ -319,8 +174,9 @@ impl Lane {
         match self.sender.send_call_with(&job.call.head, number, in_lane, flags) {
             Ok(slot) => {
                 self.next_number += 1;
-                // Taken back before it is begun, it leaves this claim behind, and the next call that gives way to none clears it.
-                self.gives_way |= precedence::ordered(flags) == Some(true);
+                if let LaneKind::Serial(serial) = &mut self.kind {
+                    serial.note_sent(flags);
+                }
                 let (answering, told_gone, overdue) = (false, false, None);
                 self.in_flight.push(InFlight {
                     number,
@@ -336,7 +192,11 @@ impl Lane {
                 Ok(())
             }
             Err(error) => {
-                self.full = error == SendError::Full;
+                if let LaneKind::Multiplexed(multiplexed) = &mut self.kind
+                    && error == SendError::Full
+                {
+                    multiplexed.note_full();
+                }
                 Err((job, error))
             }
         }
@@ -389,39 +249,63 @@ impl Lane {
         }
     }
 
-    /// The call that an answer with this number is for. A worker that runs one at a time answers its first call.
+    /// The call that an answer with this number is for. A serial worker answers its first call.
     pub(crate) fn answered(&mut self, number: u64) -> Option<&mut InFlight> {
-        if self.several {
-            return self.in_flight.get_mut(number);
+        match self.kind {
+            LaneKind::Serial(_) => self.in_flight.front_mut().filter(|call| call.number == number),
+            LaneKind::Multiplexed(_) => self.in_flight.get_mut(number),
         }
-        self.in_flight.front_mut().filter(|call| call.number == number)
     }
 
-    /// True if the lane may be given a call.
-    pub(crate) fn takes_calls(&self) -> bool {
-        self.phase == Phase::Serving && self.in_flight.len() < self.depth && !self.full && !self.stuck
+    /// Takes out a call that is done, at the time `now`.
+    pub(crate) fn end_call(&mut self, number: u64, now: Instant) -> Option<InFlight> {
+        let call = self.in_flight.remove(number)?;
+        self.calls += 1;
+        match &mut self.kind {
+            LaneKind::Serial(serial) => {
+                serial.note_done(call.flags);
+                if let Some(next) = self.in_flight.front_mut() {
+                    next.since = now;
+                }
+            }
+            LaneKind::Multiplexed(multiplexed) => multiplexed.note_done(),
+        }
+        Some(call)
     }
 
-    /// How long the worker has taken nothing of what lies there; `None` if nothing does.
+    /// True if a multiplexed lane may be given a call.
+    pub(crate) fn has_place(&self) -> bool {
+        match &self.kind {
+            LaneKind::Serial(_) => false,
+            LaneKind::Multiplexed(multiplexed) => self.state.is_serving() && multiplexed.has_place(&self.in_flight),
+        }
+    }
+
+    /// How long a multiplexed worker has taken nothing of what lies there; `None` if nothing does.
     pub(crate) fn untaken_for(&mut self, now: Instant) -> Option<Duration> {
-        let first = self.in_flight.iter().rev().take_while(|call| !self.is_begun(call)).last();
-        let Some((number, sent)) = first.map(|call| (call.number, call.since)) else {
-            self.untaken = None;
-            return None;
-        };
-        let since = match self.untaken {
-            Some((other, since)) if other == number => since,
-            // It has taken some since the last look: it is slow, but comes back.
-            Some(_) => now,
-            None => sent,
-        };
-        self.untaken = Some((number, since));
-        Some(now.saturating_duration_since(since))
+        match &mut self.kind {
+            LaneKind::Serial(_) => None,
+            LaneKind::Multiplexed(multiplexed) => multiplexed.untaken_for(&self.in_flight, &self.sender, now),
+        }
     }
 
-    /// Notices that the worker has taken all it was sent.
-    pub(crate) fn look_whether_stuck(&mut self) {
-        self.stuck = self.stuck && !self.sender.is_empty();
+    /// Notices that a multiplexed worker has taken all it was sent. True if it has not, after calls were taken back.
+    pub(crate) fn look_whether_stuck(&mut self) -> bool {
+        let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return false };
+        multiplexed.look_whether_stuck(&self.sender);
+        multiplexed.stuck
+    }
+
+    /// Calls were taken back that a multiplexed worker did not take.
+    pub(crate) fn note_stuck(&mut self) {
+        if let LaneKind::Multiplexed(multiplexed) = &mut self.kind {
+            multiplexed.stuck = true;
+        }
+    }
+
+    /// True if the worker's nice value may be higher than its own.
+    pub(crate) const fn gives_way(&self) -> bool {
+        matches!(&self.kind, LaneKind::Serial(serial) if serial.gives_way)
     }
 
     /// How many calls lie there without being run, behind the one that the worker takes first.
@@ -435,50 +319,32 @@ impl Lane {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// How long a call would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the one that
-    /// runs has taken longer than expected, so nobody can tell.
+    /// How long a call would wait behind those that the lane has, in microseconds. `None`: nobody can tell. In a
+    /// multiplexed lane nobody ever can.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
-        let Some(front) = self.in_flight.front() else { return Some(0) };
-        let ran = micros(now, front.since);
-        // What the server knows by itself is enough as long as things go as expected.
-        if ran <= u64::from(front.job.expected.mean) {
-            return Some(self.in_flight.expected_us() - ran);
+        match &self.kind {
+            LaneKind::Serial(serial) => serial.expected_wait(&self.in_flight, &self.sender, now),
+            LaneKind::Multiplexed(_) => None,
         }
-        self.look_at_progress(now)
-    }
-
-    /// The same, by what the worker says it has begun. Costs cache misses.
-    fn look_at_progress(&self, now: Instant) -> Option<u64> {
-        let mut ahead = 0;
-        for call in self.in_flight.iter().rev() {
-            if self.is_begun(call) {
-                // A claim of the worker's. It can have begun the call neither before that was sent nor in the future.
-                let ran = self
-                    .sender
-                    .ran_us(call.slot, self.clock.micros(now))
-                    .map_or(u64::MAX, u64::from)
-                    .min(micros(now, call.since));
-                return call.job.expected.remaining(ran).map(|remaining| ahead + remaining);
-            }
-            ahead += u64::from(call.job.expected.mean);
-        }
-        // The worker sleeps, or is on its way: unless that takes too long.
-        (self.front_age(now) <= SLOW_START).then_some(ahead)
-    }
-
-    /// How long the call that the worker takes first has been there.
-    pub(crate) fn front_age(&self, now: Instant) -> Duration {
-        self.in_flight.front().map_or(Duration::ZERO, |front| now.saturating_duration_since(front.since))
     }
 
     /// True if the worker has begun this call, as far as it tells.
     pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
-        call.answering || call.body == BodyWay::Given || self.sender.is_begun(call.slot)
+        call.is_begun(&self.sender)
     }
 
-    /// The call whose code a worker that runs several was running (as far as it tells).
+    /// The call whose code a multiplexed worker was running (as far as it tells).
     pub(crate) fn selected(&self) -> Option<u64> {
-        Some(self.sender.selected()).filter(|&number| self.several && number != 0)
+        let is_multiplexed = matches!(self.kind, LaneKind::Multiplexed(_));
+        Some(self.sender.selected()).filter(|&number| is_multiplexed && number != 0)
+    }
+
+    /// True for the call that the worker takes first: `at` is its place in the lane. Many at once have no first.
+    pub(crate) fn takes_first(&self, at: usize) -> bool {
+        match self.kind {
+            LaneKind::Serial(_) => at == 0,
+            LaneKind::Multiplexed(_) => self.in_flight.len() == 1,
+        }
     }
 
     /// True if the worker died because its zygote had.
@@ -493,69 +359,82 @@ impl Lane {
 
     /// Tells the worker that the client of a call has gone.
     pub(crate) fn abort(&mut self, number: u64) {
-        if !self.several {
-            self.sender.abort(number);
-        } else if let Some(call) = self.in_flight.get_mut(number)
-            && !std::mem::replace(&mut call.told_gone, true)
-        {
-            self.send_or_keep(Unsent::Cancel(number, CANCEL_CLIENT_GONE));
-        }
-    }
-
-    /// Tells a worker that runs several calls that one of them is past its deadline.
-    pub(crate) fn cancel_overdue(&mut self, number: u64) {
-        if let Some(call) = self.in_flight.get_mut(number) {
-            call.overdue = Some(Instant::now());
-            self.send_or_keep(Unsent::Cancel(number, CANCEL_DEADLINE));
-        }
-    }
-
-    fn send_or_keep(&mut self, message: Unsent) {
-        self.unsent.push(message);
-        self.send_kept();
-    }
-
-    /// True if something waits for room in the request ring.
-    pub(crate) fn wants_room(&self) -> bool {
-        self.full || !self.unsent.is_empty()
-    }
-
-    /// Sends what had no room.
-    pub(crate) fn send_kept(&mut self) {
-        self.full = false;
-        while let Some(&message) = self.unsent.first() {
-            let sent = match message {
-                Unsent::Cancel(number, reason) => self.sender.send_cancel(number, reason),
-                Unsent::Stop => self.sender.send_stop(),
-            };
-            match sent {
-                Ok(()) => self.unsent.remove(0),
-                Err(SendError::Full) => {
-                    self.full = true;
-                    return;
+        match self.kind {
+            LaneKind::Serial(_) => self.sender.abort(number),
+            LaneKind::Multiplexed(_) => {
+                if let Some(call) = self.in_flight.get_mut(number)
+                    && !std::mem::replace(&mut call.told_gone, true)
+                {
+                    self.send_or_keep(Unsent::ClientGone(number));
                 }
-                Err(error) => return self.kill(KillReason::Broken(error.to_string())),
-            };
-        }
-    }
-
-    /// Asks the worker to end after the calls it has.
-    pub(crate) fn stop(&mut self) {
-        if matches!(self.phase, Phase::Starting | Phase::Serving) {
-            self.phase = Phase::Draining;
-            if self.several {
-                self.send_or_keep(Unsent::Stop);
-            } else if self.sender.send_stop().is_err() {
-                self.kill(KillReason::Stopping);
             }
         }
     }
 
-    pub(crate) fn kill(&mut self, reason: KillReason) {
-        if self.phase != Phase::Ending || self.kill_reason.is_none() {
-            self.kill_reason.get_or_insert(reason);
+    /// Tells a multiplexed worker that one of its calls is past its deadline.
+    pub(crate) fn cancel_overdue(&mut self, number: u64) {
+        if let Some(call) = self.in_flight.get_mut(number) {
+            call.overdue = Some(Instant::now());
+            self.send_or_keep(Unsent::Overdue(number));
         }
-        self.phase = Phase::Ending;
+    }
+
+    fn send_or_keep(&mut self, message: Unsent) {
+        let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return };
+        if let Err(error) = multiplexed.send_or_keep(message, &mut self.sender) {
+            self.kill(KillReason::Broken(error.to_string()));
+        }
+    }
+
+    /// True if something for a multiplexed worker waits for room in the request ring.
+    pub(crate) const fn wants_room(&self) -> bool {
+        matches!(&self.kind, LaneKind::Multiplexed(multiplexed) if multiplexed.wants_room())
+    }
+
+    /// Sends a multiplexed worker what had no room.
+    pub(crate) fn send_kept(&mut self) {
+        let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return };
+        if let Err(error) = multiplexed.send_kept(&mut self.sender) {
+            self.kill(KillReason::Broken(error.to_string()));
+        }
+    }
+
+    /// The worker says that it is ready. False: it is not to serve any more.
+    pub(crate) fn note_ready(&mut self) -> bool {
+        let serves = self.state.note(WorkerEvent::Ready);
+        self.was_ready |= serves;
+        serves
+    }
+
+    /// Asks the worker to end after the calls it has.
+    pub(crate) fn stop(&mut self) {
+        if self.state.note(WorkerEvent::Stop) {
+            self.tell_to_stop();
+        }
+    }
+
+    /// The same for a worker that will be killed, for this reason, as soon as it has said what it was doing.
+    pub(crate) fn condemn(&mut self, reason: KillReason) {
+        let is_news = self.state.is_to_stay();
+        if self.state.note(WorkerEvent::Condemn(reason)) && is_news {
+            self.tell_to_stop();
+        }
+    }
+
+    fn tell_to_stop(&mut self) {
+        match self.kind {
+            LaneKind::Serial(_) => {
+                if self.sender.send_stop().is_err() {
+                    self.kill(KillReason::Stopping);
+                }
+            }
+            LaneKind::Multiplexed(_) => self.send_or_keep(Unsent::Stop),
+        }
+    }
+
+    /// Kills the worker. The first reason is the one that counts.
+    pub(crate) fn kill(&mut self, reason: KillReason) {
+        self.state.note(WorkerEvent::Kill(reason));
         self.launcher.kill_worker(&self.pidfd);
     }
 }

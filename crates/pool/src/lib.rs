@@ -2,8 +2,11 @@
 //! a `Reply`.
 //!
 //! `pool` is the door; `scheduler` decides which `lane` gets a call; `lane_reader` turns a lane's frames into answers that
-//! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long.
+//! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long;
+//! `worker_state` says what a worker may become. They meet in `shared`, behind the one lock. docs/internals/pool.md has the
+//! order in which to read them.
 
+mod about;
 #[cfg(test)]
 mod answer_fuzz;
 mod answer_head;
@@ -12,24 +15,30 @@ mod calls;
 mod clock;
 pub mod config;
 mod connection_pools;
-mod control;
 mod deadline;
 mod descriptor;
 mod estimate;
+mod event;
 pub mod fault;
 mod frame_order;
 mod generation;
 #[cfg(test)]
 mod hostile_tests;
+mod job;
 mod lane;
+mod lane_handle;
 mod lane_reader;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
 mod log_limit;
+#[cfg(test)]
+mod multiplexed_tests;
 mod orphans;
 mod panics;
 mod pool;
+#[cfg(test)]
+mod pool_stage;
 mod precedence;
 mod process_end;
 pub mod program;
@@ -42,11 +51,8 @@ mod reply_stand_in;
 mod rescue;
 mod sandbox_report;
 mod scheduler;
-#[cfg(test)]
-mod several_stage;
-#[cfg(test)]
-mod several_tests;
 pub mod shard;
+mod shared;
 mod shares;
 mod status;
 mod supervisor;
@@ -54,6 +60,7 @@ mod warm_up;
 mod waste;
 mod watch;
 mod whole_body;
+mod worker_state;
 mod zygote;
 
 pub use call::{Call, CallStats, Chunk, Reply, RequestBody, RequestId, TakesInterim};
@@ -61,12 +68,11 @@ pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use orphans::adopt_orphans;
-pub use pool::Pool;
+pub use pool::{Pool, start_pool};
 pub use reply_sink::ReplyBody;
 #[cfg(feature = "stand-in")]
 pub use reply_stand_in::ReplyWriter;
 pub use sandbox_report::sandbox_report;
 pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};
-pub use supervisor::start_pool;
 pub use whole_body::WholeBody;

@@ -11,7 +11,6 @@
 //! are given to them first, all others to the rest.
 
 use crate::estimate::Expected;
-use crate::lane::Lane;
 use howdah_transport::wire::{CALL_MEASURE, CALL_NICE, CALL_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
@@ -47,13 +46,14 @@ impl Precedence {
             && self.last_short.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
     }
 
-    /// The flags of a call that is put into a lane. `others`: lanes whose workers give way, and all lanes.
-    pub(crate) fn flags(&self, lane: &Lane, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
+    /// The flags of a call that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers do, and
+    /// all lanes.
+    pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
         let measure = if self.amount > 0 && expected.mean >= COMPUTES { CALL_MEASURE } else { 0 };
         let (giving, all) = others;
         let nice = match gives_way {
-            true if self.restores || lane.gives_way || giving * 2 < all => Some(self.amount),
-            false if lane.gives_way && self.restores => Some(0),
+            true if self.restores || already || giving * 2 < all => Some(self.amount),
+            false if already && self.restores => Some(0),
             _ => None,
         };
         measure | nice.map_or(0, |amount| CALL_NICE | amount << CALL_NICE_SHIFT)

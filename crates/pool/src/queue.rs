@@ -13,7 +13,7 @@
 //! Calls that a worker had got and gave back, or that were taken back, go first: they were accepted before all others.
 
 use crate::estimate::Expected;
-use crate::lane::Job;
+use crate::job::Job;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::{Duration, Instant};

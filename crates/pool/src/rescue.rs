@@ -5,10 +5,13 @@
 //! make a call run more often than its pool allows: the call that a worker takes first counts as begun whatever they say,
 //! and each way to be run again has a bound of its own.
 
+use crate::calls::InFlight;
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane};
-use crate::pool::Pool;
+use crate::job::Job;
+use crate::lane::Lane;
 use crate::quarantine;
+use crate::shared::Shared;
+use crate::worker_state::KillReason;
 use std::time::Instant;
 
 /// How often a call is given to another worker because its own died before it had begun it: a call that may not be run
@@ -44,12 +47,10 @@ pub(crate) struct Death<'a> {
 
 /// What each call of a dead worker had to do with its death, in the order of the calls.
 pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
-    let alone = lane.in_flight.len() == 1;
     let selected = lane.selected().filter(|&number| lane.in_flight.get(number).is_some());
     let orphaned = lane.has_lost_its_zygote();
-    let part = |(at, call): (usize, &crate::lane::InFlight)| {
-        let is_first = if lane.several { alone } else { at == 0 };
-        if !lane.is_begun(call) && !is_first {
+    let part = |(at, call): (usize, &InFlight)| {
+        if !lane.is_begun(call) && !lane.takes_first(at) {
             Part::NotBegun
         } else if lane.is_timed_out(call.number) {
             Part::TimedOut
@@ -64,34 +65,34 @@ pub(crate) fn parts(lane: &Lane) -> Vec<Part> {
     lane.in_flight.iter().enumerate().map(part).collect()
 }
 
-impl Pool {
+impl Death<'_> {
     /// Decides about a call whose worker has died: run it again, or fail it.
-    pub(crate) fn rescue(&self, job: Box<Job>, part: Part, death: &Death<'_>) {
-        let refused = self.note_death_of_call(&job, part, death);
+    pub(crate) fn rescue(&self, pool: &Shared, job: Box<Job>, part: Part) {
+        let refused = self.note_suspect(pool, &job, part);
         if job.sink.is_gone() {
             return;
         }
-        if !refused && self.may_run_again(&job, part, death) {
-            self.run_again(job, part, death);
+        if !refused && self.may_run_again(pool, &job, part) {
+            self.run_again(pool, job, part);
             return;
         }
-        let fault = fault_of(part, death);
+        let fault = self.fault(part);
         if fault.kind != FaultKind::Deadline {
             let id = job.call.id;
-            tracing::error!(pool = self.name(), pid = death.pid, request = %id, label = job.call.label(), "{fault}");
+            tracing::error!(pool = pool.name(), pid = self.pid, request = %id, label = job.call.label(), "{fault}");
         }
         job.sink.fail(fault);
     }
 
     /// Takes note of a call that may have killed its worker. True: calls like it are refused.
-    fn note_death_of_call(&self, job: &Job, part: Part, death: &Death<'_>) -> bool {
-        let by_itself = matches!(death.reason, None | Some(KillReason::Broken(_)));
+    fn note_suspect(&self, pool: &Shared, job: &Job, part: Part) -> bool {
+        let by_itself = matches!(self.reason, None | Some(KillReason::Broken(_)));
         if !matches!(part, Part::Suspect | Part::Orphaned) || !by_itself {
             return false;
         }
         let path = quarantine::key(job.call.head.method(), job.call.head.uri());
         let now = Instant::now();
-        let mut scheduler = self.lock();
+        let mut scheduler = pool.lock();
         let pause = scheduler.quarantine.note_call(path.clone(), now);
         let refused = scheduler.quarantine.refuses(&path, now).is_some();
         if pause.is_some() {
@@ -104,65 +105,66 @@ impl Pool {
         drop(scheduler);
         if let Some(pause) = pause {
             let text = "requests for this path kill their workers: answered 502 at once for a while";
-            tracing::warn!(pool = self.name(), path, seconds = pause.as_secs(), "{text}");
+            tracing::warn!(pool = pool.name(), path, seconds = pause.as_secs(), "{text}");
         }
         refused
     }
 
-    fn may_run_again(&self, job: &Job, part: Part, death: &Death<'_>) -> bool {
+    fn may_run_again(&self, pool: &Shared, job: &Job, part: Part) -> bool {
         if part == Part::NotBegun {
             return job.resubmitted < MAX_NOT_BEGUN[usize::from(job.call.repeatable)];
         }
         let ends_calls =
-            matches!(death.reason, Some(KillReason::Deadline | KillReason::Stopping | KillReason::Panicked));
+            matches!(self.reason, Some(KillReason::Deadline | KillReason::Stopping | KillReason::Panicked));
         let allowed = match part {
             Part::TimedOut => false,
-            Part::Bystander | Part::Orphaned => job.resubmitted < MAX_BYSTANDER && self.config().replay > 0,
-            _ => job.killed < self.config().replay && job.resubmitted < MAX_BYSTANDER,
+            Part::Bystander | Part::Orphaned => job.resubmitted < MAX_BYSTANDER && pool.config().replay > 0,
+            _ => job.killed < pool.config().replay && job.resubmitted < MAX_BYSTANDER,
         };
         allowed && job.call.repeatable && !ends_calls && !job.sink.is_delivered()
     }
 
-    fn run_again(&self, mut job: Box<Job>, part: Part, death: &Death<'_>) {
+    fn run_again(&self, pool: &Shared, mut job: Box<Job>, part: Part) {
         let why = match part {
             Part::NotBegun => "not_begun",
             Part::Bystander | Part::Orphaned => "bystander",
             Part::Suspect | Part::TimedOut => "worker_died",
         };
-        self.metrics().resubmitted.inc(why);
+        pool.metrics().resubmitted.inc(why);
         job.resubmitted += 1;
         if part != Part::NotBegun {
             let (id, label) = (job.call.id, job.call.label());
-            tracing::warn!(pool = self.name(), pid = death.pid, request = %id, label, "worker died; the call is run again");
-            self.metrics().replays.inc();
+            tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; the call is run again");
+            pool.metrics().replays.inc();
             job.sink.reset();
             job.killed += u32::from(part == Part::Suspect);
             // It waits anew: the time it has run does not count as waiting.
             job.entered = Instant::now();
         }
-        self.lock().resubmit(job, death.home, Instant::now());
+        pool.lock().resubmit(job, self.home, Instant::now());
     }
-}
 
-/// What the client of a call is told that is not run again.
-fn fault_of(part: Part, death: &Death<'_>) -> Fault {
-    let pid = death.pid;
-    match death.reason {
-        Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
-        Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
-        Some(KillReason::Panicked) => {
-            Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: its answers made the server's reader panic"))
-        }
-        Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
-        Some(KillReason::Stuck) => {
-            Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
-        }
-        Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Part::TimedOut => Fault::with(
-            FaultKind::WorkerDied,
-            format!("worker {pid} ended itself: the script ran past max_execution_time and then past hard_timeout"),
-        ),
-        Some(KillReason::BootTimeout | KillReason::WarmUp) | None => {
-            Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
+    /// What the client of a call is told that is not run again.
+    fn fault(&self, part: Part) -> Fault {
+        let pid = self.pid;
+        match self.reason {
+            Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
+            Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
+            Some(KillReason::Panicked) => Fault::with(
+                FaultKind::WorkerBroken,
+                format!("worker {pid}: its answers made the server's reader panic"),
+            ),
+            Some(KillReason::Stopping) => Fault::new(FaultKind::Stopping),
+            Some(KillReason::Stuck) => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} was killed: another call did not end"))
+            }
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None if part == Part::TimedOut => Fault::with(
+                FaultKind::WorkerDied,
+                format!("worker {pid} ended itself: the script ran past max_execution_time and then past hard_timeout"),
+            ),
+            Some(KillReason::BootTimeout | KillReason::WarmUp) | None => {
+                Fault::with(FaultKind::WorkerDied, format!("worker {pid} died during the call"))
+            }
         }
     }
 }

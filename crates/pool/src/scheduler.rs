@@ -1,6 +1,6 @@
 //! Which worker gets which call. Work-conserving: a call waits only while no worker is free, or for less than waking one takes.
 //!
-//! **A new call** goes to an idle worker, but for one case: if calls of its route are short (`SHORT`), and those that lie in
+//! **A new call** goes to an idle worker, but for one case: if calls of its route are short (`estimate`), and those that lie in
 //! a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A worker that runs one short call
 //! after the other has warm caches and is not woken for each of them, which is worth more than a second worker. Where all
 //! workers are busy, a call is put behind one that will be done within `AHEAD`, so that its worker need not wait for the server
@@ -12,29 +12,32 @@
 //! **Expectations fail.** While a call lies behind another, `spread` looks at the lane again when it should have been begun
 //! (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
 //!
-//! Where workers run several calls at once, a new one goes behind others at home as well if all are short, else to the lane
-//! that has fewest; calls that a busy worker does not even take are taken back after `UNTAKEN` and go elsewhere, or wait in
-//! the queue.
+//! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a new call
+//! goes behind others at home as well if all are short, else to the lane that has fewest; calls that a busy worker does not
+//! even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 //! Time is what callers say it is: `simulation` plays this code with a clock of its own.
 
 use crate::connection_pools;
-use crate::estimate::{Estimates, Expected, Took};
+use crate::estimate::{Estimates, Took};
 use crate::fault::{Fault, FaultKind};
-use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
-use crate::precedence::{self, Precedence};
+use crate::job::Job;
+use crate::lane::{Lane, LaneKind, SnapshotWork};
+use crate::precedence::Precedence;
 use crate::quarantine::{self, Quarantine};
 use crate::queue::{self, WaitingQueue};
 use crate::shares::Shares;
+use crate::worker_state::{KillReason, WorkerState};
 use howdah_observe::ConnectionPool;
 use howdah_transport::SendError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A call is short if it takes no longer than this, rare cases included. Microseconds.
-const SHORT: u32 = 200;
+mod multiplexed;
+mod serial;
+
 /// How long a call may be expected to wait behind others while a worker is idle. Microseconds; about what waking takes.
 const PATIENCE: u64 = 100;
 /// Behind a call that ends within this time another one may lie while no worker is idle. Microseconds.
@@ -43,7 +46,7 @@ const AHEAD: u64 = 2_000;
 const MOST: usize = 8;
 /// Calls of any length that a lane holds at most: one that runs, one that is next.
 const NEXT: usize = 2;
-/// Time after which a call goes to another worker if the one that was sent it has not taken it, as that runs several.
+/// Time after which a call goes to another worker if the multiplexed one that was sent it has not taken it.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
 /// When lanes are looked at after a call was laid behind others.
 pub(crate) const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
@@ -52,11 +55,6 @@ const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
 const DOUBT_AGAIN: Duration = Duration::from_millis(10);
-
-/// True for calls that may share a lane although workers are idle.
-pub(crate) const fn is_short(expected: Expected) -> bool {
-    expected.high <= SHORT
-}
 
 /// The pool's calls and lanes.
 #[derive(Debug, Default)]
@@ -80,8 +78,8 @@ pub(crate) struct Scheduler {
     pub(crate) stopping: bool,
     /// The supervisor is to be told when a call has to wait.
     asks_for_workers: bool,
-    /// Workers run several calls at once.
-    several: bool,
+    /// Workers run many calls at once.
+    multiplexed: bool,
     /// `UNTAKEN`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
     /// Set while no worker can be started: what callers are told.
@@ -103,7 +101,7 @@ impl Scheduler {
         queue: queue::Limits,
         shares: Shares,
         precedence: Precedence,
-        several: bool,
+        multiplexed: bool,
         io_threads: usize,
     ) -> Self {
         let watches = std::iter::repeat_with(Watch::default).take(io_threads.max(1)).collect();
@@ -111,7 +109,7 @@ impl Scheduler {
             queue: WaitingQueue::new(queue),
             shares,
             precedence,
-            several,
+            multiplexed,
             watches,
             asks_for_workers: true,
             untaken: UNTAKEN,
@@ -127,7 +125,7 @@ impl Scheduler {
         // It has just entered; a look at the clock for each step would cost more than the steps.
         let now = job.entered;
         job.expected = self.estimates.expected(job.key);
-        if is_short(job.expected) {
+        if job.expected.is_short() {
             self.precedence.short_came(now);
         }
         job.cost = job.expected.mean / self.shares.weight(job.call.route);
@@ -174,10 +172,8 @@ impl Scheduler {
         if !self.shares.may_run(&job, &self.lanes) {
             return Some(job);
         }
-        while self.several {
-            let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
-            self.idle.retain(|&i| i != index);
-            job = self.send_behind(index, job, now)?;
+        if self.multiplexed {
+            return self.place_among_others(job, shard, now);
         }
         let gives_way = self.precedence.gives_way(job.expected, now);
         while let Some(index) = self.pick_idle(shard, gives_way) {
@@ -194,60 +190,22 @@ impl Scheduler {
 
     /// A worker behind whose calls this one will not wait for long, although others are idle.
     fn pick_behind_short(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
-        if !is_short(job.expected) || self.idle.is_empty() || !self.shares.may_run(job, &self.lanes) {
+        if !job.expected.is_short() || self.idle.is_empty() || !self.shares.may_run(job, &self.lanes) {
             return None;
         }
         let has_place = |lane: &Lane| {
             lane.home == shard
-                && lane.phase == Phase::Serving
+                && lane.state.is_serving()
                 && (1..MOST).contains(&lane.in_flight.len())
                 && lane.in_flight.are_short()
-                && if lane.several {
-                    lane.takes_calls() && lane.front_age(now).as_micros() < u128::from(AHEAD)
-                } else {
-                    lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE)
+                && match lane.kind {
+                    LaneKind::Serial(_) => lane.expected_wait(now).is_some_and(|wait| wait <= PATIENCE),
+                    LaneKind::Multiplexed(_) => {
+                        lane.has_place() && lane.in_flight.front_age(now).as_micros() < u128::from(AHEAD)
+                    }
                 }
         };
         self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
-    }
-
-    /// An idle worker, the one used last: best one that gives way already if the call is to, else one that does not, and
-    /// best at home.
-    fn pick_idle(&mut self, shard: usize, gives_way: bool) -> Option<usize> {
-        let fits = |&index: &usize| {
-            self.lanes[index]
-                .as_ref()
-                .map_or(0, |lane| 2 * usize::from(lane.gives_way == gives_way) + usize::from(lane.home == shard))
-        };
-        // Of equals `max_by_key` takes the last.
-        let (position, _) = self.idle.iter().enumerate().max_by_key(|(_, index)| fits(index))?;
-        Some(self.idle.remove(position))
-    }
-
-    /// Lanes whose workers give way, and all.
-    fn giving_way(&self) -> (usize, usize) {
-        let lanes = self.lanes.iter().flatten();
-        (lanes.clone().filter(|lane| lane.gives_way).count(), lanes.count())
-    }
-
-    fn pick_least_loaded(&self, shard: usize) -> Option<usize> {
-        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            let lane = lane.as_ref().filter(|lane| lane.takes_calls())?;
-            // A worker that has not taken its last call is busy with another one.
-            Some((lane.holds_waiting_call(), lane.in_flight.len(), lane.home != shard, index))
-        });
-        candidates.min().map(|(_, _, _, index)| index)
-    }
-
-    /// The busy worker that will be free first, if that is soon.
-    fn pick_soon_free(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
-        let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
-            let lane = lane.as_ref().filter(|lane| lane.phase == Phase::Serving)?;
-            let wait = lane.expected_wait(now).filter(|&wait| wait <= AHEAD)?;
-            let has_place = lane.in_flight.len() < depth(lane, is_short(job.expected));
-            has_place.then_some((lane.home != shard, wait, index))
-        });
-        candidates.min().map(|(_, _, index)| index)
     }
 
     /// As `send`, where the call may have to wait for the worker: it is looked after.
@@ -286,9 +244,9 @@ impl Scheduler {
         let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
         let (idle, untaken) = (!self.idle.is_empty(), self.untaken);
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.home % watches == io_thread) {
-            let look = match lane.several {
-                true => spread_untaken(lane, now, untaken, &mut moved),
-                false => spread_waiting(lane, now, idle, &mut moved),
+            let look = match lane.kind {
+                LaneKind::Serial(_) => serial::spread(lane, now, idle, &mut moved),
+                LaneKind::Multiplexed(_) => multiplexed::spread(lane, now, untaken, &mut moved),
             };
             looks.extend(look);
         }
@@ -299,14 +257,14 @@ impl Scheduler {
         for (job, home) in moved {
             self.resubmit(job, home, now);
         }
-        let moves = moves || self.several && !self.queue.is_empty();
-        if self.several && !self.queue.is_empty() {
-            // A worker that was stuck may be so no longer.
+        // A multiplexed worker that was stuck may be so no longer.
+        let some_wait = self.multiplexed && !self.queue.is_empty();
+        if some_wait {
             (0..self.lanes.len()).for_each(|index| self.refill(index, now));
         }
         // What was moved may lie behind others again, and then it is as new.
         let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_call();
-        if moves && self.lanes.iter().flatten().any(lies_behind) {
+        if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
             looks.push(FIRST_LOOK);
         }
         let again = looks.into_iter().min();
@@ -316,13 +274,16 @@ impl Scheduler {
 
     /// Sends a call to a lane; returns it if the lane could not take it.
     fn send(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
-        let gives_way = !self.several && self.precedence.gives_way(job.expected, now);
+        let gives_way = !self.multiplexed && self.precedence.gives_way(job.expected, now);
         let others = if gives_way { self.giving_way() } else { (0, 0) };
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
-        if lane.phase != Phase::Serving {
+        if !lane.state.is_serving() {
             return Some(job);
         }
-        let flags = if self.several { 0 } else { self.precedence.flags(lane, gives_way, job.expected, others) };
+        let flags = match lane.kind {
+            LaneKind::Serial(_) => self.precedence.flags(lane.gives_way(), gives_way, job.expected, others),
+            LaneKind::Multiplexed(_) => 0,
+        };
         match lane.send(job, flags, now) {
             Ok(()) => None,
             Err((job, SendError::Full)) => Some(job),
@@ -351,16 +312,8 @@ impl Scheduler {
         retire: bool,
     ) {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        if let Some(call) = lane.in_flight.remove(number) {
-            lane.calls += 1;
+        if let Some(call) = lane.end_call(number, now) {
             lane.snapshot = snapshot;
-            lane.stuck = false;
-            lane.gives_way = precedence::ordered(call.flags).unwrap_or(lane.gives_way);
-            if !lane.several
-                && let Some(next) = lane.in_flight.front_mut()
-            {
-                next.since = now;
-            }
             // Putting a snapshot back keeps the worker from its next call as well.
             let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
             // It cannot have taken longer than it was away.
@@ -384,12 +337,9 @@ impl Scheduler {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
             let free = lane.in_flight.is_empty();
-            let has_place = if self.several {
-                lane.takes_calls()
-            } else {
-                let is_soon_free = || lane.expected_wait(now).is_some_and(|wait| wait <= AHEAD);
-                let room = lane.in_flight.len() < depth(lane, true);
-                lane.phase == Phase::Serving && (free || room && !self.queue.is_empty() && is_soon_free())
+            let has_place = match lane.kind {
+                LaneKind::Serial(_) => serial::has_place(lane, !self.queue.is_empty(), now),
+                LaneKind::Multiplexed(_) => lane.has_place(),
             };
             if !has_place {
                 return;
@@ -407,7 +357,7 @@ impl Scheduler {
             };
             self.idle.retain(|&i| i != index);
             let left =
-                if free && !self.several { self.send(index, job, now) } else { self.send_behind(index, job, now) };
+                if free && !self.multiplexed { self.send(index, job, now) } else { self.send_behind(index, job, now) };
             if let Some(job) = left {
                 self.queue.put_back(job);
                 return;
@@ -420,7 +370,7 @@ impl Scheduler {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             lane.in_flight.len() > 1
                 && lane.holds_waiting_call()
-                && (lane.several || lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE))
+                && lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE)
         });
         let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since));
         oldest.and_then(Lane::take_back_waiting)
@@ -445,56 +395,43 @@ impl Scheduler {
 
     /// Stops sending calls to a lane and lets its worker end; calls it has not begun go to others.
     pub(crate) fn drain_lane(&mut self, index: usize, now: Instant) {
+        self.end_lane(index, now, Lane::stop);
+    }
+
+    /// The same for a lane whose worker will be killed for this reason.
+    pub(crate) fn condemn_lane(&mut self, index: usize, reason: KillReason, now: Instant) {
+        self.end_lane(index, now, |lane| lane.condemn(reason));
+    }
+
+    fn end_lane(&mut self, index: usize, now: Instant, end: impl FnOnce(&mut Lane)) {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         // Nobody else would run them when all stop.
         let jobs: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
-        lane.stop();
+        end(lane);
         let home = lane.home;
         for job in jobs.into_iter().rev() {
             self.resubmit(job, home, now);
         }
     }
 
-    // --- workers that run several calls at once --------------------------------------------------------------------
-
-    /// There may be room again in a lane that had none.
-    pub(crate) fn room_made(&mut self, index: usize) {
-        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        if lane.wants_room() {
-            lane.send_kept();
-            self.refill(index, Instant::now());
+    /// Kills the worker of a lane, if it still has its place.
+    pub(crate) fn kill_lane(&mut self, index: usize, pid: u32, reason: KillReason) {
+        if let Some(Some(lane)) = self.lanes.get_mut(index)
+            && lane.pid == pid
+        {
+            lane.kill(reason);
         }
     }
 
-    /// Once per tick: tells workers of clients that have gone, takes calls back that a busy worker does not take, and
-    /// gives waiting calls to lanes that have places. `patience` is `UNTAKEN`.
-    pub(crate) fn sweep(&mut self, patience: Duration) {
-        let now = Instant::now();
-        let mut untaken = Vec::new();
-        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.several) {
-            take_back_untaken(lane, now, patience, &mut untaken);
-            let gone: Vec<u64> =
-                lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
-            for number in gone {
-                lane.let_go(number);
-            }
-        }
-        for (job, home) in untaken {
-            self.resubmit(job, home, now);
-        }
-        for index in 0..self.lanes.len() {
-            if let Some(lane) = self.lanes[index].as_mut().filter(|lane| lane.several) {
-                lane.look_whether_stuck();
-                lane.send_kept();
-                self.refill(index, now);
-            }
-        }
+    /// Lanes of one generation whose workers are in such a state.
+    pub(crate) fn count(&self, generation: u64, is_in: fn(&WorkerState) -> bool) -> usize {
+        self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
     }
 
-    /// Lanes in a phase, of one generation.
-    pub(crate) fn count(&self, generation: u64, phase: Phase) -> usize {
-        self.lanes.iter().flatten().filter(|l| l.generation == generation && l.phase == phase).count()
+    /// The connection pools of all workers, and what those of workers that have ended had counted.
+    pub(crate) fn connection_pools(&self) -> Vec<ConnectionPool> {
+        connection_pools::of_all(self.lanes.iter().flatten(), &self.ended_connection_pools)
     }
 
     /// Ends the wait of calls that have waited for too long (`queue` says what that is), and of those whose client has gone.
@@ -557,55 +494,6 @@ impl Scheduler {
             .iter()
             .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
             .max_by_key(|&(_, d)| d)
-    }
-}
-
-/// Calls that a lane may hold, with one more that is short or not.
-fn depth(lane: &Lane, short: bool) -> usize {
-    match lane.several {
-        true => lane.depth,
-        false if short && lane.in_flight.are_short() => MOST,
-        false => NEXT,
-    }
-}
-
-/// Takes calls back that would wait for longer than they were expected to when they were laid there. When to look again.
-fn spread_waiting(lane: &mut Lane, now: Instant, idle: bool, moved: &mut Vec<(Box<Job>, usize)>) -> Option<Duration> {
-    if lane.in_flight.len() < 2 {
-        return None;
-    }
-    // Twice the time for which calls are laid there: moving a call costs something too.
-    let look = match lane.expected_wait(now) {
-        Some(wait) if idle && wait <= 2 * PATIENCE => Duration::from_micros(PATIENCE),
-        Some(wait) if !idle && wait <= 2 * AHEAD => Duration::from_micros(wait.min(1_000)),
-        _ => {
-            let home = lane.home;
-            moved.extend(std::iter::from_fn(|| lane.take_back_waiting()).map(|job| (job, home)));
-            return None;
-        }
-    };
-    lane.holds_waiting_call().then_some(look.max(LOOK_AGAIN))
-}
-
-/// The same for a worker that runs several calls.
-fn spread_untaken(
-    lane: &mut Lane,
-    now: Instant,
-    patience: Duration,
-    moved: &mut Vec<(Box<Job>, usize)>,
-) -> Option<Duration> {
-    take_back_untaken(lane, now, patience, moved);
-    lane.look_whether_stuck();
-    (lane.stuck || lane.holds_waiting_call()).then_some(UNTAKEN / 2)
-}
-
-/// Takes back what lies in the lane of a worker that runs several calls and has taken none for so long: one of them computes.
-fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Job>, usize)>) {
-    if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
-        while let Some(job) = lane.take_back_waiting() {
-            lane.stuck = true;
-            to.push((job, lane.home));
-        }
     }
 }
 

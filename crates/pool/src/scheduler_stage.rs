@@ -1,10 +1,11 @@
 //! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
 
-use super::{Precedence, Scheduler, Took};
+use super::{LaneKind, Precedence, Scheduler, Took};
 use crate::call::{Call, CallStats, RequestBody, RequestId};
 use crate::clock::Clock;
 use crate::config::RouteShare;
-use crate::lane::{Job, Lane, NewWorker, Phase};
+use crate::job::Job;
+use crate::lane::{Lane, NewWorker};
 use crate::launcher::Launcher;
 use crate::queue::Limits;
 use crate::reply_parts;
@@ -54,10 +55,11 @@ impl Stage {
         let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
         let pidfd = Arc::new(new_eventfd().unwrap());
         let launcher = Launcher::default();
-        let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, depth: 2, several: false, launcher };
+        let new = NewWorker { worker, generation: 1, pid: 0, pidfd, home: 0, concurrency: None, launcher };
         let mut lane = Lane::new(new, sender, Arc::new(ControlSocket::from(ours)));
-        lane.phase = Phase::Serving;
-        lane.clock = Clock::starting_at(self.began, FIRST);
+        lane.note_ready();
+        let LaneKind::Serial(serial) = &mut lane.kind else { unreachable!("a serial lane") };
+        serial.clock = Clock::starting_at(self.began, FIRST);
         self.workers.push(Worker { end, frames, runs: None });
         self.scheduler.add_lane(lane);
         self.scheduler.refill(worker as usize, self.instant());

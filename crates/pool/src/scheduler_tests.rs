@@ -3,6 +3,8 @@
 use super::stage::{Stage, share};
 use super::*;
 use crate::config::RouteShare;
+use crate::estimate::Expected;
+use crate::precedence;
 use crate::queue::Limits;
 
 const HELLO: &str = "/hello.php";
@@ -248,7 +250,7 @@ fn calls_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_ow
         let long = stage.job(0, "long", 0, None).0.key;
         (0..30).for_each(|_| stage.scheduler.estimates.note(long, COMPUTES));
         stage.teach("short", 10);
-        let gives_way = |stage: &Stage| (0..4).filter(|&worker| stage.lane(worker).gives_way).collect::<Vec<_>>();
+        let gives_way = |stage: &Stage| (0..4).filter(|&worker| stage.lane(worker).gives_way()).collect::<Vec<_>>();
 
         let _alone = stage.submit(1, "long");
         assert!(gives_way(&stage).is_empty(), "nobody is there to give way to");
@@ -284,11 +286,12 @@ fn a_worker_that_can_takes_its_rank_back_for_a_short_call() {
         stage.scheduler.precedence.restores = restores;
         let ordered = |stage: &Stage, gives_way, giving| {
             let precedence = &stage.scheduler.precedence;
-            precedence::ordered(precedence.flags(stage.lane(0), gives_way, COMPUTES, (giving, 2)))
+            precedence::ordered(precedence.flags(stage.lane(0).gives_way(), gives_way, COMPUTES, (giving, 2)))
         };
         assert_eq!(ordered(&stage, false, 0), None, "there is nothing to take back");
         assert_eq!((ordered(&stage, true, 0), ordered(&stage, true, 1)), (Some(true), restores.then_some(true)));
-        stage.scheduler.lanes[0].as_mut().unwrap().gives_way = true;
+        let LaneKind::Serial(serial) = &mut stage.scheduler.lanes[0].as_mut().unwrap().kind else { unreachable!() };
+        serial.gives_way = true;
         assert_eq!((ordered(&stage, true, 1), ordered(&stage, false, 1)), (Some(true), restores.then_some(false)));
     }
 }

@@ -4,7 +4,8 @@
 //! where nothing is limited.
 
 use crate::config::RouteShare;
-use crate::lane::{Job, Lane};
+use crate::job::Job;
+use crate::lane::Lane;
 use std::time::Duration;
 
 /// The limits of a pool.

@@ -1,23 +1,17 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
+use crate::about::Boots;
 use crate::connection_pools;
-use crate::pool::{Boots, Pool};
+use crate::lane::Lane;
+use crate::shared::Shared;
 use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use howdah_transport::zygote_protocol::Need;
 use howdah_transport::{Mode, SandboxProfile};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// Counts since the server's start that have no metric of their own.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) calls: AtomicU64,
-    pub(crate) restarts: AtomicU64,
-    pub(crate) reloads: AtomicU64,
-}
 
 /// A pool at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -120,107 +114,99 @@ pub struct WorkerStatus {
     pub connection_pools: Vec<ConnectionPool>,
 }
 
-impl Pool {
-    /// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
-    pub fn update_gauges(&self) {
-        let scheduler = self.lock();
-        let workers = scheduler.lanes.iter().flatten();
-        let (mut all, mut busy, mut calls) = (0, 0, 0);
-        for lane in workers {
-            all += 1;
-            busy += i64::from(!lane.in_flight.is_empty());
-            calls += lane.in_flight.len();
-        }
-        self.metrics().workers.set(all);
-        self.metrics().workers_busy.set(busy);
-        self.metrics().in_flight.set(calls as i64);
-        self.metrics().queue_length.set(scheduler.waiting() as i64);
-        self.metrics().set_connection_pools(connection_pools::of_all(&scheduler));
+/// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
+pub(crate) fn update_gauges(shared: &Shared) {
+    let scheduler = shared.lock();
+    let workers = scheduler.lanes.iter().flatten();
+    let (mut all, mut busy, mut calls) = (0, 0, 0);
+    for lane in workers {
+        all += 1;
+        busy += i64::from(!lane.in_flight.is_empty());
+        calls += lane.in_flight.len();
     }
+    shared.metrics().workers.set(all);
+    shared.metrics().workers_busy.set(busy);
+    shared.metrics().in_flight.set(calls as i64);
+    shared.metrics().queue_length.set(scheduler.waiting() as i64);
+    shared.metrics().set_connection_pools(scheduler.connection_pools());
+}
 
-    /// The pool at this moment.
-    #[must_use]
-    pub fn status(&self) -> PoolStatus {
-        let about = self.about();
-        let scheduler = self.lock();
-        let workers = scheduler
-            .lanes
-            .iter()
-            .flatten()
-            .map(|lane| {
-                let call = lane.in_flight.front();
-                WorkerStatus {
-                    worker: lane.worker,
-                    pid: lane.pid,
-                    phase: lane.phase.name(),
-                    busy: call.is_some(),
-                    in_flight: lane.in_flight.len(),
-                    calls: lane.calls,
-                    age_s: lane.started.elapsed().as_secs(),
-                    request: call.map(|c| c.job.call.id.to_string()),
-                    label: call.map(|c| c.job.call.label()),
-                    running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
-                    generation: lane.generation,
-                    snapshot_pages: lane
-                        .snapshot
-                        .map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
-                    snapshot_searches: lane.snapshot.map(|s| s.searches),
-                    snapshot_restored_pages: lane.snapshot.map(|s| s.restored_pages),
-                    snapshot_restore_us: lane.snapshot.map(|s| f64::from(s.restore_ns) / 1000.0),
-                    connection_pools: connection_pools::of_worker(lane),
-                }
-            })
-            .collect();
-        let counters = &self.counters;
-        let slow = scheduler.shares.slow(&scheduler.lanes);
-        let now = Instant::now();
-        PoolStatus {
-            name: self.name().to_owned(),
-            mode: self.config().worker().mode,
-            concurrency: self.config().worker().concurrency,
-            php_version: about.php_version,
-            generation: about.generation,
-            snapshot_template: match about.boots {
-                Boots::Template { pid, .. } => Some(pid),
-                _ => None,
-            },
-            snapshot_unshared: match about.boots {
-                Boots::Alone(why) => Some(why),
-                Boots::TemplateGone(_) => Some(
-                    "the process that workers are forked from has ended; the next worker \
-                    boots and makes another"
-                        .to_owned(),
-                ),
-                _ => None,
-            },
-            snapshot_warmup_refused: about.warm_up.refused,
-            snapshot_warmup: about.warm_up.findings,
-            down: scheduler.down.clone(),
-            last_error: about.last_error,
-            queued: scheduler.waiting(),
-            queue_limit: scheduler.queue.limit(),
-            oldest_wait_ms: scheduler.oldest_wait(now).map_or(0, |d| d.as_millis() as u64),
-            slow_running: slow.map(|(running, _)| running),
-            slow_limit: slow.map(|(_, limit)| limit),
-            overloaded: scheduler.queue.is_overloaded(now),
-            workers,
-            calls: counters.calls.load(Ordering::Relaxed),
-            php_us: self.metrics().php_time_us.get(),
-            replays: self.metrics().replays.get(),
-            restarts: counters.restarts.load(Ordering::Relaxed),
-            reloads: counters.reloads.load(Ordering::Relaxed),
-            snapshot_sessions_reset: self.metrics().sessions_reset.get(),
-            snapshot_workers_replaced: self.metrics().workers_unfit.get(),
-            faults: self.metrics().faults.all().into_iter().collect(),
-            refused: scheduler
-                .quarantine
-                .refused(Instant::now())
-                .into_iter()
-                .map(|(path, left)| (path, left.as_secs_f64()))
-                .collect(),
-            connection_pools: connection_pools::of_all(&scheduler),
-            sandbox: self.config().boot.sandbox.profile,
-            sandbox_needs: about.sandbox_needs,
-        }
+/// The pool at this moment.
+pub(crate) fn of(shared: &Shared) -> PoolStatus {
+    let about = shared.about();
+    let scheduler = shared.lock();
+    let workers = scheduler.lanes.iter().flatten().map(of_worker).collect();
+    let counters = &shared.counters;
+    let slow = scheduler.shares.slow(&scheduler.lanes);
+    let now = Instant::now();
+    PoolStatus {
+        name: shared.name().to_owned(),
+        mode: shared.config().worker().mode,
+        concurrency: shared.config().worker().concurrency,
+        php_version: about.php_version,
+        generation: about.generation,
+        snapshot_template: match about.boots {
+            Boots::Template { pid, .. } => Some(pid),
+            _ => None,
+        },
+        snapshot_unshared: match about.boots {
+            Boots::Alone(why) => Some(why),
+            Boots::TemplateGone(_) => Some(
+                "the process that workers are forked from has ended; the next worker \
+                boots and makes another"
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+        snapshot_warmup_refused: about.warm_up.refused,
+        snapshot_warmup: about.warm_up.findings,
+        down: scheduler.down.clone(),
+        last_error: about.last_error,
+        queued: scheduler.waiting(),
+        queue_limit: scheduler.queue.limit(),
+        oldest_wait_ms: scheduler.oldest_wait(now).map_or(0, |d| d.as_millis() as u64),
+        slow_running: slow.map(|(running, _)| running),
+        slow_limit: slow.map(|(_, limit)| limit),
+        overloaded: scheduler.queue.is_overloaded(now),
+        workers,
+        calls: counters.calls.load(Ordering::Relaxed),
+        php_us: shared.metrics().php_time_us.get(),
+        replays: shared.metrics().replays.get(),
+        restarts: counters.restarts.load(Ordering::Relaxed),
+        reloads: counters.reloads.load(Ordering::Relaxed),
+        snapshot_sessions_reset: shared.metrics().sessions_reset.get(),
+        snapshot_workers_replaced: shared.metrics().workers_unfit.get(),
+        faults: shared.metrics().faults.all().into_iter().collect(),
+        refused: scheduler
+            .quarantine
+            .refused(Instant::now())
+            .into_iter()
+            .map(|(path, left)| (path, left.as_secs_f64()))
+            .collect(),
+        connection_pools: scheduler.connection_pools(),
+        sandbox: shared.config().boot.sandbox.profile,
+        sandbox_needs: about.sandbox_needs,
+    }
+}
+
+fn of_worker(lane: &Lane) -> WorkerStatus {
+    let call = lane.in_flight.front();
+    WorkerStatus {
+        worker: lane.worker,
+        pid: lane.pid,
+        phase: lane.state.name(),
+        busy: call.is_some(),
+        in_flight: lane.in_flight.len(),
+        calls: lane.calls,
+        age_s: lane.started.elapsed().as_secs(),
+        request: call.map(|c| c.job.call.id.to_string()),
+        label: call.map(|c| c.job.call.label()),
+        running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
+        generation: lane.generation,
+        snapshot_pages: lane.snapshot.map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
+        snapshot_searches: lane.snapshot.map(|s| s.searches),
+        snapshot_restored_pages: lane.snapshot.map(|s| s.restored_pages),
+        snapshot_restore_us: lane.snapshot.map(|s| f64::from(s.restore_ns) / 1000.0),
+        connection_pools: connection_pools::of_worker(lane),
     }
 }

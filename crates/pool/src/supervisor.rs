@@ -4,19 +4,21 @@
 //! One task per pool, on the main thread's runtime (a zygote dies with the thread that started it, and that one lives as
 //! long as the server). It owns the generations; lanes belong to the scheduler.
 
-use crate::config::PoolConfig;
+use crate::about::Boots;
 use crate::deadline;
+use crate::event::{Event, ReloadReply};
+use crate::fault::{Fault, FaultKind};
 use crate::generation::Generation;
-use crate::lane::{KillReason, Lane, NewWorker, Phase};
+use crate::lane::{Lane, NewWorker};
+use crate::lane_handle::LaneHandle;
 use crate::lane_reader::LaneReader;
 use crate::launcher::Launcher;
-use crate::pool::{Boots, Pool};
 use crate::process_end::{Deaths, End};
 use crate::scheduler;
-use crate::shard::Shards;
+use crate::shared::Shared;
 use crate::warm_up::{self, WarmUp};
+use crate::worker_state::KillReason;
 use crate::zygote::Zygote;
-use howdah_observe::PoolMetrics;
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::collections::HashMap;
 use std::io;
@@ -44,52 +46,6 @@ const DEAF_ZYGOTE: Duration = Duration::from_secs(1);
 /// Failed starts in a row after which callers are told at once instead of waiting in the queue.
 const FAILURES_UNTIL_DOWN: u32 = 3;
 
-/// What the supervisor is told.
-#[derive(Debug)]
-pub(crate) enum Event {
-    WorkerReady {
-        worker: u32,
-        generation: u64,
-    },
-    /// A worker takes no more calls, or will soon take none: it can be replaced before it has ended.
-    WorkerRetires,
-    /// A call has to wait: the pool may have to grow.
-    CallsWait,
-    /// A worker has ended because what its boot has read has changed since.
-    BootOutdated {
-        generation: u64,
-        boot_began_us: u64,
-    },
-    WorkerGone {
-        worker: u32,
-        pid: u32,
-        generation: u64,
-        was_ready: bool,
-        idle: bool,
-        lived: Duration,
-        reason: Option<KillReason>,
-        /// The first error it logged before it was ready.
-        said: Option<String>,
-    },
-    Zygote {
-        generation: u64,
-        message: FromZygote,
-        fds: Vec<OwnedFd>,
-    },
-    ZygoteGone {
-        generation: u64,
-        end: End,
-    },
-    /// What no event does.
-    #[cfg(test)]
-    Panic,
-    Reload(oneshot::Sender<Result<(), String>>),
-    Stop {
-        grace: Duration,
-        done: oneshot::Sender<()>,
-    },
-}
-
 /// What the supervisor has to deal with.
 enum Due {
     Event(Event),
@@ -99,11 +55,8 @@ enum Due {
     Growth,
 }
 
-/// Who asked for a reload.
-type ReloadReply = oneshot::Sender<Result<(), String>>;
-
 pub(crate) struct Supervisor {
-    pool: Arc<Pool>,
+    pool: Arc<Shared>,
     events: mpsc::UnboundedReceiver<Event>,
     sender: mpsc::UnboundedSender<Event>,
     current: Option<Generation>,
@@ -129,37 +82,37 @@ pub(crate) struct Supervisor {
     launcher: Launcher,
 }
 
-/// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
-#[must_use]
-pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>, launcher: Launcher) -> Arc<Pool> {
-    let (sender, events) = mpsc::unbounded_channel();
-    let target = config.min_workers;
-    let pool = Pool::new(config, shards, metrics, sender.clone());
-    let supervisor = Supervisor {
-        pool: pool.clone(),
-        events,
-        sender,
-        current: None,
-        next: None,
-        old: Vec::new(),
-        last_generation: 0,
-        target,
-        failures: 0,
-        killed: 0,
-        not_before: None,
-        next_home: 0,
-        grow_at: None,
-        stop: None,
-        refused: None,
-        advised: false,
-        launcher,
-    };
-    tokio::spawn(supervisor.run());
-    pool
-}
-
 impl Supervisor {
-    async fn run(mut self) {
+    /// The supervisor of a pool that has no processes yet; `sender` is the other end of its events.
+    pub(crate) fn new(
+        pool: Arc<Shared>,
+        events: mpsc::UnboundedReceiver<Event>,
+        sender: mpsc::UnboundedSender<Event>,
+        launcher: Launcher,
+    ) -> Self {
+        Self {
+            target: pool.config().min_workers,
+            pool,
+            events,
+            sender,
+            current: None,
+            next: None,
+            old: Vec::new(),
+            last_generation: 0,
+            failures: 0,
+            killed: 0,
+            not_before: None,
+            next_home: 0,
+            grow_at: None,
+            stop: None,
+            refused: None,
+            advised: false,
+            launcher,
+        }
+    }
+
+    /// Runs until the pool is stopped.
+    pub(crate) async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -213,7 +166,7 @@ impl Supervisor {
         match event {
             Event::WorkerReady { worker, generation } => {
                 tracing::debug!(pool = self.pool.name(), worker, generation, "worker ready");
-                self.pool.forget_boot_log();
+                self.pool.boot_log.forget();
                 if let Some(generation) = self.generation_mut(generation) {
                     generation.proven = true;
                 }
@@ -334,7 +287,13 @@ impl Supervisor {
         self.refused = refused.then_some(pid).or(self.refused);
         let pool = self.pool.clone();
         let Some(generation) = self.generation_mut(number) else { return };
-        generation.warm_up.note(&pool, pid, refused, findings);
+        generation.warm_up.note(pool.name(), refused, findings);
+        if refused {
+            // It waits for its end, and the zygote knows by now that the next one is to do without.
+            for lane in pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.pid == pid) {
+                lane.kill(KillReason::WarmUp);
+            }
+        }
         let warm_up = generation.warm_up.clone();
         if self.current.as_ref().is_some_and(|g| g.number == number) {
             pool.update_about(|about| about.warm_up = warm_up);
@@ -372,11 +331,11 @@ impl Supervisor {
             pid,
             pidfd,
             home: home % shards.len().max(1),
-            depth: config.depth(),
-            several: config.several(),
+            concurrency: config.lane_depth(),
             launcher: self.launcher.clone(),
         };
-        let reader = LaneReader::new(self.pool.clone(), &new, ordered.frames, ordered.eventfd);
+        let handle = LaneHandle::new(self.pool.clone(), worker as usize, pid);
+        let reader = LaneReader::new(handle, &new, ordered.frames, ordered.eventfd);
         let mut lane = Lane::new(new, ordered.sender, Arc::new(ordered.control));
         lane.zygote = Some(zygote);
         if stopping {
@@ -421,9 +380,9 @@ impl Supervisor {
         self.not_before = Some(Instant::now() + pause);
         tracing::error!(pool = self.pool.name(), failures = self.failures, "{short}; next attempt in {pause:?}");
         let mut scheduler = self.pool.lock();
-        let serving = scheduler.lanes.iter().flatten().any(|l| l.phase == Phase::Serving);
+        let serving = scheduler.lanes.iter().flatten().any(|lane| lane.state.is_serving());
         if !serving && self.failures >= FAILURES_UNTIL_DOWN {
-            let fault = crate::fault::Fault::with(crate::fault::FaultKind::PoolDown, why.as_str());
+            let fault = Fault::with(FaultKind::PoolDown, why.as_str());
             scheduler.fail_queue(&fault);
             scheduler.down = Some(why.clone());
         }
@@ -494,9 +453,7 @@ impl Supervisor {
             let mut scheduler = self.pool.lock();
             scheduler.expire(Instant::now());
             scheduler.quarantine.forget(Instant::now());
-            if config.several() {
-                scheduler.sweep(scheduler::UNTAKEN);
-            }
+            scheduler.sweep(scheduler::UNTAKEN);
         }
         if let Some(limit) = config.deadline {
             deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
@@ -505,7 +462,7 @@ impl Supervisor {
         self.give_up_causes();
         self.grow();
         self.shrink();
-        self.advised = self.advised || warm_up::advise(&self.pool);
+        self.advised = self.advised || warm_up::advise(self.pool.config(), self.pool.lock().lanes.iter().flatten());
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline
         {
@@ -521,7 +478,7 @@ impl Supervisor {
     fn kill_slow_starters(&mut self) {
         let limit = self.pool.config().boot_timeout;
         for lane in self.pool.lock().lanes.iter_mut().flatten() {
-            if lane.phase == Phase::Starting && lane.started.elapsed() > limit {
+            if lane.state.is_starting() && lane.started.elapsed() > limit {
                 lane.kill(KillReason::BootTimeout);
             }
         }
@@ -546,7 +503,7 @@ impl Supervisor {
         }
         let mut scheduler = self.pool.lock();
         scheduler.stopping = true;
-        scheduler.fail_queue(&crate::fault::Fault::new(crate::fault::FaultKind::Stopping));
+        scheduler.fail_queue(&Fault::new(FaultKind::Stopping));
         for index in 0..scheduler.lanes.len() {
             scheduler.drain_lane(index, Instant::now());
         }

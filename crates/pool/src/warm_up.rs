@@ -1,7 +1,7 @@
 //! What a snapshot pool's warm-up has shown, and the advice to set one.
 
-use crate::lane::{KillReason, Lane};
-use crate::pool::Pool;
+use crate::config::PoolConfig;
+use crate::lane::Lane;
 use howdah_transport::Mode;
 use howdah_transport::zygote_protocol::Finding;
 
@@ -18,10 +18,8 @@ pub(crate) struct WarmUp {
 }
 
 impl WarmUp {
-    /// Says what a boot has shown, and ends its worker if the warm-up is refused: that waits for its end, and the zygote
-    /// knows by now that the next one is to do without. What a later boot, without warm-up, has to say is added.
-    pub(crate) fn note(&mut self, pool: &Pool, pid: u32, refused: bool, findings: Vec<Finding>) {
-        let name = pool.name();
+    /// Says what a boot has shown. What a later boot, without warm-up, has to say is added.
+    pub(crate) fn note(&mut self, name: &str, refused: bool, findings: Vec<Finding>) {
         for finding in &findings {
             if finding.is_error {
                 tracing::error!(pool = name, "warm-up: {}", finding.text);
@@ -34,9 +32,6 @@ impl WarmUp {
                 pool = name,
                 "the pool serves without its warm-up; see docs/guide/snapshot.md, \"Warm-up\""
             );
-            for lane in pool.lock().lanes.iter_mut().flatten().filter(|lane| lane.pid == pid) {
-                lane.kill(KillReason::WarmUp);
-            }
         }
         self.refused |= refused;
         self.findings.extend(findings.into_iter().map(|finding| finding.text));
@@ -46,16 +41,16 @@ impl WarmUp {
 }
 
 /// Says that a snapshot pool restores the slow way for want of a warm-up. True when that was said.
-pub(crate) fn advise(pool: &Pool) -> bool {
-    if pool.config().worker().mode != Mode::Snapshot || !pool.config().boot.warmup.is_empty() {
+pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'a Lane>) -> bool {
+    if config.worker().mode != Mode::Snapshot || !config.boot.warmup.is_empty() {
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));
     let slow = |lane: &Lane| lane.calls >= CALLS_TO_JUDGE && searches(lane) * 2 > lane.calls;
-    let wanted = pool.lock().lanes.iter().flatten().any(slow);
+    let wanted = lanes.any(slow);
     if wanted {
         tracing::info!(
-            pool = pool.name(),
+            pool = config.name(),
             "most requests map memory or load code anew, so each restore searches for written pages: set warmup to \
              typical paths; see docs/guide/snapshot.md"
         );

@@ -5,8 +5,9 @@
 //! something else. The timer is never read: setting it anew makes the next expiry a new edge.
 
 use crate::descriptor::{self, SharedFd};
-use crate::pool::Pool;
+use crate::panics;
 use crate::scheduler::FIRST_LOOK;
+use crate::shared::Shared;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io;
 use std::os::fd::AsFd;
@@ -15,8 +16,19 @@ use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
+/// Starts a watch on each I/O thread.
+pub(crate) fn start(pool: &Arc<Shared>) {
+    for io_thread in 0..pool.shards().len() {
+        let (looked_after, notify) = (Arc::downgrade(pool), pool.lock().watch(io_thread));
+        pool.shards().runtime(io_thread).spawn(async move {
+            let watch = || run(looked_after.clone(), io_thread, notify.clone());
+            panics::kept_running("the watch over waiting calls", watch).await;
+        });
+    }
+}
+
 /// Runs until the pool is gone.
-pub(crate) async fn run(pool: Weak<Pool>, io_thread: usize, notify: Arc<Notify>) {
+async fn run(pool: Weak<Shared>, io_thread: usize, notify: Arc<Notify>) {
     let mut timer = Timer::new();
     loop {
         notify.notified().await;

@@ -2,11 +2,11 @@
 
 use crate::config::PoolConfig;
 use crate::descriptor::{self, SharedFd};
+use crate::event::Event;
 use crate::launcher::{Launcher, Remotely};
 use crate::log_limit::LogLimit;
 use crate::process_end::End;
 use crate::program::Program;
-use crate::supervisor::Event;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};

@@ -3,8 +3,8 @@
 
 use super::Supervisor;
 use crate::generation::Generation;
-use crate::lane::KillReason;
 use crate::process_end::{Death, End};
+use crate::worker_state::KillReason;
 use std::time::{Duration, Instant};
 
 /// A process that is killed while it boots is started again at once, and if that goes on, after a pause: this long at first

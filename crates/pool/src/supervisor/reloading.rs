@@ -1,7 +1,8 @@
 //! A reload: a new generation boots beside the serving one, takes over when all its workers serve, or is given up.
 
-use super::{ReloadReply, Supervisor};
-use crate::lane::{KillReason, Phase};
+use super::Supervisor;
+use crate::event::ReloadReply;
+use crate::worker_state::{KillReason, WorkerState};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -45,7 +46,7 @@ impl Supervisor {
     pub(super) fn finish_reload_if_ready(&mut self) {
         let Some((next, _)) = &self.next else { return };
         let number = next.number;
-        if self.pool.lock().count(number, Phase::Serving) < self.target {
+        if self.pool.lock().count(number, WorkerState::is_serving) < self.target {
             return;
         }
         let Some((next, replies)) = self.next.take() else { return };

@@ -2,7 +2,8 @@
 //! done its requests.
 
 use super::Supervisor;
-use crate::lane::{Lane, Phase};
+use crate::lane::Lane;
+use crate::worker_state::WorkerState;
 use std::time::{Duration, Instant};
 
 /// A pool grows when calls have waited this long, by as many workers as there are such calls.
@@ -16,7 +17,7 @@ impl Supervisor {
         let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
         let pool = self.pool.clone();
         let mut scheduler = pool.lock();
-        let starting = scheduler.count(generation.number, Phase::Starting) + generation.ordered.len();
+        let starting = scheduler.count(generation.number, WorkerState::is_starting) + generation.ordered.len();
         let wanted = scheduler.waiting_longer_than(GROW_AFTER, Instant::now()).saturating_sub(starting);
         let more = wanted.min(max - self.target);
         if more > 0 {
@@ -34,10 +35,9 @@ impl Supervisor {
         let Some(generation) = self.current.as_ref().map(|generation| generation.number) else { return };
         let config = self.pool.config();
         let mut scheduler = self.pool.lock();
-        let spare = scheduler.count(generation, Phase::Serving).saturating_sub(self.target);
-        let used_up = |lane: &&Lane| {
-            lane.generation == generation && lane.phase == Phase::Serving && config.retires_soon(lane.calls)
-        };
+        let spare = scheduler.count(generation, WorkerState::is_serving).saturating_sub(self.target);
+        let used_up =
+            |lane: &&Lane| lane.generation == generation && lane.state.is_serving() && config.retires_soon(lane.calls);
         let used_up: Vec<_> = scheduler.lanes.iter().flatten().filter(used_up).map(|lane| lane.worker).collect();
         for worker in used_up.into_iter().take(spare) {
             scheduler.drain_lane(worker as usize, Instant::now());

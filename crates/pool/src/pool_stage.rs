@@ -1,14 +1,16 @@
-//! A pool on a stage: workers that run several calls at once, played by the tests themselves. A process that only waits stands
+//! A pool on a stage: multiplexed workers, played by the tests themselves. A process that only waits stands
 //! for a worker's life.
 
 use crate::call::{Call, Reply, RequestBody, RequestId};
 use crate::config::PoolConfig;
+use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Lane, NewWorker};
+use crate::lane_handle::LaneHandle;
 use crate::lane_reader::LaneReader;
 use crate::pool::Pool;
 use crate::shard::Shards;
-use crate::supervisor::Event;
+use crate::shared::Shared;
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, VarName, WireDone};
@@ -26,6 +28,7 @@ pub(crate) type Answer = JoinHandle<Result<Reply, Fault>>;
 /// A pool without a supervisor, and what that would be told.
 pub(crate) struct Stage {
     pub(crate) pool: Arc<Pool>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) sizes: LaneSizes,
 }
@@ -78,15 +81,16 @@ impl Stage {
     pub(crate) fn new(concurrency: usize) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
-        let pool = Pool::new(config(concurrency as u32), shards, Metrics::new().pool("test"), sender);
+        let pool = Pool::unsupervised(config(concurrency as u32), shards, Metrics::new().pool("test"), sender);
         // Puppets take what they were sent when the test says so, not when they can.
-        pool.lock().untaken = Duration::from_secs(3600);
-        Self { pool, events, sizes: LaneSizes::DEFAULT }
+        let shared = pool.shared().clone();
+        shared.lock().untaken = Duration::from_secs(3600);
+        Self { pool, shared, events, sizes: LaneSizes::DEFAULT }
     }
 
     /// A worker that serves.
     pub(crate) async fn puppet(&mut self) -> Puppet {
-        let index = self.pool.lock().lanes.len();
+        let index = self.shared.lock().lanes.len();
         let (sender, frames, fd) = create_lane(self.sizes).unwrap();
         let (eventfd, (our_bell, their_bell)) = (new_eventfd().unwrap(), new_bell().unwrap());
         let (ours, theirs) = control_socket::pair().unwrap();
@@ -101,13 +105,12 @@ impl Stage {
             pid: life.id(),
             pidfd,
             home: 0,
-            depth: self.pool.config().depth(),
-            several: true,
+            concurrency: self.pool.config().lane_depth(),
             launcher: crate::launcher::Launcher::default(),
         };
-        let reader = LaneReader::new(self.pool.clone(), &new, frames, eventfd);
+        let reader = LaneReader::new(LaneHandle::new(self.shared.clone(), index, new.pid), &new, frames, eventfd);
         let lane = Lane::new(new, sender.with_bell(our_bell), Arc::new(ours.into()));
-        self.pool.lock().add_lane(lane);
+        self.shared.lock().add_lane(lane);
         tokio::spawn(reader.run());
         let mut puppet = Puppet { end: end.with_bell(their_bell), life, index, lane: fd, eventfd: own_eventfd };
         puppet.end.ready();
@@ -146,8 +149,13 @@ impl Stage {
         self.submit(call(true, RequestBody::Empty)).await
     }
 
+    /// The id of a call that the worker has, and its method and target.
+    pub(crate) fn call_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
+        LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).call_name(number)
+    }
+
     pub(crate) fn running(&self, puppet: &Puppet) -> usize {
-        self.pool.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
+        self.shared.lock().lanes[puppet.index].as_ref().map_or(0, |lane| lane.in_flight.len())
     }
 }
 

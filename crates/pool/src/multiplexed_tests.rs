@@ -1,10 +1,10 @@
-//! Workers that run several calls at once: what an honest one gets, what a dying, slow or hostile one costs.
+//! Multiplexed workers: what an honest one gets, what a dying, slow or hostile one costs.
 
 use crate::call::{Call, RequestBody, RequestId};
 use crate::deadline;
 use crate::fault::FaultKind;
-use crate::lane::Phase;
-use crate::several_stage::{Stage, call, finish, finish_all};
+use crate::pool_stage::{Stage, call, finish, finish_all};
+use crate::worker_state::WorkerState;
 use bytes::Bytes;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, WireDone};
 use howdah_transport::{Event as Sent, LaneSizes};
@@ -140,7 +140,7 @@ fn long_body() -> RequestBody {
 async fn a_body_whose_call_no_worker_has_begun_is_with_the_server_alone() {
     let mut stage = Stage::new(400);
     let mut worker = stage.puppet().await;
-    let control = stage.pool.lock().lanes[worker.index].as_ref().unwrap().control.clone();
+    let control = stage.shared.lock().lanes[worker.index].as_ref().unwrap().control.clone();
     for _ in 0..3 {
         let mut answers = Vec::new();
         for _ in 0..400 {
@@ -151,10 +151,10 @@ async fn a_body_whose_call_no_worker_has_begun_is_with_the_server_alone() {
             answer.abort();
             assert!(answer.await.unwrap_err().is_cancelled());
         }
-        stage.pool.lock().sweep(Duration::ZERO);
+        stage.shared.lock().sweep(Duration::ZERO);
         assert_eq!(stage.running(&worker), 0);
         assert!(control.all_received() && worker.take().is_empty());
-        stage.pool.lock().sweep(Duration::ZERO);
+        stage.shared.lock().sweep(Duration::ZERO);
     }
 }
 
@@ -243,7 +243,7 @@ async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not()
     for life in 0..3 {
         let mut worker = stage.puppet().await;
         assert_eq!(worker.take(), [1, 2]);
-        assert_eq!(stage.pool.call_name(worker.index, 1).unwrap().1, "GET /deadly");
+        assert_eq!(stage.call_name(&worker, 1).unwrap().1, "GET /deadly");
         worker.end.select(2);
         worker.end.select(1);
         worker.life.kill().unwrap();
@@ -268,9 +268,9 @@ async fn a_client_that_leaves_cancels_its_call_only() {
         answer.abort();
         assert!(answer.await.unwrap_err().is_cancelled());
     }
-    stage.pool.lock().sweep(Duration::from_secs(60));
+    stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(worker.take_all(), [(1, CANCEL_CLIENT_GONE)], "the third is not even run");
-    stage.pool.lock().sweep(Duration::from_secs(60));
+    stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
     worker.answer(1);
     worker.answer(2);
@@ -285,10 +285,10 @@ async fn a_late_call_gets_its_504_and_a_cancel_and_the_worker_lives() {
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
     let untaken = stage.get().await;
-    deadline::enforce(&stage.pool, Duration::ZERO, Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
     assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a call that was not begun is not late");
-    deadline::enforce(&stage.pool, Duration::from_secs(60), Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
     // What is still written for it goes nowhere.
     worker.answer(1);
@@ -303,11 +303,11 @@ async fn a_worker_that_does_not_end_a_late_call_is_killed_and_the_others_are_run
     let mut worker = stage.puppet().await;
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
-    deadline::enforce(&stage.pool, Duration::ZERO, Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
     let (repeatable, other) = (stage.get().await, stage.submit(call(false, RequestBody::Empty)).await);
     assert_eq!(worker.take_all(), [(1, CANCEL_DEADLINE), (2, 0), (3, 0)]);
-    deadline::enforce(&stage.pool, Duration::from_secs(60), Duration::ZERO);
+    deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::ZERO);
     assert_eq!(stage.pool.status().workers[0].phase, "draining");
     assert_eq!(stage.funeral().await, Some("stuck"));
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
@@ -326,12 +326,12 @@ async fn calls_that_a_busy_worker_does_not_take_go_to_another() {
     for _ in 0..3 {
         answers.push(stage.get().await);
     }
-    stage.pool.lock().sweep(Duration::from_secs(60));
+    stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(stage.running(&busy), 4, "they have not waited for long");
-    stage.pool.lock().sweep(Duration::ZERO);
+    stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!((stage.running(&busy), stage.pool.status().queued), (1, 3));
     // Nor does it get new ones before it comes back.
-    stage.pool.lock().sweep(Duration::ZERO);
+    stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!(stage.running(&busy), 1);
     let mut idle = stage.puppet().await;
     assert_eq!(idle.take(), [1, 2, 3]);
@@ -348,11 +348,11 @@ async fn a_busy_worker_that_comes_back_gets_calls_again() {
     let _running = stage.get().await;
     assert_eq!(worker.take(), [1]);
     let _waiting = stage.get().await;
-    stage.pool.lock().sweep(Duration::ZERO);
+    stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!(stage.pool.status().queued, 1);
     // It looks into its lane, finds nothing that is still for it, and goes on waiting for something else.
     assert!(worker.take().is_empty());
-    stage.pool.lock().sweep(Duration::ZERO);
+    stage.shared.lock().sweep(Duration::ZERO);
     assert_eq!((worker.take(), stage.pool.status().queued), (vec![3], 0));
 }
 
@@ -370,15 +370,15 @@ async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
         answers.push(stage.get().await);
     }
     assert_eq!((stage.running(&old), stage.running(&new)), (3, 3));
-    stage.pool.lock().drain_lane(old.index, Instant::now());
+    stage.shared.lock().drain_lane(old.index, Instant::now());
     assert_eq!((stage.running(&old), stage.running(&new)), (1, 5));
     assert!(matches!(old.end.take_event().unwrap(), Some(Sent::Stop)));
     new.take();
     old.answer(1);
     (1..=5).for_each(|number| new.answer(number));
     assert!(finish_all(answers).await.iter().all(Result::is_ok));
-    let phase = stage.pool.lock().lanes[old.index].as_ref().map(|lane| lane.phase);
-    assert_eq!(phase, Some(Phase::Draining));
+    let state = stage.shared.lock().lanes[old.index].as_ref().map(|lane| lane.state.clone());
+    assert_eq!(state, Some(WorkerState::Draining));
 }
 
 #[tokio::test]
@@ -427,6 +427,6 @@ async fn lines_of_the_log_belong_to_their_calls() {
         answers.push(stage.submit(Call { id: RequestId(id), ..call(true, RequestBody::Empty) }).await);
     }
     assert_eq!(worker.take(), [1, 2]);
-    let id = |number| stage.pool.call_name(worker.index, number).map(|(id, _)| id);
+    let id = |number| stage.call_name(&worker, number).map(|(id, _)| id);
     assert_eq!((id(1), id(2), id(3)), (Some(RequestId(70).to_string()), Some(RequestId(80).to_string()), None));
 }

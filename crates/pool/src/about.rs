@@ -1,0 +1,46 @@
+//! What the supervisor knows of the running generation, for `status`.
+
+use crate::warm_up::WarmUp;
+use howdah_transport::zygote_protocol::Need;
+use std::collections::BTreeSet;
+
+/// What the supervisor knows of the running generation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    pub(crate) php_version: Option<String>,
+    pub(crate) generation: u64,
+    /// Why the last start failed, while none has succeeded since.
+    pub(crate) last_error: Option<String>,
+    pub(crate) boots: Boots,
+    pub(crate) warm_up: WarmUp,
+    /// What a sandbox that learns has found, since the server's start.
+    pub(crate) sandbox_needs: BTreeSet<Need>,
+}
+
+/// Where a snapshot pool's workers get the booted application from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Boots {
+    /// Not known (yet): no worker has booted, or the pool takes no snapshots.
+    #[default]
+    Unknown,
+    /// Workers are forked from this process.
+    Template {
+        pid: u32,
+        /// When its boot began, microseconds since the epoch.
+        began_us: u64,
+    },
+    /// The template has ended; the next worker boots and makes another.
+    TemplateGone(u32),
+    /// Each worker boots on its own, for this reason.
+    Alone(String),
+}
+
+impl Boots {
+    /// The template's process, which may have ended.
+    pub(crate) const fn template(&self) -> Option<u32> {
+        match self {
+            Self::Template { pid, .. } | Self::TemplateGone(pid) => Some(*pid),
+            Self::Unknown | Self::Alone(_) => None,
+        }
+    }
+}

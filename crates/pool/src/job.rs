@@ -1,0 +1,45 @@
+//! A call on its way through the pool, from `Pool::call` to its end, whichever queue or lane holds it.
+
+use crate::call::Call;
+use crate::estimate::{Expected, RouteKey};
+use crate::reply_sink::Sink;
+use std::time::Instant;
+
+/// A call, who waits for its answer, and what has happened to it so far.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) call: Call,
+    pub(crate) sink: Sink,
+    /// When the pool got it.
+    pub(crate) entered: Instant,
+    /// Workers that died while this call's code ran in them.
+    pub(crate) killed: u32,
+    /// How often it was given to another worker because its own had died, for whatever reason.
+    pub(crate) resubmitted: u32,
+    /// Workers that gave this call back.
+    pub(crate) given_back: usize,
+    /// What its time is remembered by.
+    pub(crate) key: RouteKey,
+    /// What it is expected to take.
+    pub(crate) expected: Expected,
+    /// What it costs its flow in the waiting queue, in microseconds of a worker.
+    pub(crate) cost: u32,
+}
+
+impl Job {
+    /// A new call, of which nothing is expected yet.
+    pub(crate) fn new(call: Call, sink: Sink) -> Self {
+        let (entered, key) = (call.complete, RouteKey::of(&call));
+        Self {
+            call,
+            sink,
+            entered,
+            killed: 0,
+            resubmitted: 0,
+            given_back: 0,
+            key,
+            expected: Expected::UNKNOWN,
+            cost: 1,
+        }
+    }
+}

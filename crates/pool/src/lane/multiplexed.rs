@@ -1,0 +1,103 @@
+//! The lane of a worker that runs many calls at once and ends them in any order. It must never be waited for: what has no
+//! room in its ring is kept, and calls that it does not take go elsewhere.
+
+use crate::calls::Calls;
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
+use howdah_transport::{CallSender, SendError};
+use std::time::{Duration, Instant};
+
+/// What only such a lane has.
+#[derive(Debug)]
+pub(crate) struct MultiplexedLane {
+    /// Calls it holds at most.
+    depth: usize,
+    /// The request ring had no room for the last call.
+    full: bool,
+    /// Calls were taken back because the worker did not take them for long, and it has not come back since.
+    pub(crate) stuck: bool,
+    /// The first call that the worker has not taken, and since when it is that.
+    untaken: Option<(u64, Instant)>,
+    unsent: Vec<Unsent>,
+}
+
+/// What did not fit into the request ring but must reach the worker.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Unsent {
+    ClientGone(u64),
+    Overdue(u64),
+    Stop,
+}
+
+impl MultiplexedLane {
+    pub(super) const fn new(depth: usize) -> Self {
+        Self { depth, full: false, stuck: false, untaken: None, unsent: Vec::new() }
+    }
+
+    /// True if there is room for another call.
+    pub(super) fn has_place(&self, calls: &Calls) -> bool {
+        calls.len() < self.depth && !self.full && !self.stuck
+    }
+
+    /// A call could not be sent for want of room.
+    pub(super) fn note_full(&mut self) {
+        self.full = true;
+    }
+
+    /// A call is done: the worker has come back.
+    pub(super) fn note_done(&mut self) {
+        self.stuck = false;
+    }
+
+    /// Notices that the worker has taken all it was sent.
+    pub(super) fn look_whether_stuck(&mut self, sender: &CallSender) {
+        self.stuck = self.stuck && !sender.is_empty();
+    }
+
+    /// How long the worker has taken nothing of what lies there; `None` if nothing does.
+    pub(super) fn untaken_for(&mut self, calls: &Calls, sender: &CallSender, now: Instant) -> Option<Duration> {
+        let first = calls.iter().rev().take_while(|call| !call.is_begun(sender)).last();
+        let Some((number, sent)) = first.map(|call| (call.number, call.since)) else {
+            self.untaken = None;
+            return None;
+        };
+        let since = match self.untaken {
+            Some((other, since)) if other == number => since,
+            // It has taken some since the last look: it is slow, but comes back.
+            Some(_) => now,
+            None => sent,
+        };
+        self.untaken = Some((number, since));
+        Some(now.saturating_duration_since(since))
+    }
+
+    /// True if something waits for room in the request ring.
+    pub(super) const fn wants_room(&self) -> bool {
+        self.full || !self.unsent.is_empty()
+    }
+
+    pub(super) fn send_or_keep(&mut self, message: Unsent, sender: &mut CallSender) -> Result<(), SendError> {
+        self.unsent.push(message);
+        self.send_kept(sender)
+    }
+
+    /// Sends what had no room. An error means that the lane is broken.
+    pub(super) fn send_kept(&mut self, sender: &mut CallSender) -> Result<(), SendError> {
+        self.full = false;
+        while let Some(&message) = self.unsent.first() {
+            let sent = match message {
+                Unsent::ClientGone(number) => sender.send_cancel(number, CANCEL_CLIENT_GONE),
+                Unsent::Overdue(number) => sender.send_cancel(number, CANCEL_DEADLINE),
+                Unsent::Stop => sender.send_stop(),
+            };
+            match sent {
+                Ok(()) => self.unsent.remove(0),
+                Err(SendError::Full) => {
+                    self.full = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
+    }
+}

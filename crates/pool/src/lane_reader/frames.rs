@@ -1,0 +1,215 @@
+//! What each frame of a worker means. A worker may send anything: an error means that it broke the rules, and the lane with
+//! them.
+
+use super::{LaneReader, worker_log};
+use crate::answer_head::{AnswerHead, HeadParts, HeaderLines};
+use crate::estimate::Took;
+use crate::fault::{Fault, FaultKind};
+use crate::lane::SnapshotWork;
+use crate::lane_handle::WantedBody;
+use crate::reply_sink::After;
+use bytes::Bytes;
+use howdah_transport::Frame;
+use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use zerocopy::FromBytes;
+
+impl LaneReader {
+    /// Takes one frame. An error means that the worker broke the rules.
+    pub(super) fn take(&mut self, frame: Frame) -> Result<(), String> {
+        match frame.kind {
+            FrameKind::Ready if std::mem::replace(&mut self.ready, true) => return Err("ready twice".into()),
+            FrameKind::Ready => {
+                self.lane.worker_ready();
+                return Ok(());
+            }
+            FrameKind::Log => {
+                if !self.log.line(&self.lane, frame.number, &frame.payload, self.now) {
+                    self.waste.note(self.is_idle());
+                }
+                return Ok(());
+            }
+            FrameKind::NeedBody => return self.give_body(frame.number),
+            FrameKind::GiveBack => {
+                let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed call given back")?;
+                return self.lane.call_given_back(frame.number, began);
+            }
+            FrameKind::Call | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
+                return Err("a frame that only the server sends".into());
+            }
+            _ => {}
+        }
+        if self.open.current.as_ref().is_none_or(|current| current.number != frame.number) {
+            self.open.turn_to(frame.number, || self.lane.begin_call(frame.number))?;
+        }
+        let Some(current) = self.open.current.as_mut() else { return Ok(()) };
+        current.order.note(frame.kind, frame.flags & FLAG_MORE != 0)?;
+        match frame.kind {
+            FrameKind::Head => self.take_head(frame)?,
+            FrameKind::Body => self.take_body(frame),
+            FrameKind::End => {
+                let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
+                current.sink.update_stats(|stats| stats.queue_us = micros);
+                current.sink.end();
+                current.ended = true;
+                current.unseen = true;
+            }
+            FrameKind::Done => self.done(&frame.payload)?,
+            FrameKind::Interim => self.take_interim(frame)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sends the worker the body of a call that it has begun.
+    fn give_body(&mut self, number: u64) -> Result<(), String> {
+        let Some(WantedBody { body, control, sink }) = self.lane.body_wanted(number)? else {
+            return Ok(());
+        };
+        let sent = body.and_then(|body| body.into_descriptor()).and_then(|fd| control.send_body(number, fd.as_fd()));
+        let error = match sent {
+            Ok(()) => {
+                if self.open.are_multiplexed() {
+                    self.lane.body_sent();
+                }
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            ErrorKind::WouldBlock => return Err("bodies that it asked for and did not take".into()),
+            // It has died, which will be noticed in a moment.
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => return Ok(()),
+            _ => {}
+        }
+        sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
+        // The worker waits for an answer.
+        control.send_no_body(number).map_err(|error| format!("cannot be told that there is no body: {error}"))?;
+        if self.open.are_multiplexed() {
+            self.lane.body_sent();
+        }
+        Ok(())
+    }
+
+    /// Adds a frame of the current answer's head.
+    fn take_head(&mut self, frame: Frame) -> Result<(), String> {
+        let Some(current) = self.open.current.as_mut() else { return Ok(()) };
+        let Some(head) = current.head.add(frame.payload, frame.flags & FLAG_MORE != 0) else { return Ok(()) };
+        let number = current.number;
+        match head {
+            AnswerHead::Good(status, headers) => {
+                let is_final = (200..=599).contains(&status);
+                current.sink.set_head(if is_final { status } else { 500 }, headers);
+                current.unseen = true;
+                if !is_final {
+                    worker_log::note(
+                        &self.lane,
+                        number,
+                        &format!("PHP set status {status}, which is no final status; 500 sent"),
+                    );
+                }
+            }
+            AnswerHead::TooLong => {
+                // What follows goes nowhere. The worker is not to blame: scripts can do this.
+                let what = "an answer with more than 1000 header lines, or 1 MiB of them";
+                current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
+                current.ended = true;
+                worker_log::note(&self.lane, number, &format!("{what}; 502 sent"));
+            }
+            AnswerHead::Malformed => return Err("a malformed head".into()),
+        }
+        Ok(())
+    }
+
+    /// Adds a frame of an interim answer. Those that are too many, or that nobody waits for, are dropped.
+    fn take_interim(&mut self, frame: Frame) -> Result<(), String> {
+        let Some(current) = self.open.current.as_mut() else { return Ok(()) };
+        let more = frame.flags & FLAG_MORE != 0;
+        let takes = current.order.takes_interim(frame.payload.len(), more);
+        if !takes || current.ended || current.sink.is_gone() {
+            // The frames of one are dropped together, or not parsed: a part alone makes no sense.
+            current.head = HeadParts::default();
+            self.waste.note(false);
+            return Ok(());
+        }
+        let number = current.number;
+        match current.head.add(frame.payload, more) {
+            None | Some(AnswerHead::TooLong) => {}
+            Some(AnswerHead::Good(status, headers)) => self.pass_interim(number, status, &headers),
+            Some(AnswerHead::Malformed) => return Err("a malformed interim answer".into()),
+        }
+        Ok(())
+    }
+
+    fn pass_interim(&self, number: u64, status: u16, headers: &HeaderLines) {
+        if let Some(front) = self.lane.interim_front(number) {
+            front.interim(status, headers);
+        }
+    }
+
+    /// Adds to the body of the current call's answer.
+    fn take_body(&mut self, frame: Frame) {
+        let multiplexed = self.open.are_multiplexed();
+        let Some(current) = self.open.current.as_mut() else { return };
+        let flush = frame.flags & FLAG_FLUSH != 0;
+        let empty = frame.held.is_none() && frame.payload.is_empty();
+        let mut after = After { gone: false, overfull: false };
+        if !current.order.says_something(empty, flush) {
+            self.waste.note(false);
+        } else if current.ended {
+            after.gone = current.sink.is_gone();
+        } else {
+            after = match frame.held {
+                // What is to be sent now may be sent in parts.
+                Some(held) if flush => current.sink.push(Bytes::from(held.copy_from(0)), flush),
+                Some(held) => current.sink.push_held(held).unwrap_or_else(|| {
+                    self.holding.push(current.sink.clone());
+                    after
+                }),
+                None => current.sink.push(Bytes::from(frame.payload), flush),
+            };
+            current.unseen = true;
+        }
+        // A serial worker waits for a client that is far behind; here it must not.
+        if multiplexed && after.overfull {
+            if current.sink.lacks_budget() {
+                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer"));
+            } else {
+                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long an answer");
+                current.sink.fail(fault);
+            }
+            current.ended = true;
+            self.lane.abort_call(frame.number);
+        }
+        self.overfull = after.overfull && !multiplexed;
+        if after.gone {
+            self.lane.abort_call(frame.number);
+        }
+    }
+
+    fn done(&mut self, payload: &[u8]) -> Result<(), String> {
+        let Some(current) = self.open.current.take() else { return Ok(()) };
+        self.waste.something_done();
+        let done = WireDone::read_from_bytes(payload).map_err(|_| "a malformed end of call")?;
+        let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
+        let php_us = done.php_ns / 1000;
+        current.sink.update_stats(|stats| {
+            stats.php_us = php_us;
+            stats.queue_us = micros.saturating_sub(php_us);
+            stats.peak_memory = done.peak_memory;
+        });
+        self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
+        if !current.ended {
+            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a call ended without an answer"));
+        } else if current.unseen {
+            current.sink.wake();
+        }
+        self.lane.metrics().sessions_reset.add(u64::from(done.resets()));
+        self.lane.metrics().workers_unfit.add(u64::from(done.is_unfit()));
+        let snapshot = SnapshotWork::of(&done);
+        let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
+        self.lane.call_done(current.number, self.now, took, done.retires(), snapshot);
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! The answers that have begun in one lane. A serial worker has one at a time; the frames of a multiplexed one alternate, so
+//! one answer is current and the others stand by.
+
+use crate::answer_head::HeadParts;
+use crate::frame_order::FrameOrder;
+use crate::lane_handle::Begun;
+use crate::reply_sink::Sink;
+use howdah_transport::CallMap;
+use std::time::Instant;
+
+/// An answer that has begun.
+pub(super) struct OpenResponse {
+    pub(super) number: u64,
+    pub(super) sink: Sink,
+    pub(super) received: Instant,
+    pub(super) order: FrameOrder,
+    /// Collected parts of a head.
+    pub(super) head: HeadParts,
+    /// Something was added that the front has not been told of.
+    pub(super) unseen: bool,
+    /// Nothing more goes to the front.
+    pub(super) ended: bool,
+}
+
+/// See the file's head.
+pub(super) struct OpenResponses {
+    /// The one whose frames are arriving.
+    pub(super) current: Option<OpenResponse>,
+    /// What only a multiplexed worker has.
+    others: Option<Others>,
+}
+
+#[derive(Default)]
+struct Others {
+    open: CallMap<OpenResponse>,
+    /// Those whose front was not told of what this batch has added.
+    unseen: Vec<u64>,
+}
+
+impl OpenResponses {
+    pub(super) fn new(multiplexed: bool) -> Self {
+        Self { current: None, others: multiplexed.then(Others::default) }
+    }
+
+    /// True if answers may alternate.
+    pub(super) const fn are_multiplexed(&self) -> bool {
+        self.others.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.current.is_none() && self.others.as_ref().is_none_or(|others| others.open.is_empty())
+    }
+
+    /// Makes the answer to the call with this number the current one; `begin` finds the call if it has not begun.
+    pub(super) fn turn_to(&mut self, number: u64, begin: impl FnOnce() -> Option<Begun>) -> Result<(), String> {
+        let open = match &mut self.others {
+            Some(others) => {
+                if let Some(last) = self.current.take() {
+                    others.put(last)?;
+                }
+                others.open.remove(&number)
+            }
+            None => None,
+        };
+        self.current = Some(match open {
+            Some(open) => open,
+            None => OpenResponse::new(number, begin().ok_or("an answer to no call")?),
+        });
+        Ok(())
+    }
+
+    /// Whether the front would be told of an answer that has not ended.
+    pub(super) fn is_within_answer(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.unseen && !current.ended)
+    }
+
+    /// Tells fronts of what was added. True if the current one's was told.
+    pub(super) fn show(&mut self) -> bool {
+        let told = self.current.as_mut().is_some_and(OpenResponse::show);
+        if let Some(others) = &mut self.others {
+            for number in others.unseen.drain(..) {
+                others.open.get_mut(&number).map(OpenResponse::show);
+            }
+        }
+        told
+    }
+
+    /// True if the client of this call has its whole answer, or is to get no more of it.
+    pub(super) fn has_ended(&self, number: u64) -> bool {
+        let current = self.current.as_ref().filter(|current| current.number == number);
+        let open = current.or_else(|| self.others.as_ref().and_then(|others| others.open.get(&number)));
+        open.is_some_and(|open| open.ended)
+    }
+}
+
+impl Others {
+    fn put(&mut self, last: OpenResponse) -> Result<(), String> {
+        // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
+        if last.order.within_head() {
+            return Err("a head that another call interrupts".into());
+        }
+        if last.unseen {
+            self.unseen.push(last.number);
+        }
+        self.open.insert(last.number, last);
+        Ok(())
+    }
+}
+
+impl OpenResponse {
+    fn new(number: u64, Begun { sink, received }: Begun) -> Self {
+        let (order, head) = (FrameOrder::default(), HeadParts::default());
+        Self { number, sink, received, order, head, unseen: false, ended: false }
+    }
+
+    /// Tells the front of what was added, if anything was.
+    fn show(&mut self) -> bool {
+        let unseen = std::mem::take(&mut self.unseen);
+        if unseen {
+            self.sink.wake();
+        }
+        unseen
+    }
+}

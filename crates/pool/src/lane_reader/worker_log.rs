@@ -1,0 +1,64 @@
+//! What one worker logs: passed on with the call that it belongs to, and no faster than is written.
+
+use crate::lane_handle::LaneHandle;
+use crate::log_limit::LogLimit;
+use std::time::Instant;
+
+pub(super) struct WorkerLog {
+    limit: LogLimit,
+    /// The first error logged outside of a call: why the worker did not get ready, should it end now.
+    pub(super) said: Option<String>,
+}
+
+impl WorkerLog {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { limit: LogLimit::new(now), said: None }
+    }
+
+    /// Passes a line on, which is the payload of a frame. False: it was of no use.
+    pub(super) fn line(&mut self, lane: &LaneHandle, number: u64, payload: &[u8], now: Instant) -> bool {
+        let Some((&level, text)) = payload.split_first() else { return false };
+        let verdict = self.limit.admit(text.len(), now);
+        if let Some(lines) = verdict.left_out {
+            say_left_out(lane, lines);
+        }
+        if !verdict.pass {
+            return false;
+        }
+        let text = String::from_utf8_lossy(text);
+        let call = lane.call_name(number);
+        let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
+        if call.is_none() && level <= 3 {
+            self.said.get_or_insert_with(|| text.to_string());
+        }
+        if call.is_none() && !lane.is_news(&text) {
+            return true;
+        }
+        let (pool, pid) = (lane.pool(), lane.pid());
+        match level {
+            0..=3 => tracing::error!(target: "php", pool, pid, request = id, label, "{text}"),
+            4 => tracing::warn!(target: "php", pool, pid, request = id, label, "{text}"),
+            5 | 6 => tracing::info!(target: "php", pool, pid, request = id, label, "{text}"),
+            _ => tracing::debug!(target: "php", pool, pid, request = id, label, "{text}"),
+        }
+        true
+    }
+
+    /// The worker is dead, and writes no more.
+    pub(super) fn end(&mut self, lane: &LaneHandle) {
+        if let Some(lines) = self.limit.take_left_out() {
+            say_left_out(lane, lines);
+        }
+    }
+}
+
+/// A line of the server's own about a call.
+pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
+    let (id, label) = lane.call_name(number).unwrap_or_default();
+    tracing::warn!(target: "php", request = id, label, "{text}");
+}
+
+fn say_left_out(lane: &LaneHandle, lines: u64) {
+    let (pool, pid) = (lane.pool(), lane.pid());
+    tracing::warn!(target: "php", pool, pid, lines, "a worker logs faster than is written: lines left out");
+}

@@ -1,0 +1,135 @@
+//! What the parts of a pool share: its settings, the scheduler behind the pool's one lock, what it counts, and what it
+//! tells of itself. It decides nothing.
+
+use crate::about::About;
+use crate::config::PoolConfig;
+use crate::event::Event;
+use crate::precedence::Precedence;
+use crate::queue;
+use crate::scheduler::Scheduler;
+use crate::shard::Shards;
+use crate::shares::Shares;
+use howdah_observe::PoolMetrics;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::mpsc;
+
+/// What `Pool`, the readers of its lanes and its supervisor have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    config: PoolConfig,
+    name: Arc<str>,
+    scheduler: Mutex<Scheduler>,
+    shards: Shards,
+    events: mpsc::UnboundedSender<Event>,
+    pub(crate) counters: Counters,
+    metrics: Arc<PoolMetrics>,
+    about: Mutex<About>,
+    pub(crate) boot_log: BootLog,
+}
+
+/// Counts since the server's start that have no metric of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) calls: AtomicU64,
+    pub(crate) restarts: AtomicU64,
+    pub(crate) reloads: AtomicU64,
+}
+
+/// What workers have logged while they booted, since one was last ready: each attempt says the same again.
+#[derive(Debug, Default)]
+pub(crate) struct BootLog(Mutex<HashSet<u64>>);
+
+impl BootLog {
+    /// More different lines than these are all logged.
+    const MOST: usize = 256;
+
+    pub(crate) fn is_new(&self, line: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        let mut seen = self.0.lock();
+        if seen.len() < Self::MOST { seen.insert(hasher.finish()) } else { !seen.contains(&hasher.finish()) }
+    }
+
+    /// A worker has booted: what the next one that does not says is news.
+    pub(crate) fn forget(&self) {
+        self.0.lock().clear();
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: PoolConfig,
+        shards: Shards,
+        metrics: Arc<PoolMetrics>,
+        events: mpsc::UnboundedSender<Event>,
+    ) -> Arc<Self> {
+        let waiting =
+            queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
+        let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
+        let precedence = Precedence::new(config.slow_nice);
+        let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), shards.len());
+        let name = Arc::from(config.name());
+        Arc::new(Self {
+            config,
+            name,
+            scheduler: Mutex::new(scheduler),
+            shards,
+            events,
+            counters: Counters::default(),
+            metrics,
+            about: Mutex::default(),
+            boot_log: BootLog::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name, for those who keep it.
+    pub(crate) fn kept_name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
+    pub(crate) const fn config(&self) -> &PoolConfig {
+        &self.config
+    }
+
+    pub(crate) fn metrics(&self) -> &PoolMetrics {
+        &self.metrics
+    }
+
+    pub(crate) const fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// Never panics: each operation leaves the scheduler consistent.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
+        self.scheduler.lock()
+    }
+
+    pub(crate) fn tell_supervisor(&self, event: Event) {
+        // Without a supervisor the pool has stopped, and nobody needs to know.
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn about(&self) -> About {
+        self.about.lock().clone()
+    }
+
+    pub(crate) fn update_about(&self, update: impl FnOnce(&mut About)) {
+        update(&mut self.about.lock());
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The watches find the pool gone, and end.
+        let scheduler = self.lock();
+        (0..self.shards.len()).for_each(|io_thread| scheduler.watch(io_thread).notify_one());
+    }
+}
