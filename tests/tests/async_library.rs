@@ -1,4 +1,4 @@
-//! Async mode's library for PHP (`crates/php-host/library`) and the package `howdah/swoole-compat`, as requests use them.
+//! Async mode's library for PHP (`php/async`) and the package `howdah/swoole-compat`, as requests use them.
 //! The cases are PHP files in `async_library/`.
 
 use howdah_tests::servers::Server;
@@ -134,7 +134,7 @@ fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
         $throws = new class { public bool $armed = false; function __destruct() { if ($this->armed) { throw new Exception('thrown at the very end'); } } };
         $task = Howdah\\go(function () use ($pool, $throws) { $pool->get(); $throws->armed = true; });
         unset($throws); $task->await(); Howdah\\delay(0.01);
-        $is('lent', $pool->stats()['lent'], 0); $is('done', $task->coroutine()->isDone(), true); };";
+        $is('lent', $pool->stats()['in_use'], 0); $is('done', $task->coroutine()->isDone(), true); };";
     run(
         Kind::Classic,
         |s| setup(s, &[("throws.php", &format!("<?php {code}"))]).expect_log("thrown at the very end"),

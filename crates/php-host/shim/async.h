@@ -16,9 +16,8 @@
  *     async_audit.c     finds state that requests leave behind, for development
  *     async_hooks.c     has import_hooks.c put the functions of async_io.c, async_files.c and async_process.c in the
  * place of libc's async_stacks.c    where coroutines stand, as text; errors that name two of them; deadlocks
- *     async_pool_path.c the short way of their connections
- *     async_pools.c     what the library's connection pools need from C: their numbers for the server
- *     async_class.c     Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built */
+ *     async_pools.c     the connections of the library's pools; async_pools.h has its other two files
+ *     async_class.c     Howdah\Coroutine, on which the PHP library (php/async) is built */
 #ifndef HOWDAH_ASYNC_H
 #define HOWDAH_ASYNC_H
 
@@ -251,8 +250,8 @@ bool coroutine_is(const coroutine *self, const zend_object *object);
 void coroutine_object_release(coroutine *self);
 /* The object no longer speaks for the coroutine; the reference that this had, or NULL. */
 zend_object *coroutine_object_detach(coroutine *self);
-/* The pools take back what the coroutine has of them. */
-void coroutine_give_connections_back(coroutine *self);
+/* The coroutine that an object stands for; NULL: it has ended. */
+coroutine *coroutine_of_object(zend_object *object);
 /* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
 void async_call_list(zval *list);
 /* Deals with an exception that leaves a coroutine. */
@@ -265,12 +264,10 @@ void async_throw(const char *name, const char *message);
 void async_pools_class_startup(void);
 /* Writes the numbers of all connection pools to where the server looks for them. */
 void async_pools_publish(void);
-/* Where a declared property lies in the objects of a class. */
-uint32_t async_property(const zend_class_entry *class_type, const char *name);
-
-/* --- async_pool_path.c --- */
-
-void async_pool_path_class_startup(void);
+/* The pools take back what the coroutine has of them, without waiting. */
+void async_pools_come_back(coroutine *holder);
+/* The same for one that a fatal error has ended on its way: its pools are told nothing. */
+void async_pools_let_go(coroutine *holder);
 
 /* --- async_stacks.c --- */
 

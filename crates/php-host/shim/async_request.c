@@ -103,7 +103,7 @@ static void answer(void *request) {
 
 /* Before the call is done, so that what pools have to say about them is said about this request. */
 static void give_connections_back(void *self) {
-    coroutine_give_connections_back(self);
+    async_pools_come_back(self);
 }
 
 static void put_away(void *request) {

@@ -107,10 +107,9 @@ void howdah_rs_log(int level, const char *message, size_t length);
 
 /* --- The part of the async library that is written in PHP (src/library.rs) ---------------------------------------- */
 
-/* The file of the library with this index, in the order in which they are to be compiled: the name for backtraces and
- * the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both live as long as
- * the process. Returns false behind the last one. */
-bool howdah_rs_library(size_t index, const char **name, size_t *name_len, const char **text, size_t *text_len);
+/* The file of the library with this index, in the order in which they are to be compiled: the path by which PHP knows it,
+ * its text, and the time of its last change, for OPcache. False: there are no more. */
+bool howdah_rs_library(size_t index, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
 /* --- C calls Rust, async mode: several calls at once ------------------------------------------------------------- */
 
@@ -148,6 +147,8 @@ void howdah_rs_publish(void);
 /* A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
  * memory, where the server looks when somebody asks. A script's child must not call them. */
 void howdah_rs_pool_name(unsigned slot, const char *name, size_t length);
+/* What a number is called in PHP and in the metrics; zero-terminated. */
+const char *howdah_rs_pool_number_name(unsigned number);
 void howdah_rs_pool_numbers(unsigned slot, const uint64_t numbers[POOL_NUMBERS]);
 
 /* --- Rust calls C ------------------------------------------------------------------------------------------------- */

@@ -182,6 +182,7 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         coroutine_guarded(run_body, self);
         coroutine_guarded((void (*)(void *))end, self);
         /* Also after a fatal error in there: the next coroutine in this place is not this one. */
+        async_pools_let_go(self);
         coroutine_object_detach(self);
         coroutine_state_end();
         vm_stack_end();

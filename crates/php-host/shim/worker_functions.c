@@ -104,7 +104,6 @@ void shim_worker_functions_startup(int module_number) {
     coroutine_class_startup();
     async_stacks_class_startup();
     async_pools_class_startup();
-    async_pool_path_class_startup();
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_DEBUG", LEVEL_DEBUG, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", LEVEL_INFO, CONST_PERSISTENT);
     REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", LEVEL_WARN, CONST_PERSISTENT);
