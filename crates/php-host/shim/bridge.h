@@ -178,6 +178,10 @@ int howdah_c_startup(const howdah_boot *boot);
  * timers, signal handlers, crash and stack-dump handlers). */
 void howdah_c_after_fork(void);
 
+/* Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then find
+ * in shared memory. The process has to end afterwards; a request of PHP stays open in it. */
+void howdah_c_compile_library(void);
+
 /* Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone. */
 void howdah_c_refuse_warmup(void);
 

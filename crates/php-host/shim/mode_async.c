@@ -222,6 +222,19 @@ static bool run_library(void) {
     return true;
 }
 
+SHIM_EXPORT void howdah_c_compile_library(void) {
+    /* A worker says what is wrong with the script; its request is what the library would be compiled in. */
+    if (access(shim.boot->script, R_OK) != 0) {
+        return;
+    }
+    zend_first_try {
+        if (shim_loop_open_script(shim.boot->script)) {
+            run_library();
+        }
+    }
+    zend_end_try();
+}
+
 static shim_outcome run(void) {
     if (!shim_loop_open_script(shim.boot->script) || !run_library()) {
         return SHIM_RETIRE;

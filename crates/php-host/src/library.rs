@@ -5,7 +5,9 @@
 //! It is embedded: the program and its library cannot differ, nobody has to install it, and neither `open_basedir` nor a
 //! sandbox has to let it through. OPcache sees files all the same, with a path and a time, and keeps them as any others.
 
-use std::ffi::{c_char, CStr};
+use crate::{php, worker};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use std::ffi::{CStr, c_char};
 
 /// One file: the path by which PHP knows it, and its text.
 struct Source {
@@ -66,6 +68,28 @@ fn time(text: &str) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     1 + (hash >> 34)
+}
+
+/// Has the library compiled into OPcache's shared memory before there are workers, which would compile it all at once and
+/// each keep its copy. In a child, as compiling takes a request of PHP, and what extensions do at its start is nothing to
+/// be inherited. Should that fail, the workers compile it.
+pub(crate) fn compile_once() {
+    if php::setting("opcache.enable").as_deref() != Some("1") {
+        return;
+    }
+    let parent = getpid();
+    // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
+    match unsafe { libc::fork() } {
+        0 => {
+            worker::die_with(parent);
+            php::after_fork();
+            php::compile_library();
+            worker::exit(0)
+        }
+        pid => {
+            let _ = Pid::from_raw(pid).filter(|_| pid > 0).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
+        }
+    }
 }
 
 /// The file with this index. False behind the last one. The path is zero-terminated, the text is not; both live as long

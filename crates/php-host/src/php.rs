@@ -31,6 +31,7 @@ unsafe extern "C" {
     fn howdah_c_startup(boot: *const Boot) -> c_int;
     fn howdah_c_after_fork();
     fn howdah_c_fork_sibling() -> c_int;
+    fn howdah_c_compile_library();
     fn howdah_c_refuse_warmup();
     fn howdah_c_worker_run() -> c_int;
     fn howdah_c_shutdown();
@@ -124,6 +125,12 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
 pub(crate) fn after_fork() {
     // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
     unsafe { howdah_c_after_fork() }
+}
+
+/// Has OPcache compile the async library. Only in a process that ends afterwards.
+pub(crate) fn compile_library() {
+    // SAFETY: PHP was started before the fork that made this process; its bailouts are caught inside.
+    unsafe { howdah_c_compile_library() }
 }
 
 /// Workers that are forked from now on run warm-up requests only where what they leave is undone.

@@ -7,7 +7,7 @@
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{php, sandbox, worker, zygote_memory};
+use crate::{library, php, sandbox, worker, zygote_memory};
 use howdah_transport::control_socket;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
@@ -126,6 +126,9 @@ fn boot(spec: &BootSpec) -> Result<Option<Learner>, String> {
         ));
     }
     php::start(spec)?;
+    if spec.mode == "async" {
+        library::compile_once();
+    }
     sandbox::prepare(spec)
 }
 
