@@ -20,6 +20,7 @@ mod compression;
 mod crash;
 mod difference;
 mod early_hints;
+mod examples;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;

@@ -1,10 +1,10 @@
-//! The Composer package `howdah/runtime` (`php/`), as worker scripts use it.
+//! The Composer package `howdah/runtime` (`php/runtime`), as worker scripts use it.
 
 use howdah_tests::{Kind, Part, Request, Setup, multipart, run};
 
 /// A worker script that finds the package's classes.
 fn worker(setup: Setup, code: &str) -> Setup {
-    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/src/");
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/runtime/src/");
     let autoload = format!(
         "spl_autoload_register(function ($class) {{ if (str_starts_with($class, 'Howdah\\\\Runtime\\\\')) {{ \
          require '{package}' . substr($class, 15) . '.php'; }} }});"
@@ -95,7 +95,7 @@ fn a_psr15_application_is_served(package: &str, factory: &str) {
     let autoload = format!(
         "require __DIR__ . '/gate.php'; require '{package}';
         spl_autoload_register(function ($class) {{ if (str_starts_with($class, 'Howdah\\\\Runtime\\\\')) {{ require '{}' . substr($class, 15) . '.php'; }} }});",
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../php/src/")
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../php/runtime/src/")
     );
     run(
         Kind::Classic,

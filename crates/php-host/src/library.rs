@@ -114,10 +114,6 @@ extern "C" fn howdah_rs_library(
 }
 
 #[cfg(test)]
-#[path = "library_stubs.rs"]
-mod stubs;
-
-#[cfg(test)]
 mod tests {
     use super::{SOURCES, time};
 

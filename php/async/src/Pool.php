@@ -1,9 +1,7 @@
 <?php
 
 /* Connections shared by the requests of a worker: a limited number, lent to one coroutine at a time, as good as new each
- * time. Connections are opened when they are needed; a pool can be made while the worker script starts.
- *
- * Who has which connection is the server's to know (Internal\Connections, in C). Here is what may wait. */
+ * time. Connections are opened when they are needed; a pool can be made while the worker script starts. */
 
 declare(strict_types=1);
 
@@ -26,6 +24,7 @@ final class Pool implements \Countable
     /** What `howdah status` and the metrics call it. */
     public readonly string $name;
     private PoolDriver $driver;
+    /** Which there are and who has them, in C: what almost every query does happens there and nowhere else. */
     private readonly Connections $connections;
     private readonly WaitQueue $line;
     private ?Task $keeper = null;

@@ -1,0 +1,60 @@
+//! The applications in `examples/`, as their READMEs start them.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::servers::Server;
+use howdah_tests::{Kind, Request, Setup, Site, run};
+use std::collections::BTreeSet;
+
+/// The example's script, where a pool in this mode has its own.
+fn example(setup: Setup, name: &str, script: &str) -> Setup {
+    setup
+        .workers(1)
+        .setting("mode", &format!("\"{name}\""))
+        .setting("script", "\"../root/worker.php\"")
+        .file("worker.php", script)
+}
+
+#[test]
+fn worker_example_keeps_its_notes() {
+    let script = include_str!("../../examples/worker/worker.php");
+    let notes = |site: &Site| site.get("/notes").expect(200).json();
+    let file = tempfile::NamedTempFile::new().expect("file");
+    let path = file.path().display().to_string();
+    run(
+        Kind::Classic,
+        |s| example(s.env("NOTES_FILE", &path), "worker", script),
+        |site| {
+            assert_eq!(notes(site), serde_json::json!([]));
+            assert_eq!(site.send(&Request::form("/notes", "text=one")).expect(201).text(), "1\n");
+            assert_eq!(site.send(&Request::form("/notes", "text=two")).expect(201).header("location"), Some("/notes"));
+            assert_eq!(notes(site), serde_json::json!([{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]));
+            site.send(&Request::form("/notes", "text=")).expect(422);
+            site.get("/else").expect(404);
+        },
+    );
+}
+
+#[test]
+fn async_example_asks_its_questions_at_once() {
+    let server = Server::mariadb();
+    let dsn = format!("mysql:host=127.0.0.1;port={}", server.port);
+    let script = include_str!("../../examples/async/worker.php");
+    run(
+        Kind::Classic,
+        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), "async", script),
+        |site| {
+            // One after the other they would all have the same connection.
+            let at_once = eventually(PATIENCE, || {
+                let page = site.get("/").expect(200).json();
+                assert!(page["version"]["version"].as_str().is_some_and(|version| !version.is_empty()), "{page}");
+                let connection = |name: &str| page[name]["connection"].as_u64().expect("a number");
+                let used: BTreeSet<_> = ["version", "tables", "slow"].into_iter().map(connection).collect();
+                used.len() == 3
+            });
+            assert!(at_once, "the questions share a connection");
+            let numbers = site.get("/pool").expect(200).json();
+            assert_eq!((&numbers["limit"], &numbers["in_use"]), (&8.into(), &0.into()), "{numbers}");
+            site.get("/else").expect(404);
+        },
+    );
+}
