@@ -259,7 +259,8 @@ static bool is_idle(connection_pool *self, const zend_object *connection) {
 }
 
 /* ?PooledConnection giveBack(object $connection, PoolDriver $driver): NULL: it is among the unused ones again. Else the
- * connection is nobody's, and what comes next is the caller's business: a reset unless it is as new, and who gets it. */
+ * connection is nobody's, and what comes next is the caller's business: a reset unless it is as new, and who gets it.
+ */
 PHP_METHOD(Howdah_Internal_Connections, giveBack) {
     zval *connection;
     zend_object *driver;
@@ -326,8 +327,8 @@ PHP_METHOD(Howdah_Internal_Connections, takeIdle) {
     RETURN_OBJ(&pop_idle(self)->std);
 }
 
-/* ?PooledConnection takeExpired(float $seen, int $keep): the one unused for longest, if it was last seen before that and
- * more than so many are left. */
+/* ?PooledConnection takeExpired(float $seen, int $keep): the one unused for longest, if it was last seen before that
+ * and more than so many are left. */
 PHP_METHOD(Howdah_Internal_Connections, takeExpired) {
     double seen;
     zend_long keep;

@@ -5,7 +5,8 @@
 
 #include "async.h"
 
-/* Howdah\Internal\Connections: the connections of one pool. Its properties are the numbers of wire.h, in their order. */
+/* Howdah\Internal\Connections: the connections of one pool. Its properties are the numbers of wire.h, in their order.
+ */
 typedef struct connection_pool connection_pool;
 /* Howdah\Internal\PooledConnection: one connection as its pool sees it. */
 typedef struct pooled pooled;
