@@ -5,11 +5,14 @@ use howdah_tests::servers::Server;
 use howdah_tests::{Kind, Request, Setup, Site, run};
 use std::collections::BTreeSet;
 
-/// The example's script, where a pool in this mode has its own.
-fn example(setup: Setup, name: &str, script: &str) -> Setup {
+/// The example's script, where a pool in this mode has its own. Its front page also has the path by which the harness asks
+/// whether PHP is there.
+fn example(setup: Setup, mode: &str, script: &str, front: &str) -> Setup {
+    assert!(script.contains(front), "the example has no front page");
+    let script = script.replacen(front, &front.replace('/', "/gate.php"), 1);
     setup
         .workers(1)
-        .setting("mode", &format!("\"{name}\""))
+        .setting("mode", &format!("\"{mode}\""))
         .setting("script", "\"../root/worker.php\"")
         .file("worker.php", script)
 }
@@ -22,7 +25,7 @@ fn worker_example_keeps_its_notes() {
     let path = file.path().display().to_string();
     run(
         Kind::Classic,
-        |s| example(s.env("NOTES_FILE", &path), "worker", script),
+        |s| example(s.env("NOTES_FILE", &path), "worker", script, "'GET /' =>"),
         |site| {
             assert_eq!(notes(site), serde_json::json!([]));
             assert_eq!(site.send(&Request::form("/notes", "text=one")).expect(201).text(), "1\n");
@@ -41,11 +44,11 @@ fn async_example_asks_its_questions_at_once() {
     let script = include_str!("../../examples/async/worker.php");
     run(
         Kind::Classic,
-        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), "async", script),
+        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), "async", script, "'/' =>"),
         |site| {
             // One after the other they would all have the same connection.
             let at_once = eventually(PATIENCE, || {
-                let page = site.get("/").expect(200).json();
+                let page = site.get("/gate.php").expect(200).json();
                 assert!(page["version"]["version"].as_str().is_some_and(|version| !version.is_empty()), "{page}");
                 let connection = |name: &str| page[name]["connection"].as_u64().expect("a number");
                 let used: BTreeSet<_> = ["version", "tables", "slow"].into_iter().map(connection).collect();
