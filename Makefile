@@ -6,7 +6,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps build test unit-test test-php test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
+.PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
+	test all-tests test-fast unit-test test-php test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -15,6 +16,8 @@ LISTEN ?= 127.0.0.1:8080
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
 PHP ?= $(shell $(PHP_CONFIG) --php-binary)
+# The black-box tests, on what `build` has made.
+SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/skips.sh $(CARGO) test --locked -p howdah-tests
 
 help: ## List the goals
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -24,46 +27,57 @@ serve: build ## Install what is missing, build, serve examples/hello on 127.0.0.
 
 setup: setup-build setup-test setup-lint ## Install everything for building, testing and linting
 
-setup-build setup-test setup-lint setup-bench setup-apps: setup-%:
+setup-build setup-test setup-lint setup-bench setup-apps setup-generate: setup-%:
 	@scripts/setup.sh $*
 
 build: setup-build ## Build howdah and howdah-php (release), side by side
 	$(CARGO) build --release --locked -p howdah -p howdah-php
 
-test: setup-test build unit-test test-relocations ## Build and run all tests
-	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
-	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --lib --test scenarios
+# Tests that a machine cannot run are told at the end, and fail with HOWDAH_NO_SKIPS=1 (`tests/skip`).
+test: ## Build and run all tests
+	@scripts/skips.sh $(MAKE) --no-print-directory all-tests
 
-test-tiny: setup-test build ## The scenarios again, with rings so small that each boundary is met
-	HOWDAH_TINY_RINGS=1 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios classic
+all-tests: setup-test build unit-test test-relocations
+	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
+	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
+
+# What one change is likely to break, without databases, nginx and PHP-FPM. Modules are named whole: their tests come along.
+FAST := server::output server::input server::protocol server::static_files server::raw_targets server::script_life \
+	server::crash::a_ worker::request_loop snapshot::loop_body async_mode::isolation
+
+test-fast: setup-build ## In less than a minute once built: the unit tests that need no PHP, and some scenarios of every area
+	$(CARGO) test --locked --quiet --lib --bins -- --skip fuzz
+	$(CARGO) build --locked -p howdah -p howdah-php
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/debug/howdah scripts/skips.sh $(CARGO) test --locked --quiet -p howdah-tests --test scenarios -- \
+		$(FAST) --skip ::reference
+
+test-tiny: setup-test build ## The scenarios of classic mode again, with rings so small that each boundary is met
+	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
 
 test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, and a million requests in storms of kills (STORM=n for each mode)
-	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- \
-		--nocapture --test-threads 1 a_storm_of_kills
-	HOWDAH_SLOW_CLIENTS=20000 HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- --test-threads 1 \
-		crowd ten_thousand
-	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah \
-		$(CARGO) test --locked -p howdah-tests --test scenarios -- --nocapture --test-threads 1 snapshot_difference async_difference
+	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
+	HOWDAH_SLOW_CLIENTS=20000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::budgets
+	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
+		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference
 
 # Snapshot mode cannot: it restores memory behind the sanitizer's back. Nor can tests that measure memory or use it up.
 test-asan: setup-test ## The scenarios of async, worker and classic mode with the C shim under the address sanitizer
 	HOWDAH_SANITIZE=address CARGO_TARGET_DIR=$(abspath $(TARGET_DIR))/asan $(CARGO) build --locked -p howdah -p howdah-php
-	USE_ZEND_ALLOC=0 HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah $(CARGO) test --locked -p howdah-tests --test scenarios -- \
-		async worker classic --skip snapshot --skip memory --skip no_other_mode_has_the_loop
+	USE_ZEND_ALLOC=0 HOWDAH_TEST_SANITIZED=1 HOWDAH_TEST_MODES=classic,worker,async HOWDAH_BIN=$(abspath $(TARGET_DIR))/asan/debug/howdah \
+		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test scenarios -- async_mode worker:: ::worker ::classic --skip snapshot
 
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
 
 unit-test: setup-build test-php
-	$(CARGO) test --locked --workspace --exclude howdah-tests
+	scripts/skips.sh $(CARGO) test --locked --workspace --exclude howdah-tests
 
 test-php: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
 test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
-	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root \
-		$(CARGO) test --locked -p howdah-tests --test apps
+	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh
@@ -72,8 +86,9 @@ format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
 	clang-format -i crates/php-host/shim/*.c crates/php-host/shim/*.h crates/php-host/tests/*/*.c
 
-generate: setup-build ## Rewrite the generated files: the C header of the wire format, the reference pages, the stubs and the reference of the async library
-	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport header
+generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs and the reference of the async library
+	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers
+	scripts/generate-arginfo.sh
 	$(PHP) php/async/tools/generate.php
 	$(CARGO) run -q -p howdah-observe --example reference
 

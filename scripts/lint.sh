@@ -18,6 +18,7 @@ check rustfmt cargo fmt --all --check
 check clippy env HOWDAH_STRICT=1 cargo clippy --locked --workspace --all-targets -- -D warnings
 check dependencies cargo test --locked --quiet -p howdah-tests --test dependencies
 check clang-format clang-format --dry-run -Werror crates/php-host/shim/*.c crates/php-host/shim/*.h crates/php-host/tests/*/*.c
+check php scripts/lint-php.sh
 check documentation env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
 
 if [ ${#failed[@]} -gt 0 ]; then

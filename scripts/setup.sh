@@ -1,9 +1,9 @@
 #!/bin/bash
-# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|lint|bench|apps`.
+# Installs the Debian packages that a goal needs and that are missing: `setup.sh build|test|lint|bench|apps|generate`.
 # Says what it installs, uses sudo only if it has to, starts no service, and does nothing if nothing is missing.
 set -euo pipefail
 
-goal=${1:?which goal: build, test, lint, bench or apps}
+goal=${1:?which goal: build, test, lint, bench, apps or generate}
 here=$(dirname "$0")
 minimum_rust=1.88
 
@@ -45,6 +45,7 @@ packages() {
         build) echo "$base" ;;
         test) echo "$base $tested" ;;
         lint) echo "$base clang-format" ;;
+        generate) echo "$base php-parser" ;;
         bench) echo "$base $tested apache2 libapache2-mod-php$php $symfony" ;;
         apps) echo "$base $tested php$php-gd $symfony php-laravel-framework" ;;
         *) fail "unknown goal: $goal" ;;
@@ -83,7 +84,7 @@ install() {
 }
 
 [ -r /etc/debian_version ] && command -v apt-get >/dev/null 2>&1 || fail "this sets up Debian 12 and 13; elsewhere, install the packages in $0 yourself"
-if [ "$goal" = build ] || [ "$goal" = lint ]; then check_rust; fi
+case $goal in build | lint | generate) check_rust ;; esac
 if [ "$goal" = lint ]; then check_rust_tools; fi
 
 updated=no

@@ -31,5 +31,5 @@ if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/
     done
     self_test aarch64-linux-gnu-gcc qemu-aarch64 -L /usr/aarch64-linux-gnu
 else
-    echo 'relocations: no aarch64 compiler or no qemu-aarch64 (packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user); left out'
+    scripts/skips.sh --record test-relocations aarch64 'install gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user'
 fi

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use howdah_lab::record::{Outcome, ResultSet, Sample, SystemStatus};
 use howdah_lab::report;
+use howdah_skip::skip;
 
 const LAB: &str = env!("CARGO_BIN_EXE_howdah-lab");
 
@@ -128,7 +129,7 @@ fn unknown_names_end_with_the_nearest_known_one() {
 #[test]
 fn a_system_that_does_not_start_is_a_failure_that_shows_its_log() {
     if !has_generator() {
-        return;
+        skip!("wrk", "nothing is measured without it");
     }
     let bench = Bench::new();
     let file = bench.system("id = \"broken\"\ncommand = [\"sh\", \"-c\", \"echo no such setting: speed; exit 3\"]\n");
@@ -148,7 +149,7 @@ fn a_system_that_does_not_start_is_a_failure_that_shows_its_log() {
 #[test]
 fn a_taken_port_is_a_failure_that_names_it() {
     if !has_generator() {
-        return;
+        skip!("wrk", "nothing is measured without it");
     }
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -167,7 +168,7 @@ fn a_taken_port_is_a_failure_that_names_it() {
 #[test]
 fn an_application_that_answers_500_is_a_failure() {
     if !has_generator() {
-        return;
+        skip!("wrk", "nothing is measured without it");
     }
     let bench = Bench::new();
     let file = bench.php_server();
@@ -209,7 +210,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 #[test]
 fn an_interrupt_keeps_the_results_and_leaves_nothing() {
     if !has_generator() {
-        return;
+        skip!("wrk", "nothing is measured without it");
     }
     let bench = Bench::new();
     let mut child = long_run(&bench);
@@ -246,7 +247,7 @@ fn a_guard_ends_its_tree_even_if_the_lab_was_gone_before_it_could_report() {
 #[test]
 fn everything_dies_with_a_lab_that_is_killed() {
     if !has_generator() {
-        return;
+        skip!("wrk", "nothing is measured without it");
     }
     let bench = Bench::new();
     let mut child = long_run(&bench);
@@ -257,30 +258,29 @@ fn everything_dies_with_a_lab_that_is_killed() {
 
 /// Whether the load generator is there; nothing is measured without it. `make test` installs it.
 fn has_generator() -> bool {
-    let found = howdah_lab::systems::program("wrk").is_some();
-    if !found {
-        eprintln!("skipped: wrk is not installed");
-    }
-    found
+    howdah_lab::systems::program("wrk").is_some()
 }
 
 /// Those of the peers and Howdah that are on this machine.
-fn systems_here() -> Vec<String> {
-    let wanted = ["nginx-fpm", "apache", "howdah-classic"];
-    howdah_lab::systems::builtin()
+fn systems_here(wanted: &[&str]) -> Vec<String> {
+    let systems = howdah_lab::systems::builtin();
+    let here: Vec<String> = systems
         .iter()
-        .filter(|system| wanted.contains(&system.id().as_str()))
         .filter(|system| matches!(system.find(), SystemStatus::Found { .. }))
         .map(|system| system.id())
-        .collect()
+        .filter(|id| wanted.contains(&id.as_str()))
+        .collect();
+    for lack in wanted.iter().filter(|id| !here.iter().any(|it| it == *id)) {
+        howdah_skip::record(lack, "nothing is measured with it");
+    }
+    here
 }
 
 #[test]
 fn smoke() {
-    let systems = systems_here();
+    let systems = systems_here(&["nginx-fpm", "apache", "howdah-classic"]);
     if !has_generator() || systems.is_empty() {
-        eprintln!("skipped: {systems:?}");
-        return;
+        skip!("wrk", "or none of the systems is here: {systems:?}");
     }
     let bench = Bench::new();
     let output = bench.run(&[
@@ -316,10 +316,9 @@ fn smoke() {
 
 #[test]
 fn a_mixed_load_is_measured_by_kind_and_an_open_loop_follows_a_capacity() {
-    let systems: Vec<String> = systems_here().into_iter().filter(|id| id != "apache").collect();
+    let systems: Vec<String> = systems_here(&["nginx-fpm", "howdah-classic"]);
     if !has_generator() || systems.is_empty() {
-        eprintln!("skipped: {systems:?}");
-        return;
+        skip!("wrk", "or none of the systems is here: {systems:?}");
     }
     let bench = Bench::new();
     let systems = systems.join(",");
@@ -411,8 +410,7 @@ fn open_in_browser(page: &Path, cells: usize) {
     let Some(browser) =
         ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(howdah_lab::systems::program)
     else {
-        eprintln!("no Chromium on this machine: the page was not opened");
-        return;
+        skip!("chromium", "the page was not opened");
     };
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(browser)

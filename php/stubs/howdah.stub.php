@@ -1,16 +1,27 @@
 <?php
 
 /**
- * What PHP offers under Howdah beyond PHP itself, for IDEs and static analysers; never run.
+ * What PHP offers under Howdah beyond PHP itself, for IDEs and static analysers; never run. `make generate` makes the
+ * shim's tables of functions and methods from this file (howdah_arginfo.h); `@alias` and `@implementation-alias` name the
+ * function that does the work.
  *
  * Names with `frankenphp` are FrankenPHP's: worker scripts written for it run as they are.
+ *
+ * @generate-class-entries
  */
 
 namespace {
-    /** Levels of frankenphp_log(). */
+    /**
+     * Levels of frankenphp_log().
+     *
+     * @var int
+     */
     const FRANKENPHP_LOG_LEVEL_DEBUG = -4;
+    /** @var int */
     const FRANKENPHP_LOG_LEVEL_INFO = 0;
+    /** @var int */
     const FRANKENPHP_LOG_LEVEL_WARN = 4;
+    /** @var int */
     const FRANKENPHP_LOG_LEVEL_ERROR = 8;
 
     /**
@@ -31,16 +42,31 @@ namespace {
      */
     function headers_send(int $status = 200): int {}
 
-    /** Completes the answer; the script goes on, what it prints from then on is dropped. False if that was done before. */
-    function frankenphp_finish_request(): bool {}
-
-    /** @see frankenphp_finish_request() */
+    /** Completes the response; the script goes on, what it prints from then on is dropped. False if that was done before. */
     function fastcgi_finish_request(): bool {}
 
+    /** @alias fastcgi_finish_request */
+    function frankenphp_finish_request(): bool {}
+
     /** @return array<string, string> the request's headers, "Accept-Language" => "…" */
+    function apache_request_headers(): array {}
+
+    /** @alias apache_request_headers */
+    function getallheaders(): array {}
+
+    /**
+     * @return array<string, string>
+     * @alias apache_request_headers
+     */
     function frankenphp_request_headers(): array {}
 
     /** @return array<string, string> the headers set so far; of equal names the last one */
+    function apache_response_headers(): array {}
+
+    /**
+     * @return array<string, string>
+     * @alias apache_response_headers
+     */
     function frankenphp_response_headers(): array {}
 
     /** Writes a line into the server's log, `$context` behind it as JSON. */
@@ -48,13 +74,22 @@ namespace {
 }
 
 namespace Howdah {
-    /** @see \frankenphp_handle_request() */
+    /**
+     * @see \frankenphp_handle_request()
+     * @implementation-alias frankenphp_handle_request
+     */
     function handle_request(callable $callback): bool {}
 
-    /** @see \headers_send() */
+    /**
+     * @see \headers_send()
+     * @implementation-alias headers_send
+     */
     function headers_send(int $status = 200): int {}
 
-    /** @see \frankenphp_finish_request() */
+    /**
+     * @see \fastcgi_finish_request()
+     * @implementation-alias fastcgi_finish_request
+     */
     function finish_request(): bool {}
 
     /**
@@ -95,6 +130,9 @@ namespace Howdah {
     /**
      * What the library of async mode (async.stub.php) is made of. Applications use that; this is for drivers of other
      * event loops. Switches happen in park(), join() and in calls of PHP that would block, nowhere else.
+     *
+     * @strict-properties
+     * @not-serializable
      */
     final class Coroutine
     {
@@ -102,12 +140,12 @@ namespace Howdah {
         public array $data = [];
 
         /** Starts a coroutine of the current request, or of none. It runs when the current one waits or ends. */
-        public static function start(callable $function, bool $detached = false): self {}
+        public static function start(callable $function, bool $detached = false): Coroutine {}
 
-        public static function current(): ?self {}
+        public static function current(): ?Coroutine {}
 
         /** The own coroutine of the current request; null in those that belong to none. */
-        public static function main(): ?self {}
+        public static function main(): ?Coroutine {}
 
         /**
          * Waits for wake().

@@ -4,26 +4,15 @@
 //! them have arrived: a server that ran one after another would never get there. So what is asserted is the structure
 //! of the run and not its duration.
 
-use crate::{Kind, Request, Response, Setup, Site};
+use crate::scripts::filled;
+use crate::{Mode, Request, Response, Setup, Site, php};
 use std::collections::BTreeSet;
 
 /// How many requests meet unless a scenario says otherwise.
 pub const CROWD: usize = 12;
 
 /// The scripts' side. The counters are statics, which all requests of a worker share.
-const MEETING: &str = r#"
-final class Meeting { public static array $arrived = []; public static int $crowd = @CROWD@; }
-// Returns when the whole crowd has come here; every turn of the loop is a wait in which others run.
-function meet(string $name): void {
-    Meeting::$arrived[$name] = (Meeting::$arrived[$name] ?? 0) + 1;
-    for ($turn = 0; Meeting::$arrived[$name] < Meeting::$crowd; $turn++) {
-        if ($turn > 50000) { throw new LogicException("only " . Meeting::$arrived[$name] . " came to $name"); }
-        usleep(1000);
-    }
-}
-// A short wait, not the same for all.
-function pause(): void { usleep(random_int(1, 3000)); }
-"#;
+const MEETING: &str = php!("meeting.php");
 
 /// A setup for one async worker in which `crowd` requests meet.
 #[must_use]
@@ -31,7 +20,7 @@ pub fn crowd_of(setup: Setup, crowd: usize) -> Setup {
     setup
         .workers(1)
         .setting("concurrency", &(crowd + 10).to_string())
-        .library("meeting.php", &MEETING.replace("@CROWD@", &crowd.to_string()))
+        .library("meeting.php", &filled(MEETING, "CROWD", &crowd))
         .ini("display_errors", "1")
         .ini("output_buffering", "0")
         .ini("html_errors", "0")
@@ -84,7 +73,7 @@ pub fn everyone_sees(script: &str, expected: &str) {
 /// The same with more setup.
 pub fn everyone_sees_with(setup: impl Fn(Setup) -> Setup, script: &str, expected: &str) {
     crate::run(
-        Kind::Async,
+        Mode::Async,
         |s| setup(crowd_of(s, CROWD)).php("one.php", &meeting(script)),
         |site| {
             let answers = at_once(site, CROWD, |_, mark| Request::get(&format!("/one.php?m={mark}")));

@@ -1,9 +1,10 @@
 //! Comparing what a script sees under Howdah with what it sees under the reference, key by key.
 
 use crate::client::Conn;
+use crate::modes::{Backend, Mode};
 use crate::request::Request;
 use crate::setup::Setup;
-use crate::site::{Kind, Site};
+use crate::site::Site;
 use serde_json::{Map, Value};
 
 /// Keys that differ by nature: the server's own name, times, the processes' environment, Howdah's request id.
@@ -31,8 +32,8 @@ const EMPTY_OR_ABSENT: &[&str] = &["PATH_INFO", "REMOTE_USER"];
 /// the script answered (a JSON object).
 #[must_use]
 pub fn differences(ours: &Setup, theirs: &Setup, requests: &[(&str, Vec<u8>)]) -> Vec<String> {
-    let ours = Site::start(Kind::Classic, ours);
-    let theirs = Site::start(Kind::Reference, theirs);
+    let ours = Site::start(Mode::Classic, ours);
+    let theirs = Site::start(Backend::Reference, theirs);
     let mut found = Vec::new();
     for (name, bytes) in requests {
         let mine = dump(&ours, bytes);

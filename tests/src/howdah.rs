@@ -2,7 +2,7 @@
 //! nothing behind and has logged no error that the test did not declare.
 
 use crate::client::{Conn, Target};
-use crate::modes::Kind;
+use crate::modes::Mode;
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
@@ -69,9 +69,8 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(place: &Place, kind: Kind, setup: &Setup) -> String {
-    let settings = kind.settings().iter().map(|(key, value)| format!("{key} = {value}"));
-    let mut lines: Vec<String> = settings.collect();
+fn configuration(place: &Place, mode: Mode, setup: &Setup) -> String {
+    let mut lines = setup.scripts.settings(mode);
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.
         lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
@@ -100,12 +99,12 @@ fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
 }
 
 impl Howdah {
-    pub(crate) fn start(place: &Place, kind: Kind, setup: &Setup, port: u16) -> Self {
+    pub(crate) fn start(place: &Place, mode: Mode, setup: &Setup, port: u16) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(place, kind, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
+        fs::write(&toml, configuration(place, mode, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
         let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];

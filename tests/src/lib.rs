@@ -10,6 +10,7 @@
 pub mod at_once;
 pub mod client;
 pub mod compare;
+mod extensions;
 pub mod gate;
 pub mod h2;
 pub mod howdah;
@@ -19,23 +20,37 @@ pub mod reference;
 mod report;
 pub mod request;
 pub mod response;
+pub mod scripts;
 pub mod servers;
 pub mod setup;
 pub mod site;
 
 pub use client::{Conn, Target};
+pub use modes::{Backend, Mode};
 pub use request::{Part, Request, multipart};
 pub use response::{Response, clip};
 pub use setup::Setup;
-pub use site::{Kind, Site};
+pub use site::Site;
 
+use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs one scenario on one kind of server: starts it, runs the body, ends the server and judges.
-pub fn run(kind: Kind, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
+/// Runs one scenario on one server: starts it, runs the body, ends the server and judges. A mode that this run of the tests
+/// is not to have (`HOWDAH_TEST_MODES`) is left out, as are scenarios about memory under the address sanitizer.
+pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body: impl FnOnce(&mut Site)) {
     report::failures_at_once();
+    let backend = backend.into();
+    if !backend.mode().is_none_or(Mode::is_selected) {
+        return;
+    }
     let setup = setup(Setup::default());
-    let mut site = Site::start(kind, &setup);
+    if setup.measures_memory && std::env::var_os("HOWDAH_TEST_SANITIZED").is_some() {
+        return;
+    }
+    if let Some((lack, why)) = &setup.lack {
+        skip!(lack, "{why}");
+    }
+    let mut site = Site::start(backend, &setup);
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut site)));
     match outcome {
         Ok(()) => site.finish(),

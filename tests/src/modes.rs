@@ -2,88 +2,114 @@
 //!
 //! A scenario is written once. `scenario!` is for what the server does whatever runs behind it; `script_scenario!` is for
 //! what a script sees and sends, and runs in every mode from the same scripts. A mode that is to be left out needs a
-//! written reason. A new mode is a variant of `Kind` here, its settings and files, and a line in `scenario_in!`.
+//! written reason. A new mode is a variant of `Mode` here, its settings and files, and a line in `scenario_in!`.
 
-/// Which server runs a scenario.
+/// A mode of Howdah. Which one a scenario runs in is a fact that the harness knows (`Site::mode`): it alone writes the
+/// setting `mode` of the default pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Howdah in classic mode.
+pub enum Mode {
+    /// A fresh script for each request.
     Classic,
-    /// Howdah in worker mode: the scenario's scripts are closures, compiled once and called in one loop.
+    /// A script that stays booted and loops over requests.
     Worker,
-    /// Howdah in snapshot mode: the scenario's scripts as they are, behind a boot file.
+    /// An application that has booted once and is put back to that state after each request.
     Snapshot,
-    /// Howdah in async mode: the scripts of worker mode, up to a hundred requests at once in each process.
+    /// Up to a hundred requests at once in each process.
     Async,
+}
+
+/// What a scenario runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Howdah in this mode.
+    Howdah(Mode),
     /// nginx and PHP-FPM as Debian configures them: what scripts are used to, so the measure of the expectations.
     Reference,
 }
 
-/// Runs the scripts of a scenario. It names no superglobal itself, so that each is made only where a script needs it.
-const WORKER: &str = r"<?php
-$root = dirname(__DIR__) . '/root';
-require $root . '/gate.php';
-$scripts = [];
-// The file that a path means, as the front finds it in classic mode.
-$find = function (string $path) use ($root): ?string {
-    for ($part = $path; $part !== '' && $part !== '.'; $part = dirname($part)) {
-        foreach ([$part, rtrim($part, '/') . '/index.php'] as $name) {
-            if (str_ends_with($name, '.php') && is_file($root . $name)) {
-                return $root . $name;
-            }
-        }
-        if ($part === '/') {
-            break;
-        }
+impl From<Mode> for Backend {
+    fn from(mode: Mode) -> Self {
+        Self::Howdah(mode)
     }
-    return null;
-};
-$handle = function () use (&$scripts, $find) {
-    $path = rawurldecode(explode('?', preg_replace('~^https?://[^/]*~', '', getenv('REQUEST_URI')))[0]);
-    $file = $find($path);
-    if ($file === null) {
-        http_response_code(404);
-        return;
-    }
-    chdir(dirname($file));
-    $script = $scripts[$file] ?? require $file;
-    if ($script instanceof Closure) {
-        $scripts[$file] = $script;
-        $script();
-    }
-};
-while (frankenphp_handle_request($handle)) {
 }
-";
+
+/// How a scenario's scripts (`Setup::php`) get their requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scripts {
+    /// They are written for classic mode. Other modes run them too: snapshot mode behind a boot file of the harness, worker
+    /// and async mode as closures that are compiled once and called in one loop.
+    Wrapped,
+    /// The scenario brings the file that its mode boots, and its scripts stay as they are.
+    AsTheyAre,
+}
+
+/// Runs the scripts of a scenario. It names no superglobal itself, so that each is made only where a script needs it.
+const WORKER: &str = include_str!("php/worker.php");
 
 /// Something for the snapshot to hold; what it leaves must not show in any scenario.
-const BOOT: &str = "<?php\nfinal class BootedOnce { public static int $seen = 0; }\nBootedOnce::$seen++;\n";
+const BOOT: &str = include_str!("php/boot.php");
 
-impl Kind {
-    /// The settings that choose the mode: keys of `howdah.toml` and their values.
-    pub(crate) fn settings(self) -> &'static [(&'static str, &'static str)] {
+impl Mode {
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Classic | Self::Reference => &[],
-            Self::Worker => &[("mode", "\"worker\""), ("script", "\"worker.php\"")],
-            Self::Snapshot => &[("mode", "\"snapshot\""), ("boot", "\"boot.php\"")],
-            Self::Async => &[("mode", "\"async\""), ("script", "\"worker.php\"")],
+            Self::Classic => "classic",
+            Self::Worker => "worker",
+            Self::Snapshot => "snapshot",
+            Self::Async => "async",
         }
     }
 
-    /// Files that the mode needs, by their path from the document root.
-    pub(crate) fn files(self) -> &'static [(&'static str, &'static str)] {
+    /// True if this run of the tests is to have it: `HOWDAH_TEST_MODES=classic,worker` leaves out the others.
+    pub(crate) fn is_selected(self) -> bool {
+        std::env::var("HOWDAH_TEST_MODES").map_or(true, |names| names.split(',').any(|name| name == self.name()))
+    }
+
+    /// True where the harness wraps scripts into closures.
+    fn loops(self) -> bool {
+        matches!(self, Self::Worker | Self::Async)
+    }
+}
+
+impl Backend {
+    /// The mode, on Howdah.
+    #[must_use]
+    pub fn mode(self) -> Option<Mode> {
         match self {
-            Self::Classic | Self::Reference => &[],
-            Self::Worker | Self::Async => &[("../run/worker.php", WORKER)],
-            Self::Snapshot => &[("../run/boot.php", BOOT)],
+            Self::Howdah(mode) => Some(mode),
+            Self::Reference => None,
+        }
+    }
+}
+
+impl Scripts {
+    /// The lines of `howdah.toml` that choose the mode and what it boots.
+    pub(crate) fn settings(self, mode: Mode) -> Vec<String> {
+        let boots = match (self, mode) {
+            (Self::Wrapped, Mode::Worker | Mode::Async) => Some("script = \"worker.php\""),
+            (Self::Wrapped, Mode::Snapshot) => Some("boot = \"boot.php\""),
+            (Self::Wrapped, Mode::Classic) | (Self::AsTheyAre, _) => None,
+        };
+        let mode = (mode != Mode::Classic).then(|| format!("mode = \"{}\"", mode.name()));
+        mode.into_iter().chain(boots.map(str::to_owned)).collect()
+    }
+
+    /// Files of the harness that the mode needs, by their path from the document root.
+    pub(crate) fn files(self, backend: Backend) -> &'static [(&'static str, &'static str)] {
+        match (self, backend.mode()) {
+            (Self::Wrapped, Some(Mode::Worker | Mode::Async)) => &[("../run/worker.php", WORKER)],
+            (Self::Wrapped, Some(Mode::Snapshot)) => &[("../run/boot.php", BOOT)],
+            _ => &[],
         }
     }
 
     /// A scenario's script as this mode runs it; its first line is the second one of the file in each.
-    pub(crate) fn script(self, code: &str) -> String {
-        match self {
-            Self::Worker | Self::Async => format!("<?php return function () {{\n{code}\n}};\n"),
-            _ => format!("<?php\n{code}\n"),
+    pub(crate) fn script(self, backend: Backend, code: &str) -> String {
+        if self == Self::Wrapped && backend.mode().is_some_and(Mode::loops) {
+            format!("<?php return function () {{\n{code}\n}};\n")
+        } else {
+            format!("<?php\n{code}\n")
         }
     }
 }
@@ -96,31 +122,31 @@ macro_rules! scenario_in {
     (yes classic, $setup:expr, $body:expr) => {
         #[test]
         fn classic() {
-            $crate::run($crate::Kind::Classic, $setup, $body);
+            $crate::run($crate::Mode::Classic, $setup, $body);
         }
     };
     (yes worker, $setup:expr, $body:expr) => {
         #[test]
         fn worker() {
-            $crate::run($crate::Kind::Worker, $setup, $body);
+            $crate::run($crate::Mode::Worker, $setup, $body);
         }
     };
     (yes snapshot, $setup:expr, $body:expr) => {
         #[test]
         fn snapshot() {
-            $crate::run($crate::Kind::Snapshot, $setup, $body);
+            $crate::run($crate::Mode::Snapshot, $setup, $body);
         }
     };
     (yes async_mode, $setup:expr, $body:expr) => {
         #[test]
         fn async_mode() {
-            $crate::run($crate::Kind::Async, $setup, $body);
+            $crate::run($crate::Mode::Async, $setup, $body);
         }
     };
     (yes reference, $setup:expr, $body:expr) => {
         #[test]
         fn reference() {
-            $crate::run($crate::Kind::Reference, $setup, $body);
+            $crate::run($crate::Backend::Reference, $setup, $body);
         }
     };
 }
@@ -183,19 +209,19 @@ macro_rules! in_each_way {
 
             #[test]
             fn best() {
-                $crate::run($crate::Kind::Classic, $setup, $body);
+                $crate::run($crate::Mode::Snapshot, $setup, $body);
             }
 
             #[test]
             fn pagemap() {
                 let setup = |s: $crate::Setup| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "pagemap"));
-                $crate::run($crate::Kind::Classic, setup, $body);
+                $crate::run($crate::Mode::Snapshot, setup, $body);
             }
 
             #[test]
             fn fork() {
                 let setup = |s: $crate::Setup| ($setup)(s.env("HOWDAH_SNAPSHOT_PAGES", "fork"));
-                $crate::run($crate::Kind::Classic, setup, $body);
+                $crate::run($crate::Mode::Snapshot, setup, $body);
             }
         }
     };

@@ -1,5 +1,6 @@
 //! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
 
+use crate::modes::Scripts;
 use std::path::{Path, PathBuf};
 
 /// What a file holds.
@@ -16,6 +17,7 @@ pub(crate) enum Content {
 pub struct Setup {
     pub(crate) files: Vec<(String, Content)>,
     pub(crate) trees: Vec<PathBuf>,
+    pub(crate) scripts: Scripts,
     pub(crate) workers: usize,
     /// 0: as many as `workers`.
     pub(crate) most_workers: usize,
@@ -32,6 +34,9 @@ pub struct Setup {
     pub(crate) expect_exit: Option<i32>,
     pub(crate) user: Option<String>,
     pub(crate) open_to_users: bool,
+    pub(crate) measures_memory: bool,
+    /// What this machine does not have and the scenario needs, and why.
+    pub(crate) lack: Option<(String, String)>,
 }
 
 impl Default for Setup {
@@ -39,6 +44,7 @@ impl Default for Setup {
         Self {
             files: Vec::new(),
             trees: Vec::new(),
+            scripts: Scripts::Wrapped,
             workers: 2,
             most_workers: 0,
             more_processes: 0,
@@ -54,6 +60,8 @@ impl Default for Setup {
             expect_exit: Some(0),
             user: None,
             open_to_users: false,
+            measures_memory: false,
+            lack: None,
         }
     }
 }
@@ -153,7 +161,28 @@ impl Setup {
     /// `http.max_body` and ignores others. `@ROOT@` and `@TOP@` stand for the same as in `ini`.
     #[must_use]
     pub fn setting(mut self, key: &str, value: &str) -> Self {
+        assert!(!["mode", "script", "boot"].contains(&key), "{key}: see `run`, `Setup::script` and `Setup::boot`");
         self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The mode runs this script of the scenario's own, by its path from the document root; all scripts stay as they are.
+    #[must_use]
+    pub fn script(self, path: &str) -> Self {
+        self.booting("script", path)
+    }
+
+    /// The mode boots this file of the scenario's own, by its path from the document root; all scripts stay as they are.
+    #[must_use]
+    pub fn boot(self, path: &str) -> Self {
+        self.booting("boot", path)
+    }
+
+    fn booting(mut self, key: &str, path: &str) -> Self {
+        // Settings are relative to the file that they are in, which is beside the document root.
+        let path = if path.starts_with("../") { path.to_owned() } else { format!("../root/{path}") };
+        self.scripts = Scripts::AsTheyAre;
+        self.settings.push((key.to_owned(), format!("\"{path}\"")));
         self
     }
 
@@ -197,6 +226,26 @@ impl Setup {
     pub fn expect_exit(mut self, status: Option<i32>) -> Self {
         self.expect_exit = status;
         self
+    }
+
+    /// Declares that the scenario measures memory or uses it up, which an address sanitizer changes.
+    #[must_use]
+    pub fn measures_memory(mut self) -> Self {
+        self.measures_memory = true;
+        self
+    }
+
+    /// Declares that the scenario cannot run on this machine: `run` skips it.
+    #[must_use]
+    pub fn lacks(mut self, what: &str, why: &str) -> Self {
+        self.lack = Some((what.to_owned(), why.to_owned()));
+        self
+    }
+
+    /// Declares that the scenario needs the rights to become several users.
+    #[must_use]
+    pub fn needs_root(self) -> Self {
+        if rustix::process::geteuid().is_root() { self } else { self.lacks("root", "only root becomes other users") }
     }
 
     /// Has this user start the server, instead of root who runs the tests. The reference ignores it.

@@ -3,6 +3,7 @@
 use crate::client::{Conn, Target};
 use crate::gate::{self, Gate};
 use crate::howdah::Howdah;
+use crate::modes::{Backend, Mode};
 use crate::process::{PATIENCE, eventually};
 use crate::reference::Reference;
 use crate::request::Request;
@@ -16,8 +17,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-
-pub use crate::modes::Kind;
 
 /// The directories of one site.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ enum Server {
 /// A running site.
 #[derive(Debug)]
 pub struct Site {
-    kind: Kind,
+    backend: Backend,
     target: Target,
     _port: Port,
     server: Server,
@@ -105,7 +104,7 @@ pub fn free_port() -> u16 {
     number
 }
 
-fn lay_out(kind: Kind, setup: &Setup) -> (TempDir, Place) {
+fn lay_out(backend: Backend, setup: &Setup) -> (TempDir, Place) {
     let directory =
         tempfile::Builder::new().prefix("howdah-test-").tempdir().unwrap_or_else(|e| panic!("tempdir: {e}"));
     // PHP-FPM's and nginx's workers may run as another user.
@@ -135,13 +134,13 @@ fn lay_out(kind: Kind, setup: &Setup) -> (TempDir, Place) {
     }
     write("ready.txt", b"ready\n");
     write("gate.php", gate::SCRIPT.as_bytes());
-    for (name, content) in kind.files() {
+    for (name, content) in setup.scripts.files(backend) {
         write(name, content.as_bytes());
     }
     for (name, content) in &setup.files {
         match content {
             Content::Bytes(bytes) => write(name, bytes),
-            Content::Script(code) => write(name, kind.script(code).as_bytes()),
+            Content::Script(code) => write(name, setup.scripts.script(backend, code).as_bytes()),
         }
     }
     if setup.open_to_users {
@@ -153,17 +152,18 @@ fn lay_out(kind: Kind, setup: &Setup) -> (TempDir, Place) {
 }
 
 impl Site {
-    /// Starts a server of this kind and waits until it answers.
+    /// Starts a server and waits until it answers.
     #[must_use]
-    pub fn start(kind: Kind, setup: &Setup) -> Self {
-        let (directory, place) = lay_out(kind, setup);
+    pub fn start(backend: impl Into<Backend>, setup: &Setup) -> Self {
+        let backend = backend.into();
+        let (directory, place) = lay_out(backend, setup);
         let port = Port::hold();
         let target = Target::Tcp(([127, 0, 0, 1], port.number).into());
-        let server = match kind {
-            Kind::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
-            _ => Server::Howdah(Howdah::start(&place, kind, setup, port.number)),
+        let server = match backend {
+            Backend::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
+            Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port.number)),
         };
-        let mut site = Self { kind, target, _port: port, server, place, _directory: directory };
+        let mut site = Self { backend, target, _port: port, server, place, _directory: directory };
         if !site.wait_until_ready(setup.expect_boot_failure) {
             let log = site.log();
             site.abandon();
@@ -194,22 +194,22 @@ impl Site {
         answered && !ended
     }
 
-    /// Which server this is.
+    /// The mode it runs in; none on the reference.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn mode(&self) -> Option<Mode> {
+        self.backend.mode()
     }
 
     /// True where one process keeps its state from request to request, and ends with a script that exits or fails.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
-        matches!(self.kind, Kind::Worker | Kind::Async)
+        matches!(self.mode(), Some(Mode::Worker | Mode::Async))
     }
 
     /// True for nginx and PHP-FPM.
     #[must_use]
     pub fn is_reference(&self) -> bool {
-        self.kind == Kind::Reference
+        self.backend == Backend::Reference
     }
 
     /// Howdah's process; fails on the reference.

@@ -2,19 +2,15 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::servers::Server;
-use howdah_tests::{Kind, Request, Setup, Site, run};
+use howdah_tests::{Mode, Request, Setup, Site, run};
 use std::collections::BTreeSet;
 
 /// The example's script, where a pool in this mode has its own. Its front page also has the path by which the harness asks
 /// whether PHP is there.
-fn example(setup: Setup, mode: &str, script: &str, front: &str) -> Setup {
+fn example(setup: Setup, script: &str, front: &str) -> Setup {
     assert!(script.contains(front), "the example has no front page");
     let script = script.replacen(front, &front.replace('/', "/gate.php"), 1);
-    setup
-        .workers(1)
-        .setting("mode", &format!("\"{mode}\""))
-        .setting("script", "\"../root/worker.php\"")
-        .file("worker.php", script)
+    setup.workers(1).script("worker.php").file("worker.php", script)
 }
 
 #[test]
@@ -24,8 +20,8 @@ fn worker_example_keeps_its_notes() {
     let file = tempfile::NamedTempFile::new().expect("file");
     let path = file.path().display().to_string();
     run(
-        Kind::Classic,
-        |s| example(s.env("NOTES_FILE", &path), "worker", script, "'GET /' =>"),
+        Mode::Worker,
+        |s| example(s.env("NOTES_FILE", &path), script, "'GET /' =>"),
         |site| {
             assert_eq!(notes(site), serde_json::json!([]));
             assert_eq!(site.send(&Request::form("/notes", "text=one")).expect(201).text(), "1\n");
@@ -43,8 +39,8 @@ fn async_example_asks_its_questions_at_once() {
     let dsn = format!("mysql:host=127.0.0.1;port={}", server.port);
     let script = include_str!("../../examples/async/worker.php");
     run(
-        Kind::Classic,
-        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), "async", script, "'/' =>"),
+        Mode::Async,
+        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), script, "'/' =>"),
         |site| {
             // One after the other they would all have the same connection.
             let at_once = eventually(PATIENCE, || {

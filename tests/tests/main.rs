@@ -1,66 +1,14 @@
-//! Black-box scenarios, grouped by what they look at. One binary, so that linking happens once.
+//! Black-box scenarios, in folders by area. One binary, so that linking happens once.
+//!
+//! A test's path says its area, and the mode if there is only one: `cargo test --test scenarios snapshot::`.
 
 // Everything here is a test or a helper of one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod admin;
-mod async_answers;
-mod async_connections;
-mod async_databases;
-mod async_difference;
-mod async_extensions;
-mod async_isolation;
-mod async_library;
-mod async_lifecycle;
-mod async_pool;
-mod async_waits;
-mod boot_messages;
-mod budgets;
-mod compression;
-mod crash;
+#[path = "async/mod.rs"]
+mod async_mode;
 mod difference;
-mod early_hints;
 mod examples;
-mod half_closed_clients;
-mod handed_over_files;
-mod hostile_front;
-mod input;
-mod launcher;
-mod lifecycle;
-mod listeners;
-mod load;
-mod markers;
-mod octane;
-mod output;
-mod php_settings;
-mod php_source;
-mod protocol;
-mod raw_targets;
-mod sandbox;
-mod sandbox_settings;
-mod scheduling;
-mod script_life;
-mod server_variables;
-mod sessions;
-mod slow_clients;
-mod snapshot_boot_again;
-mod snapshot_connections;
-mod snapshot_difference;
-mod snapshot_extensions;
-mod snapshot_files;
-mod snapshot_loop_body;
-mod snapshot_mode;
-mod snapshot_servers;
-mod snapshot_sessions;
-mod snapshot_state;
-mod snapshot_template;
-mod snapshot_warmup;
-mod static_files;
-mod step_debugging;
-mod storms;
-mod stuck_logs;
-mod users;
-mod worker_loop;
-mod worker_package;
-mod worker_pools;
-mod worker_trust;
+mod server;
+mod snapshot;
+mod worker;

@@ -71,9 +71,9 @@ async fn restart(pools: &Pools, done: &str) -> Answer {
 }
 
 fn config(pools: &Pools) -> Config {
-    let workers = pools.iter().filter(|pool| !pool.config().script.is_empty()).map(|pool| WorkerConfig {
+    let workers = pools.iter().filter(|pool| !pool.config().boot.worker.script.is_empty()).map(|pool| WorkerConfig {
         name: pool.name().to_owned(),
-        file_name: pool.config().script.clone(),
+        file_name: pool.config().boot.worker.script.as_str().to_owned(),
         num: pool.config().min_workers,
     });
     Config { workers: workers.collect() }

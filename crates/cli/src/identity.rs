@@ -108,7 +108,11 @@ pub(crate) fn tell(settings: &Settings, configs: &[PoolConfig]) {
     let own = geteuid().as_raw();
     let user_of = |config: &PoolConfig| config.privileges.user.as_ref().map_or(own, |user| user.uid);
     let with = |uid: u32| {
-        configs.iter().filter(|config| user_of(config) == uid).map(|config| config.name.as_str()).collect::<Vec<_>>()
+        configs
+            .iter()
+            .filter(|config| user_of(config) == uid)
+            .map(|config| config.boot.pool.as_str())
+            .collect::<Vec<_>>()
     };
     if own == 0 {
         tracing::warn!("the server runs as root: a hole in it is a hole in the machine; set `user`");

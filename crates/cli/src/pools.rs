@@ -1,12 +1,17 @@
 //! From settings to running pools, and the way from the HTTP front to them.
 
 use howdah_budget::Budgets;
-use howdah_config::{Account, Mode, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
+use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_http::upstream::{Answer, Upstream};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, ReplyBody, RouteShare, SandboxSpec, Shards, start_pool};
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
+use howdah_transport::wire::WIRE_VERSION;
+use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::{CText, WorkerSpec};
+use std::collections::BTreeMap;
+use std::ffi::NulError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +24,7 @@ impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
     pub(crate) fn start(configs: Vec<PoolConfig>, shards: &Shards, metrics: &Metrics, launcher: &Launcher) -> Self {
         let start = |config: PoolConfig| {
-            let metrics = metrics.pool(&config.name);
+            let metrics = metrics.pool(&config.boot.pool);
             start_pool(config, shards.clone(), metrics, launcher.clone())
         };
         Self(configs.into_iter().map(start).collect())
@@ -120,7 +125,7 @@ fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
     let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
     SandboxSpec {
-        profile: settings.profile.to_string(),
+        profile: settings.profile,
         required: settings.required,
         detect: settings.detect,
         read: paths(&settings.read),
@@ -135,47 +140,61 @@ fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
     }
 }
 
+/// The settings that a worker's PHP and C see.
+fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
+    Ok(WorkerSpec {
+        mode: pool.mode,
+        script: CText::new(&path_text(pool.script.as_deref()))?,
+        boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
+        ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
+        ini_entries: CText::new(&ini_lines(&pool.php.ini))?,
+        admin_ini_entries: CText::new(&ini_lines(&pool.php.admin_ini))?,
+        software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
+        max_requests: pool.max_requests,
+        max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
+        concurrency: if pool.mode.is_multiplexed() { pool.concurrency as u32 } else { 1 },
+        warmup_check: pool.warmup_check,
+    })
+}
+
+/// One line for each value. The PHP host adds quotes where they are needed, as it reads values like `php -d`: `false` and
+/// `E_ALL & ~E_NOTICE` are not strings.
+fn ini_lines(values: &BTreeMap<String, String>) -> String {
+    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
+}
+
 pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
-    let pairs = |map: &std::collections::BTreeMap<String, String>| {
-        map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()
-    };
-    env.extend(pairs(&pool.php.env));
+    env.extend(pool.php.env.clone());
     Ok(PoolConfig {
-        name: pool.name.clone(),
+        boot: BootSpec {
+            wire_version: WIRE_VERSION,
+            pool: pool.name.clone(),
+            worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
+            warmup: pool.warmup.clone(),
+            root: path_text(Some(&settings.root)),
+            front_controller: settings.front_controller.clone().unwrap_or_default(),
+            sandbox: sandbox(&pool.sandbox),
+        },
         binary: pool.php.binary.clone(),
-        mode: pool.mode.to_string(),
-        script: path_text(pool.script.as_deref()),
-        boot_script: path_text(pool.boot.as_deref()),
-        ini_path: path_text(pool.php.config.as_deref()),
-        ini: pairs(&pool.php.ini),
-        admin_ini: pairs(&pool.php.admin_ini),
         env,
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,
         max_workers: pool.workers.max as usize,
-        concurrency: if pool.mode == Mode::Async { pool.concurrency } else { 1 },
         deadline: pool.deadline,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
         queue_target: pool.queue_target,
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
+        slow_nice: pool.slow_nice,
         routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,
-        max_requests: pool.max_requests,
-        max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
-        warmup: pool.warmup.clone(),
-        warmup_check: pool.warmup_check,
-        root: settings.root.clone(),
-        front_controller: settings.front_controller.clone().unwrap_or_default(),
         reply_memory: settings.http.reply_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
-        sandbox: sandbox(&pool.sandbox),
-        software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
         privileges,
     })
 }

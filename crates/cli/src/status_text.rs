@@ -2,6 +2,8 @@
 //! must not reach a terminal.
 
 use howdah_observe::escape;
+use howdah_transport::Mode;
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -41,7 +43,7 @@ pub(crate) fn render(status: &Value) -> String {
         }
     }
     for pool in status["pools"].as_array().into_iter().flatten() {
-        let several = pool["mode"] == "async";
+        let several = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
         let each =
             if several { format!(", {} at once in each worker", text(&pool["concurrency"])) } else { String::new() };
         let _ = writeln!(

@@ -1,5 +1,6 @@
 //! Settings that are one word out of a few.
 
+pub use howdah_transport::worker_spec::{Mode, SandboxProfile};
 use std::path::PathBuf;
 
 /// An enum whose variants are written as fixed words.
@@ -39,32 +40,6 @@ macro_rules! choice {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.word()) }
         }
     };
-}
-
-choice! {
-    /// What of PHP's state lives on between two requests of a worker.
-    Mode, default Classic {
-        /// Nothing: a full PHP request each time.
-        Classic = "classic",
-        /// Everything: the script loops over requests.
-        Worker = "worker",
-        /// The state after boot, put back after each request.
-        Snapshot = "snapshot",
-        /// Everything, and several requests run at once in one process.
-        Async = "async",
-    }
-}
-
-choice! {
-    /// What the workers of a pool may do to the rest of the machine.
-    SandboxProfile, default Off {
-        /// Whatever their user may do.
-        Off = "off",
-        /// What an application needs, and nothing else.
-        App = "app",
-        /// Whatever their user may do, but what an application needs is noted down.
-        Learn = "learn",
-    }
 }
 
 choice! {

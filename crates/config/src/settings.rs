@@ -123,6 +123,11 @@ settings! {
         ///
         /// What a route takes is learnt. Slow requests wait although workers are idle if this many run.
         slow_workers: usize = "0" in(0, 100000) example("6");
+        /// How far requests that compute for long give way to short ones where processors are scarce; 0 for not at all.
+        ///
+        /// It is added to the nice value of their worker while they run, if their route usually computes for a millisecond or
+        /// more, and only while short requests come. Not in mode `async`, whose workers run both at once.
+        slow_nice: u32 = "12" in(0, 19) example("5");
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
         /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not

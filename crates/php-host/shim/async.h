@@ -241,7 +241,7 @@ void async_hooks_install(void);
 
 /* --- async_class.c --- */
 
-void coroutine_class_startup(void);
+void coroutine_class_startup(zend_class_entry *registered);
 /* The object of a coroutine, a new reference. */
 zend_object *coroutine_object_of(coroutine *self);
 /* Whether this is it. */

@@ -430,62 +430,9 @@ PHP_METHOD(Howdah_Coroutine, count) {
     RETURN_LONG(coroutine_count());
 }
 
-ZEND_BEGIN_ARG_INFO_EX(arginfo_start, 0, 0, 1)
-ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, detached, _IS_BOOL, 0, "false")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_INFO_EX(arginfo_none, 0, 0, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_INFO_EX(arginfo_wait, 0, 0, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, seconds, IS_DOUBLE, 1, "null")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_INFO_EX(arginfo_cancel, 0, 0, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\"\"")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_INFO_EX(arginfo_shield, 0, 0, 1)
-ZEND_ARG_TYPE_INFO(0, on, _IS_BOOL, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_INFO_EX(arginfo_function, 0, 0, 1)
-ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
-/* clang-format off */
-static const zend_function_entry methods[] = {
-    PHP_ME(Howdah_Coroutine, start, arginfo_start, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, current, arginfo_none, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, main, arginfo_none, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, park, arginfo_wait, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, shield, arginfo_shield, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, afterResponse, arginfo_function, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, count, arginfo_none, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Coroutine, wake, arginfo_none, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, join, arginfo_wait, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, cancel, arginfo_cancel, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, isDone, arginfo_none, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, isCancelled, arginfo_none, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, id, arginfo_none, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, backtrace, arginfo_none, ZEND_ACC_PUBLIC)
-    PHP_ME(Howdah_Coroutine, atEnd, arginfo_function, ZEND_ACC_PUBLIC)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void coroutine_class_startup(void) {
-    zend_class_entry entry;
-    INIT_NS_CLASS_ENTRY(entry, "Howdah", "Coroutine", methods);
-    class_entry = zend_register_internal_class(&entry);
-    class_entry->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NOT_SERIALIZABLE | ZEND_ACC_NO_DYNAMIC_PROPERTIES;
+void coroutine_class_startup(zend_class_entry *registered) {
+    class_entry = registered;
     class_entry->create_object = create;
-    zval empty;
-    ZVAL_EMPTY_ARRAY(&empty);
-    zend_string *name = zend_string_init_interned(ZEND_STRL("data"), 1);
-    zend_declare_typed_property(class_entry, name, &empty, ZEND_ACC_PUBLIC, NULL,
-                                (zend_type)ZEND_TYPE_INIT_MASK(MAY_BE_ARRAY));
     handlers = *zend_get_std_object_handlers();
     handlers.offset = XtOffsetOf(coroutine_object, std);
     handlers.clone_obj = NULL;

@@ -71,15 +71,15 @@ static size_t own_memory(void) {
 }
 
 bool shim_used_up(void) {
-    if (shim.boot->max_requests != 0 && shim.calls_done + 1 >= shim.boot->max_requests) {
+    if (shim.worker->max_requests != 0 && shim.calls_done + 1 >= shim.worker->max_requests) {
         return true;
     }
-    if (shim.boot->max_memory == 0) {
+    if (shim.worker->max_memory == 0) {
         return false;
     }
     /* PHP's own count costs nothing; the kernel's, which sees leaks of libraries too, a few microseconds. */
-    return zend_memory_usage(true) > shim.boot->max_memory ||
-           (shim.calls_done % MEMORY_CHECK == 0 && own_memory() > shim.boot->max_memory);
+    return zend_memory_usage(true) > shim.worker->max_memory ||
+           (shim.calls_done % MEMORY_CHECK == 0 && own_memory() > shim.worker->max_memory);
 }
 
 /* Runs a step of a mode; a bailout that PHP did not catch itself ends it here. */

@@ -43,7 +43,7 @@ void async_set_memory_limit(void) {
         zend_set_memory_limit((size_t)Z_L(-1) >> 1);
         return;
     }
-    size_t shares = MIN(shim.boot->concurrency, FULL_SHARES);
+    size_t shares = MIN(shim.worker->concurrency, FULL_SHARES);
     size_t all;
     if (__builtin_mul_overflow((size_t)PG(memory_limit), shares, &all) ||
         __builtin_add_overflow(all, booted_memory, &all)) {
@@ -224,11 +224,11 @@ static bool run_library(void) {
 
 SHIM_EXPORT void howdah_c_compile_library(void) {
     /* A worker says what is wrong with the script; its request is what the library would be compiled in. */
-    if (access(shim.boot->script, R_OK) != 0) {
+    if (access(shim.worker->script, R_OK) != 0) {
         return;
     }
     zend_first_try {
-        if (shim_loop_open_script(shim.boot->script)) {
+        if (shim_loop_open_script(shim.worker->script)) {
             run_library();
         }
     }
@@ -236,10 +236,10 @@ SHIM_EXPORT void howdah_c_compile_library(void) {
 }
 
 static shim_outcome run(void) {
-    if (!shim_loop_open_script(shim.boot->script) || !run_library()) {
+    if (!shim_loop_open_script(shim.worker->script) || !run_library()) {
         return SHIM_RETIRE;
     }
-    shim_loop_execute_script(shim.boot->script);
+    shim_loop_execute_script(shim.worker->script);
     return SHIM_RETIRE;
 }
 

@@ -8,7 +8,6 @@
  * Howdah\snapshot() takes it elsewhere: what follows the call then runs in every request. The flow is one function,
  * wait_for_call(), to which each restore returns; a request ends in finish_request(), which does not return. */
 #include "snapshot_request.h"
-#include "worker_functions.h"
 #include "worker_loop.h"
 
 #include <ext/standard/php_filestat.h>
@@ -273,19 +272,8 @@ bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache)
     return true;
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_snapshot, 0, 0, _IS_BOOL, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_boot_again, 0, 0, _IS_BOOL, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\"\"")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_on_restore, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
 /* True when the rest of the script runs for a request; false where there is nothing to take a snapshot of. */
-PHP_FUNCTION(howdah_snapshot) {
+PHP_FUNCTION(Howdah_snapshot) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (shim.mode != &shim_mode_snapshot || snapshot_taken() || !shim_loop_booting()) {
         RETURN_FALSE;
@@ -298,7 +286,7 @@ PHP_FUNCTION(howdah_snapshot) {
 }
 
 /* Elsewhere than in snapshot mode nothing is restored, and the function is not called. */
-PHP_FUNCTION(howdah_on_restore) {
+PHP_FUNCTION(Howdah_on_restore) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -322,7 +310,7 @@ static bool may_give_back(void) {
 }
 
 /* Does not return if the call is given back. */
-PHP_FUNCTION(howdah_boot_again) {
+PHP_FUNCTION(Howdah_boot_again) {
     char *why = "";
     size_t length = 0;
     ZEND_PARSE_PARAMETERS_START(0, 1)
@@ -340,20 +328,6 @@ PHP_FUNCTION(howdah_boot_again) {
     /* Nothing of PHP runs any more, as if the request had not begun here; but its temporary files must go. */
     shim_snapshot_end_outside();
     snapshot_exit();
-}
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    ZEND_NS_FALIAS("Howdah", snapshot, howdah_snapshot, arginfo_snapshot)
-    ZEND_NS_FALIAS("Howdah", on_restore, howdah_on_restore, arginfo_on_restore)
-    ZEND_NS_FALIAS("Howdah", boot_again, howdah_boot_again, arginfo_boot_again)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void shim_snapshot_functions_startup(void) {
-    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
-    shim_warmup_functions_startup();
 }
 
 /* Functions that change what only many system calls could put back; they tell, so that requests without them are fast.
@@ -432,13 +406,13 @@ static void run_call_script(void) {
 }
 
 static shim_outcome run_by_boot_file(void) {
-    if (!shim_loop_open_script(shim.boot->boot_script)) {
+    if (!shim_loop_open_script(shim.worker->boot_script)) {
         return SHIM_RETIRE;
     }
-    bool returned = run_boot_file(shim.boot->boot_script);
+    bool returned = run_boot_file(shim.worker->boot_script);
     if (!snapshot_taken()) {
         if (!returned) {
-            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.boot->boot_script);
+            shim_log(LOG_CRIT, "snapshot: the boot file %s did not reach its end", shim.worker->boot_script);
             return SHIM_RETIRE;
         }
         shim_loop_boot_end();
@@ -462,8 +436,8 @@ static shim_outcome run(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     boot_began = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    by_boot_file = *shim.boot->boot_script != '\0';
-    if (!by_boot_file && *shim.boot->script == '\0') {
+    by_boot_file = *shim.worker->boot_script != '\0';
+    if (!by_boot_file && *shim.worker->script == '\0') {
         shim_log(LOG_CRIT, "snapshot mode needs a worker script (--script) or a boot file (--boot)");
         return SHIM_RETIRE;
     }
@@ -478,7 +452,7 @@ static shim_outcome run(void) {
     if (by_boot_file) {
         return run_by_boot_file();
     }
-    shim_loop_run_script(shim.boot->script);
+    shim_loop_run_script(shim.worker->script);
     if (shim.call != NULL && snapshot_taken()) {
         /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
          * the call was the rest of it. */

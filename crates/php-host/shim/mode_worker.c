@@ -6,7 +6,7 @@
 #include "worker_loop.h"
 
 static shim_outcome run(void) {
-    return shim_loop_run_script(shim.boot->script);
+    return shim_loop_run_script(shim.worker->script);
 }
 
 const shim_mode shim_mode_worker = {

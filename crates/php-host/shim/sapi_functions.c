@@ -1,27 +1,14 @@
-/* The functions this SAPI gives to scripts, described for readers in howdah.stub.php: those of PHP-FPM and mod_php that
- * applications test for, and Howdah's own in the namespace Howdah. */
+/* The functions this SAPI gives to scripts: those of PHP-FPM and mod_php that applications test for, and Howdah's own in
+ * the namespace Howdah. All of them, also those of other files, are declared in php/stubs/howdah.stub.php, from which
+ * `make generate` makes howdah_arginfo.h. */
+#include "async.h"
+#include "howdah_arginfo.h"
 #include "sandbox.h"
-#include "worker_functions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_none_bool, 0, 0, _IS_BOOL, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_none_array, 0, 0, IS_ARRAY, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_none_string, 0, 0, IS_STRING, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_log, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "6")
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
-ZEND_END_ARG_INFO()
 
 /* Completes the answer; the script goes on. True for the call that did it, false for later ones. */
 PHP_FUNCTION(fastcgi_finish_request) {
@@ -116,7 +103,7 @@ void shim_log_with_context(int level, const zend_string *message, HashTable *con
     smart_str_free(&line);
 }
 
-PHP_FUNCTION(howdah_log) {
+PHP_FUNCTION(Howdah_log) {
     zend_string *message;
     zend_long level = LOG_INFO;
     HashTable *context = NULL;
@@ -133,12 +120,12 @@ PHP_FUNCTION(howdah_log) {
     shim_log_with_context((int)level, message, context);
 }
 
-PHP_FUNCTION(howdah_mode) {
+PHP_FUNCTION(Howdah_mode) {
     ZEND_PARSE_PARAMETERS_NONE();
     RETURN_STRING(shim.mode->name);
 }
 
-PHP_FUNCTION(howdah_request_id) {
+PHP_FUNCTION(Howdah_request_id) {
     ZEND_PARSE_PARAMETERS_NONE();
     if (shim.call == NULL) {
         RETURN_EMPTY_STRING();
@@ -147,23 +134,6 @@ PHP_FUNCTION(howdah_request_id) {
     (snprintf)(digits, sizeof digits, "%016" PRIx64, shim.call->id);
     RETURN_STRINGL(digits, 16);
 }
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    PHP_FE(fastcgi_finish_request, arginfo_none_bool)
-    PHP_FALIAS(frankenphp_finish_request, fastcgi_finish_request, arginfo_none_bool)
-    PHP_FALIAS(frankenphp_request_headers, apache_request_headers, arginfo_none_array)
-    PHP_FALIAS(frankenphp_response_headers, apache_response_headers, arginfo_none_array)
-    PHP_FE(apache_request_headers, arginfo_none_array)
-    PHP_FALIAS(getallheaders, apache_request_headers, arginfo_none_array)
-    PHP_FE(apache_response_headers, arginfo_none_array)
-    ZEND_NS_FALIAS("Howdah", finish_request, fastcgi_finish_request, arginfo_none_bool)
-    ZEND_NS_FALIAS("Howdah", log, howdah_log, arginfo_log)
-    ZEND_NS_FALIAS("Howdah", mode, howdah_mode, arginfo_none_string)
-    ZEND_NS_FALIAS("Howdah", request_id, howdah_request_id, arginfo_none_string)
-    PHP_FE_END
-};
-/* clang-format on */
 
 zif_handler shim_watch_function(const char *name, size_t name_len, zif_handler handler) {
     zend_function *function = zend_hash_str_find_ptr(CG(function_table), name, name_len);
@@ -185,7 +155,10 @@ PHP_INI_END()
 static PHP_MINIT_FUNCTION(howdah) {
     REGISTER_INI_ENTRIES();
     shim_server_array_startup();
-    shim_worker_functions_startup(module_number);
+    register_howdah_symbols(module_number);
+    coroutine_class_startup(register_class_Howdah_Coroutine());
+    async_stacks_class_startup();
+    async_pools_class_startup();
     shim_sandbox_startup();
     return SUCCESS;
 }
@@ -201,7 +174,7 @@ static PHP_RSHUTDOWN_FUNCTION(howdah) {
 static PHP_MINFO_FUNCTION(howdah) {
     (void)zend_module;
     php_info_print_table_start();
-    php_info_print_table_row(2, "Server", shim.boot->software);
+    php_info_print_table_row(2, "Server", shim.worker->software);
     php_info_print_table_row(2, "Mode", shim.mode->name);
     php_info_print_table_end();
 }
@@ -210,7 +183,7 @@ static PHP_MINFO_FUNCTION(howdah) {
 zend_module_entry shim_module = {
     STANDARD_MODULE_HEADER,
     "howdah",
-    functions,
+    ext_functions,
     PHP_MINIT(howdah),
     NULL,
     NULL,

@@ -47,6 +47,7 @@ extern const shim_mode shim_mode_worker;
 /* The state of this process. Not reset between calls unless it says so. */
 typedef struct shim_state {
     const howdah_boot *boot;
+    const howdah_worker_spec *worker;
     const shim_mode *mode;
 
     /* The current call; call is NULL between calls. */

@@ -116,14 +116,10 @@ void shim_warmup_output(const char *data, size_t length);
 void shim_warmup_head(unsigned status, const sapi_headers_struct *headers);
 void shim_warmup_session(void);
 void shim_warmup_answered(void);
-/* Howdah\after_warmup(). */
-void shim_warmup_functions_startup(void);
 
 /* --- mode_snapshot.c --- */
 
 /* frankenphp_handle_request() in snapshot mode. False when the worker shall end. */
 bool shim_snapshot_turn(zend_fcall_info *function, zend_fcall_info_cache *cache);
-/* Howdah\snapshot() and Howdah\on_restore(), while PHP's modules start. */
-void shim_snapshot_functions_startup(void);
 
 #endif

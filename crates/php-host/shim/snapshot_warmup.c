@@ -428,7 +428,7 @@ void shim_warmup_script_ended(void) {
 /* For a boot file: whole classic requests before the boot. What a process of PHP keeps from one request to the next,
  * above all its compiled regular expressions, is in the snapshot then. */
 void shim_warmup_process(void) {
-    size_t rounds = paths != NULL && shim.boot->warmup_check ? 2 : 1;
+    size_t rounds = paths != NULL && shim.worker->warmup_check ? 2 : 1;
     for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
         make_current(i % shim.boot->n_warmup);
         if (paths != NULL) {
@@ -494,7 +494,7 @@ static void wait_for(pid_t child, time_t until) {
 
 void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     /* A connection would be used by two processes. */
-    if (refused || paths == NULL || !shim.boot->warmup_check || connections() > connections_before) {
+    if (refused || paths == NULL || !shim.worker->warmup_check || connections() > connections_before) {
         return;
     }
     const time_t until = time(NULL) + ALONE_SECONDS;
@@ -523,7 +523,7 @@ void shim_warmup_judge(void) {
     /* In a process of its own: this one stays as it was at the snapshot. It tells the zygote itself. */
     pid_t child = snapshot_fork();
     if (child == 0) {
-        bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.boot->warmup_check, in_snapshot);
+        bool stays = howdah_rs_judge_warmup(paths, shim.boot->n_warmup, shim.worker->warmup_check, in_snapshot);
         _exit(stays ? 0 : 1);
     }
     int status = 0;
@@ -537,12 +537,8 @@ void shim_warmup_judge(void) {
     }
 }
 
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_after_warmup, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
 /* Where no warm-up request runs before a snapshot the function is not called. */
-PHP_FUNCTION(howdah_after_warmup) {
+PHP_FUNCTION(Howdah_after_warmup) {
     zend_fcall_info function;
     zend_fcall_info_cache cache;
     ZEND_PARSE_PARAMETERS_START(1, 1)
@@ -556,15 +552,4 @@ PHP_FUNCTION(howdah_after_warmup) {
     }
     Z_TRY_ADDREF(function.function_name);
     zend_hash_next_index_insert(Z_ARRVAL(after_callbacks), &function.function_name);
-}
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    ZEND_NS_FALIAS("Howdah", after_warmup, howdah_after_warmup, arginfo_after_warmup)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void shim_warmup_functions_startup(void) {
-    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
 }

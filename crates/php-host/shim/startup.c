@@ -47,16 +47,12 @@ sapi_module_struct shim_sapi_module = {
     .php_ini_ignore_cwd = 1,
 };
 
-static const shim_mode *const modes[] = {&shim_mode_classic, &shim_mode_worker, &shim_mode_snapshot, &shim_mode_async};
-
-static const shim_mode *mode_named(const char *name) {
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (strcmp(modes[i]->name, name) == 0) {
-            return modes[i];
-        }
-    }
-    return NULL;
-}
+static const shim_mode *const modes[] = {
+    [HOWDAH_MODE_CLASSIC] = &shim_mode_classic,
+    [HOWDAH_MODE_WORKER] = &shim_mode_worker,
+    [HOWDAH_MODE_SNAPSHOT] = &shim_mode_snapshot,
+    [HOWDAH_MODE_ASYNC] = &shim_mode_async,
+};
 
 /* Appends one "key=value" as PHP's ini parser wants it: like php -d, a value that does not begin with a letter, a digit
  * or a quote is put into quotes. */
@@ -165,32 +161,27 @@ static void on_timeout(int seconds) {
 
 SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim.boot = boot;
-    shim.mode = mode_named(boot->mode);
-    if (shim.mode == NULL) {
-        shim_log(LOG_CRIT, "this build of howdah-php has no mode \"%s\"", boot->mode);
-        return 1;
-    }
+    shim.worker = boot->worker;
+    shim.mode = modes[boot->worker->mode];
     signal(SIGPIPE, SIG_IGN);
     if (shim.mode == &shim_mode_snapshot) {
         shim_snapshot_notes_startup();
     }
     SHIM_SIGNALS_STARTUP();
     sapi_startup(&shim_sapi_module);
-    if (boot->ini_path != NULL && *boot->ini_path != '\0') {
-        ini_path = strdup(boot->ini_path);
+    if (*shim.worker->ini_path != '\0') {
+        ini_path = strdup(shim.worker->ini_path);
         shim_sapi_module.php_ini_path_override = ini_path;
     }
-    if (boot->ini_entries != NULL) {
-        ini_text = ini_text_from(boot->ini_entries, boot->admin_ini_entries);
-        shim_sapi_module.ini_entries = SHIM_INI_ENTRIES(ini_text);
-    }
+    ini_text = ini_text_from(shim.worker->ini_entries, shim.worker->admin_ini_entries);
+    shim_sapi_module.ini_entries = SHIM_INI_ENTRIES(ini_text);
     if (shim_sapi_module.startup(&shim_sapi_module) == FAILURE) {
         shim_log(LOG_CRIT, "PHP did not start");
         sapi_shutdown();
         return 1;
     }
     started = true;
-    lock_entries(boot->admin_ini_entries);
+    lock_entries(shim.worker->admin_ini_entries);
     /* The shim enters the script's directory itself (script.c). */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     original_on_timeout = zend_on_timeout;

@@ -1,36 +1,89 @@
-/* Generated from crates/transport/src/wire.rs by `make generate`; a test compares the two. Do not edit.
- * The C view of a call in the request ring: see wire.rs for what each field means. */
+/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared in a
+ * test: do not edit. */
 /* clang-format off */
+
 #ifndef HOWDAH_WIRE_H
 #define HOWDAH_WIRE_H
 
 #include <stdint.h>
 
-typedef struct StrRef {
-    uint32_t off, len; /* from the start of the string area; NUL behind it */
+// The call expects no body in its answer (HEAD).
+#define CALL_HEAD_ONLY 1
+
+// The request's body follows the strings in the frame.
+#define CALL_BODY_INLINE 2
+
+// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
+// and asks for it (`NeedBody`).
+#define CALL_BODY_FD 4
+
+// In `Cancel`: the client has gone.
+#define CANCEL_CLIENT_GONE 1
+
+// In `Cancel`: the call has run past the pool's deadline.
+#define CANCEL_DEADLINE 2
+
+// Connection pools that a worker can tell about. Beyond that, none is told about.
+#define POOL_SLOTS 21
+
+// Bytes of a pool's name.
+#define POOL_NAME_LEN 56
+
+// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
+typedef struct {
+    // Offset from the start of the string area.
+    uint32_t off;
+    // Length in bytes, without the NUL.
+    uint32_t len;
 } StrRef;
 
-typedef struct WireVar {
-    uint32_t name_id; /* 0: the name is spelled out in `name` */
-    StrRef name, value;
+// One variable of a call, as it will appear in `$_SERVER`.
+typedef struct {
+    // `VarName` as a number, or 0 for a name that is spelled out in `name`.
+    uint32_t name_id;
+    // The name, when `name_id` is 0.
+    StrRef name;
+    // The value.
+    StrRef value;
 } WireVar;
 
-typedef struct WireCall {
-    uint64_t number, id, received_unix_us, body_len;
-    uint32_t flags, proto, n_vars, strings_len;
-    StrRef method, script, uri, query, content_type, cookie, authorization;
+// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
+typedef struct {
+    // The call's number on its lane; set by the server when the call is put there.
+    uint64_t number;
+    // The request's id in logs.
+    uint64_t id;
+    // When the request arrived, microseconds since the Unix epoch.
+    uint64_t received_unix_us;
+    // Length of the whole request body in bytes.
+    uint64_t body_len;
+    // `CALL_*` bits.
+    uint32_t flags;
+    // HTTP version × 1000: 1000, 1001, 2000, 3000.
+    uint32_t proto;
+    // How many `WireVar` follow.
+    uint32_t n_vars;
+    // Length of the string area in bytes.
+    uint32_t strings_len;
+    // The request method.
+    StrRef method;
+    // The script's path in the file system.
+    StrRef script;
+    // The request target as the client sent it (`REQUEST_URI`).
+    StrRef uri;
+    // The query string, without `?`.
+    StrRef query;
+    // `Content-Type`, empty when absent.
+    StrRef content_type;
+    // `Cookie`, empty when absent.
+    StrRef cookie;
+    // `Authorization`, empty when absent.
+    StrRef authorization;
 } WireCall;
 
-#define HOWDAH_WIRE_VERSION 8u
-#define CALL_HEAD_ONLY 1u
-#define CALL_BODY_INLINE 2u
-#define CALL_BODY_FD 4u
-#define CANCEL_CLIENT_GONE 1u
-#define CANCEL_DEADLINE 2u
+#endif  /* HOWDAH_WIRE_H */
 
-/* What a worker tells about its connection pools. */
-#define POOL_SLOTS 21
-#define POOL_NAME_LEN 56
+/* What a worker tells about each of its connection pools. */
 typedef enum pool_number {
     POOL_LIMIT,
     POOL_OPEN,
@@ -132,9 +185,3 @@ typedef enum pool_number {
     X(76, HTTP_X_REQUEST_ID) \
     X(77, HTTP_TRACEPARENT) \
     X(78, HTTP_LAST_EVENT_ID)
-
-_Static_assert(sizeof(StrRef) == 8, "StrRef differs from wire.rs");
-_Static_assert(sizeof(WireVar) == 20, "WireVar differs from wire.rs");
-_Static_assert(sizeof(WireCall) == 104, "WireCall differs from wire.rs");
-
-#endif

@@ -1,31 +1,15 @@
-/* frankenphp_handle_request(), headers_send(), frankenphp_log() and the constants, with FrankenPHP's signatures, so
- * that worker scripts written for it run as they are; Howdah\handle_request() is the same function. */
+/* frankenphp_handle_request(), headers_send() and frankenphp_log() with FrankenPHP's signatures, so that worker scripts
+ * written for it run as they are; Howdah\handle_request() is the same function. */
 #include "async.h"
 #include "snapshot_request.h"
-#include "worker_functions.h"
 #include "worker_loop.h"
 
 #include <syslog.h>
 
 /* Levels of frankenphp_log(): those of Go's slog. */
-#define LEVEL_DEBUG (-4)
 #define LEVEL_INFO 0
 #define LEVEL_WARN 4
 #define LEVEL_ERROR 8
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_handle_request, 0, 1, _IS_BOOL, 0)
-ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_headers_send, 0, 0, IS_LONG, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
-ZEND_END_ARG_INFO()
-
-ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_log, 0, 1, IS_VOID, 0)
-ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "0")
-ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
-ZEND_END_ARG_INFO()
 
 PHP_FUNCTION(frankenphp_handle_request) {
     zend_fcall_info function;
@@ -85,27 +69,4 @@ PHP_FUNCTION(frankenphp_log) {
     Z_PARAM_ARRAY_HT(context)
     ZEND_PARSE_PARAMETERS_END();
     shim_log_with_context(syslog_level(level), message, context);
-}
-
-/* clang-format off */
-static const zend_function_entry functions[] = {
-    PHP_FE(frankenphp_handle_request, arginfo_handle_request)
-    PHP_FE(frankenphp_log, arginfo_frankenphp_log)
-    PHP_FE(headers_send, arginfo_headers_send)
-    ZEND_NS_FALIAS("Howdah", handle_request, frankenphp_handle_request, arginfo_handle_request)
-    ZEND_NS_FALIAS("Howdah", headers_send, headers_send, arginfo_headers_send)
-    PHP_FE_END
-};
-/* clang-format on */
-
-void shim_worker_functions_startup(int module_number) {
-    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
-    shim_snapshot_functions_startup();
-    coroutine_class_startup();
-    async_stacks_class_startup();
-    async_pools_class_startup();
-    REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_DEBUG", LEVEL_DEBUG, CONST_PERSISTENT);
-    REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", LEVEL_INFO, CONST_PERSISTENT);
-    REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", LEVEL_WARN, CONST_PERSISTENT);
-    REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_ERROR", LEVEL_ERROR, CONST_PERSISTENT);
 }

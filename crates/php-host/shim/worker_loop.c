@@ -70,7 +70,7 @@ void shim_loop_boot_variables(zval *array) {
     if (strlen(script_path) < sizeof copy) {
         php_register_variable("DOCUMENT_ROOT", dirname(strcpy(copy, script_path)), array);
     }
-    php_register_variable("SERVER_SOFTWARE", shim.boot->software, array);
+    php_register_variable("SERVER_SOFTWARE", shim.worker->software, array);
     /* How scripts written for FrankenPHP see that they may loop. */
     php_register_variable("FRANKENPHP_WORKER", "1", array);
 }
@@ -154,7 +154,7 @@ shim_outcome shim_loop_close_script(void) {
     }
     if (!was_ready) {
         const char *what =
-            *shim.boot->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
+            *shim.worker->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
         shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);
     }
     /* Its shutdown functions may print, and belong to the last call if that has not been answered. */

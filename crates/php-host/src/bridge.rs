@@ -3,7 +3,7 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_call::OpenCall;
-use crate::{stack_signal, template};
+use crate::{priority, stack_signal, template};
 use howdah_transport::wire::{
     DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireCall, WireDone,
 };
@@ -22,15 +22,21 @@ const SHORT_CALL: Duration = Duration::from_micros(200);
 /// Open calls that are kept for later ones.
 const SPARE_CALLS: usize = 64;
 
-/// What snapshot mode adds to the end of a call; `snapshot_report` in bridge.h.
+/// What `howdah_rs_done()` reports beside, in snapshot mode.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 struct SnapshotNumbers {
+    /// How written pages are found: snapshot_way in snapshot.h.
     way: u32,
+    /// How often that was needed, since the snapshot.
     searches: u32,
+    /// By the last restore,
     restored_pages: u32,
+    /// and the time it took.
     restore_ns: u32,
+    /// Sessions of boot-time connections that this call's end has reset.
     resets: u32,
+    /// The worker ends, as it cannot be put back after this call.
     unfit: bool,
 }
 
@@ -102,6 +108,8 @@ unsafe impl Sync for ForkCopy {}
 
 static FORK_COPY: ForkCopy = ForkCopy(UnsafeCell::new(None));
 
+/// Before each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
+/// memory of its own in that place with the call that runs, and none of the descriptors that belong to the lane.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_fork_begins(with_lane: bool) {
     let Some(host) = host() else { return };
@@ -114,6 +122,7 @@ extern "C" fn howdah_rs_fork_begins(with_lane: bool) {
     }
 }
 
+/// After a fork(), in the parent.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_fork_ends(with_lane: bool) {
     let Some(host) = host() else { return };
@@ -125,6 +134,7 @@ extern "C" fn howdah_rs_fork_ends(with_lane: bool) {
     }
 }
 
+/// After a fork() without the lane, in the child.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_became_script_child() {
     // SAFETY: see `ForkCopy`.
@@ -140,6 +150,7 @@ extern "C" fn howdah_rs_became_script_child() {
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
+/// The current call's script has run past its time limit. Called from a signal handler.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_timed_out() {
     let word = TIMED_OUT.load(Ordering::Relaxed);
@@ -168,6 +179,7 @@ unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
+/// The worker can take calls: tells the server, once.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_ready() {
     if let Some(host) = host() {
@@ -175,6 +187,9 @@ extern "C" fn howdah_rs_ready() {
     }
 }
 
+/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
+/// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
+/// then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
     // SAFETY: C passes NULL or a text that is valid for the length of the call.
@@ -182,6 +197,8 @@ extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -
     template::share_boot(why_not.as_deref(), boot_began_us)
 }
 
+/// Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+/// shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_next_call() -> *const WireCall {
     let Some(host) = host() else { return std::ptr::null() };
@@ -198,6 +215,7 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
         host.head.clear();
         // SAFETY: `call` was just returned by `next_call`.
         let flags = unsafe { (*call).flags };
+        priority::obey(flags);
         let body = match body_kind(flags) {
             (false, true) => match host.lane.receive_body() {
                 Ok(Some(fd)) => Some(fd),
@@ -222,6 +240,8 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
     }
 }
 
+/// Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for
+/// long: the body is complete.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_read_body(buffer: *mut c_char, size: usize) -> usize {
     let Some(current) = host().and_then(|host| host.current.as_mut()) else { return 0 };
@@ -232,6 +252,8 @@ extern "C" fn howdah_rs_read_body(buffer: *mut c_char, size: usize) -> usize {
     current.read_body(unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size) })
 }
 
+/// Begins the head of a response with its status. `interim` heads are 1xx responses and may be sent several times
+/// before the real one.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_head_begin(status: c_uint, interim: bool) {
     let Some(host) = host() else { return };
@@ -240,6 +262,7 @@ extern "C" fn howdah_rs_head_begin(status: c_uint, interim: bool) {
     host.head.extend_from_slice(&(status as u16).to_ne_bytes());
 }
 
+/// Adds a line "Name: value" to the head, without a line end.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_head_line(line: *const c_char, length: usize) {
     let Some(host) = host() else { return };
@@ -249,6 +272,7 @@ extern "C" fn howdah_rs_head_line(line: *const c_char, length: usize) {
     host.head.extend_from_slice(line);
 }
 
+/// Finishes the head.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_head_end() {
     let Some(host) = host() else { return };
@@ -260,6 +284,8 @@ extern "C" fn howdah_rs_head_end() {
     current.head_sent = !host.interim;
 }
 
+/// Adds to the answer's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
+/// (php_handle_aborted_connection).
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
@@ -273,6 +299,7 @@ extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     }
 }
 
+/// Sends everything written so far to the client now. Returns false when the client has gone.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_flush() -> bool {
     let Some(host) = host() else { return true };
@@ -305,6 +332,8 @@ impl Host {
     }
 }
 
+/// The answer is complete for the client; the worker goes on with the call. Idempotent. `done_follows`: only PHP's own
+/// cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
@@ -313,6 +342,8 @@ extern "C" fn howdah_rs_end_response(done_follows: bool) {
     host.end_response(!wait);
 }
 
+/// The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
+/// frame from howdah_rs_next_call() is invalid afterwards.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let Some(host) = host() else { return };
@@ -321,6 +352,7 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let memory = current.finish();
     host.lane.done(WireDone {
         php_ns: current.elapsed().as_nanos() as u64,
+        cpu_ns: current.processor_time().as_nanos() as u64,
         peak_memory,
         flags: host.snapshot.flags() | if retire { DONE_RETIRE } else { 0 },
         searches: host.snapshot.searches,
@@ -338,6 +370,8 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     }
 }
 
+/// Gives the current call back to the server, for a worker that has booted later; the worker must end at once. False
+/// when a part of its answer has been sent. Not in async mode.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     let Some(host) = host() else { return false };
@@ -348,6 +382,7 @@ extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     true
 }
 
+/// What `howdah_rs_done()` is to report beside, in snapshot mode.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     if let Some(host) = host() {
@@ -355,6 +390,8 @@ extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     }
 }
 
+/// Writes a line into the server's log with the current call's id; level as in syslog(3), 0 emergency to 7 debug. Works
+/// before the first call too (boot messages).
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize) {
     // SAFETY: C's promise in bridge.h.
@@ -378,7 +415,7 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
 
 // --- several calls at once ---------------------------------------------------------------------------------------------
 
-/// `howdah_event` of bridge.h.
+/// What the server has sent.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
@@ -388,16 +425,21 @@ enum EventKind {
     Stop,
 }
 
+/// The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
+/// announced that it waits, and nobody reads it. -1 in other modes. Bridge's own: do not read or close it.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_wake_fd() -> c_int {
     host().and_then(|host| host.lane.wake_fd()).map_or(-1, |fd| fd.as_raw_fd())
 }
 
+/// Publishes, then announces that the worker will wait on the descriptor. False: there is something already, take it
+/// first.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_prepare_wait() -> bool {
     host().is_some_and(|host| host.lane.prepare_wait())
 }
 
+/// After the wait, for whatever reason it ended: takes the announcement back.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_woken() {
     if let Some(host) = host() {
@@ -405,6 +447,7 @@ extern "C" fn howdah_rs_woken() {
     }
 }
 
+/// Shows the server everything written so far and wakes it if it sleeps.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_publish() {
     if let Some(host) = host() {
@@ -412,6 +455,8 @@ extern "C" fn howdah_rs_publish() {
     }
 }
 
+/// To which open call belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
+/// Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_select_call(number: u64) {
     let Some(host) = host() else { return };
@@ -430,6 +475,8 @@ extern "C" fn howdah_rs_select_call(number: u64) {
     host.lane.select(number);
 }
 
+/// A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
+/// memory, where the server looks when somebody asks. A script's child must not call them.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usize) {
     if let Some(host) = host() {
@@ -438,15 +485,19 @@ extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usi
     }
 }
 
+/// What a number of a connection pool is called in PHP and in the metrics; NULL behind the last.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_pool_number_name(number: c_uint) -> *const c_char {
     PoolNumber::NAMES.get(number as usize).map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
+/// The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
+/// cbindgen:ptrs-as-arrays=[[numbers; POOL_NUMBERS]]
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_pool_numbers(slot: c_uint, numbers: *const [u64; POOL_NUMBERS]) {
-    // SAFETY: C passes an array of this length or NULL; it is borrowed for the length of this call.
-    if let (Some(host), Some(numbers)) = (host(), unsafe { numbers.as_ref() }) {
+extern "C" fn howdah_rs_pool_numbers(slot: c_uint, numbers: *const u64) {
+    // SAFETY: C passes an array of `POOL_NUMBERS` or NULL; it is borrowed for the length of this call.
+    let numbers = unsafe { numbers.cast::<[u64; POOL_NUMBERS]>().as_ref() };
+    if let (Some(host), Some(numbers)) = (host(), numbers) {
         host.lane.set_pool_numbers(slot as usize, numbers);
     }
 }
@@ -485,6 +536,11 @@ impl Host {
     }
 }
 
+/// The next thing the server has sent; never waits. CALL: `*call` and `*number` are set, the memory (laid out as for
+/// howdah_rs_next_call()) is the call's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a call
+/// that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+/// howdah_rs_flush() return false for that call from now on. A call that does not end within a few seconds after its
+/// deadline costs the worker its life. STOP, once: no call follows, end with the last one; CANCEL may still come.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_take_event(call: *mut *const WireCall, number: *mut u64, reason: *mut c_uint) -> EventKind {
     let Some(host) = host().filter(|host| host.several()) else { return EventKind::None };

@@ -92,8 +92,9 @@ pub(crate) fn compile_once() {
     }
 }
 
-/// The file with this index. False behind the last one. The path is zero-terminated, the text is not; both live as long
-/// as the process.
+/// The file of the PHP part of the async library with this index, in the order in which they are to be run: the path by
+/// which PHP knows it, zero-terminated, its text, which is not, and the time of its last change, for OPcache. All live as
+/// long as the process. Returns false behind the last one.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_library(
     index: usize,

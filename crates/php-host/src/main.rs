@@ -8,6 +8,7 @@ mod bridge;
 mod library;
 mod open_call;
 mod php;
+mod priority;
 mod privileges;
 mod sandbox;
 mod sharing;

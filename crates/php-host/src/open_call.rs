@@ -1,6 +1,7 @@
 //! What the bridge keeps of a call that is not done: its body, how far its answer is, and in async mode its memory.
 
-use howdah_transport::wire::WireCall;
+use crate::priority;
+use howdah_transport::wire::{CALL_MEASURE, WireCall};
 use howdah_transport::worker_end::{body_kind, call_parts};
 use howdah_transport::worker_events::TakenCall;
 use std::os::fd::OwnedFd;
@@ -18,6 +19,8 @@ pub(crate) struct OpenCall {
     body: Body,
     /// When it began to run; in async mode a call may wait in the worker for its turn, and has `None` until then.
     began: Option<Instant>,
+    /// What the worker had used of the processors when it began, if the server wants to know what the call takes.
+    processor_began: Option<Duration>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// Nobody wants the answer any more.
@@ -29,7 +32,15 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     /// No call: what a worker that runs one at a time has before the first.
     pub(crate) fn none() -> Self {
-        Self { body: Body::Empty, began: None, head_sent: false, ended: false, cancelled: false, memory: None }
+        Self {
+            body: Body::Empty,
+            began: None,
+            processor_began: None,
+            head_sent: false,
+            ended: false,
+            cancelled: false,
+            memory: None,
+        }
     }
 
     /// Begins a call whose body, if it travels as a descriptor, is given.
@@ -40,6 +51,7 @@ impl OpenCall {
         // SAFETY: the caller's promise.
         let parts = unsafe { call_parts(call) };
         self.began = self.memory.is_none().then(Instant::now);
+        self.processor_began = (parts.head.flags & CALL_MEASURE != 0).then(priority::processor_time);
         self.head_sent = false;
         self.ended = false;
         self.cancelled = false;
@@ -66,6 +78,11 @@ impl OpenCall {
     /// For how long it has run.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
+    /// What it has used of the processors; zero where that is not measured.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.processor_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
     }
 
     /// Lets go of the body, and of the call's memory, if it has its own.

@@ -3,49 +3,65 @@
 use crate::{warmup, warmup_report};
 use howdah_transport::wire::WireCall;
 use howdah_transport::zygote_protocol::BootSpec;
-use std::ffi::{CStr, CString, c_char, c_int, c_ulong};
+use howdah_transport::{SandboxProfile, WorkerSpec};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// `howdah_boot` of bridge.h.
+/// What `howdah_c_startup()` is given. C keeps the pointer: it lives as long as the process, and so does all it points to.
 #[repr(C)]
 struct Boot {
-    mode: *const c_char,
-    script: *const c_char,
-    boot_script: *const c_char,
-    ini_path: *const c_char,
-    ini_entries: *const c_char,
-    admin_ini_entries: *const c_char,
-    software: *const c_char,
-    max_requests: c_ulong,
-    max_memory: c_ulong,
-    concurrency: c_ulong,
+    /// What workers are told.
+    worker: *const WorkerSpec,
+    /// Requests that a new worker runs before it takes others, laid out as in a lane.
     warmup: *const *const WireCall,
     n_warmup: usize,
-    warmup_check: bool,
+    /// `howdah_c_sandbox_code()` will follow.
     sandbox: bool,
 }
 
 // SAFETY: the declarations are those of bridge.h; each function's conditions stand where it is called.
 unsafe extern "C" {
+    /// Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
+    /// and all it points to live as long as the process.
     fn howdah_c_startup(boot: *const Boot) -> c_int;
+    /// After a fork, in the child, before anything else of PHP: whatever a forked PHP must renew (random state, pids,
+    /// timers, signal handlers, crash and stack-dump handlers).
     fn howdah_c_after_fork();
+    /// Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork().
     fn howdah_c_fork_sibling() -> c_int;
+    /// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
+    /// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
     fn howdah_c_compile_library();
+    /// Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
     fn howdah_c_refuse_warmup();
+    /// Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit
+    /// status; the caller ends the process with _exit() after howdah_c_shutdown().
     fn howdah_c_worker_run() -> c_int;
+    /// Ends PHP in this process (module shutdown), in a worker or in the zygote.
     fn howdah_c_shutdown();
+    /// Writes the current PHP stack of this process as text ("#0 /path/file.php:12 function()\n"...) into `buffer`,
+    /// returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
+    /// worker that is about to be killed.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
+    /// PHP's version as a string literal, e.g. "8.2.35".
     fn howdah_c_php_version() -> *const c_char;
+    /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
+    /// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
+    /// `no_programs`: the kernel refuses to run any, and attempts are logged.
     fn howdah_c_sandbox_code(rules: *const CodeRule, n: usize, no_programs: bool);
+    /// Writes where PHP is and for which request ("in /path/file.php:12 (/uri)"), returns the length.
+    /// Async-signal-safe.
     fn howdah_c_place(buffer: *mut c_char, size: usize) -> usize;
+    /// Whether one more refusal may be logged in this second. Async-signal-safe.
     fn howdah_c_may_log_refusal() -> bool;
 }
 
-/// `howdah_code_rule` of bridge.h.
+/// A directory that workers may write to: files below it are never PHP, or (`code`) they may be included.
 #[repr(C)]
 struct CodeRule {
+    /// A real path.
     path: *const c_char,
     length: usize,
     code: bool,
@@ -93,31 +109,17 @@ pub(crate) fn version() -> String {
 
 /// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.
 pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
-    let text = |value: &str| {
-        CString::new(value).map(|s| s.into_raw().cast_const()).map_err(|_| format!("NUL byte in {value:?}"))
-    };
     warmup_report::targets(&spec.warmup);
     let warmup: Vec<*const WireCall> =
         spec.warmup.iter().map(|target| Box::leak(warmup::call(spec, target)).as_ptr().cast()).collect();
     let boot = Boot {
-        mode: text(&spec.mode)?,
-        script: text(&spec.script)?,
-        boot_script: text(&spec.boot_script)?,
-        ini_path: text(&spec.ini_path)?,
-        ini_entries: text(&spec.ini_entries)?,
-        admin_ini_entries: text(&spec.admin_ini_entries)?,
-        software: text(&spec.software)?,
-        max_requests: spec.max_requests,
-        max_memory: spec.max_memory,
-        concurrency: c_ulong::from(spec.concurrency),
+        worker: Box::leak(Box::new(spec.worker.clone())),
         n_warmup: warmup.len(),
         warmup: warmup.leak().as_ptr(),
-        warmup_check: spec.warmup_check,
-        sandbox: spec.sandbox.profile == "app",
+        sandbox: spec.sandbox.profile == SandboxProfile::App,
     };
-    // SAFETY: all strings are NUL-terminated and never freed (into_raw), and so is the structure, as bridge.h asks;
-    // called once, by the zygote, which has one thread.
-    let status = unsafe { howdah_c_startup(Box::into_raw(Box::new(boot))) };
+    // SAFETY: the structure and all it points to are never freed; called once, by the zygote, which has one thread.
+    let status = unsafe { howdah_c_startup(Box::leak(Box::new(boot))) };
     if status == 0 { Ok(()) } else { Err(format!("PHP {} did not start (status {status})", version())) }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
     call.var(VarName::SERVER_PROTOCOL, b"HTTP/1.1");
     call.var(VarName::REQUEST_SCHEME, b"http");
     call.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
-    call.var(VarName::SERVER_SOFTWARE, spec.software.as_bytes());
+    call.var(VarName::SERVER_SOFTWARE, spec.worker.software.as_str().as_bytes());
     call.var(VarName::REMOTE_ADDR, b"127.0.0.1");
     call.var(VarName::REMOTE_PORT, b"0");
     call.var(VarName::SERVER_ADDR, b"127.0.0.1");
@@ -45,8 +45,8 @@ pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
 /// The script that would run: the pool's own if it has one for all paths, else the path's own, the index of a
 /// directory, or the front controller.
 fn script(spec: &BootSpec, root: &Path, path: &str) -> (String, PathBuf) {
-    if spec.boot_script.is_empty() && !spec.script.is_empty() {
-        let file = PathBuf::from(&spec.script);
+    if spec.worker.boot_script.is_empty() && !spec.worker.script.is_empty() {
+        let file = PathBuf::from(spec.worker.script.as_str());
         let below = file.strip_prefix(root).ok().or_else(|| file.file_name().map(Path::new)).unwrap_or(&file);
         return (format!("/{}", below.display()), file);
     }

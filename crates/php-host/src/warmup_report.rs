@@ -6,30 +6,45 @@ use crate::warmup_check::{Answer, Answers, shared};
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
+use zerocopy::IntoBytes;
 
-/// `howdah_warmup_answer` of bridge.h.
+/// A response to a warm-up request.
 #[repr(C)]
 struct Recorded {
+    /// 0: there was none.
     status: u32,
     head_length: u32,
     session_length: u32,
     body_length: u32,
-    head: [u8; 8192],
-    session: [u8; 16384],
-    body: [u8; 131_072],
+    /// Lines "Name: value\n".
+    head: [c_char; 8192],
+    /// Strings of the session, "name=value\n".
+    session: [c_char; 16384],
+    /// What lies behind is left out.
+    body: [c_char; 131072],
 }
 
-/// `howdah_warmup_path` of bridge.h.
+/// Of the responses to a path, the first of the two visitors where no warm-up request has run.
+#[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
+pub const HOWDAH_ANSWER_ALONE: usize = 0;
+/// And the first of the two on the finished snapshot.
+#[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
+pub const HOWDAH_ANSWER_RESTORED: usize = 2;
+/// How many there are.
+#[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
+pub const HOWDAH_ANSWERS: usize = 4;
+
+/// A path of the warm-up.
 #[repr(C)]
 struct RecordedPath {
     worst_status: u32,
-    answers: [Recorded; 4],
+    answers: [Recorded; HOWDAH_ANSWERS],
 }
 
 impl Recorded {
     fn answer(&self) -> Answer<'_> {
-        fn part(bytes: &[u8], length: u32) -> &[u8] {
-            &bytes[..(length as usize).min(bytes.len())]
+        fn part(bytes: &[c_char], length: u32) -> &[u8] {
+            bytes[..(length as usize).min(bytes.len())].as_bytes()
         }
         Answer {
             status: self.status,
@@ -48,11 +63,13 @@ pub(crate) fn targets(targets: &[String]) {
     let _ = TARGETS.set(targets.to_vec());
 }
 
+/// Snapshot mode: whether this worker boots for others and has not said yet how that went.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_boots_for_others() -> bool {
     template::is_expected()
 }
 
+/// The warm-up cannot be done: the server will replace this worker by one without, which `why` is the reason for.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
     // SAFETY: C passes a text that is valid for the length of the call.
@@ -60,6 +77,9 @@ extern "C" fn howdah_rs_warmup_failed(why: *const c_char) {
     tell(true, vec![Finding { is_error: true, text }]);
 }
 
+/// Looks at what the warm-up requests were answered and tells the server. `compare`: look for what two visitors have in
+/// common as well; `removable`: the pool can do without warm-up requests in its snapshot. False when that is what will
+/// happen. Called in a fork of the worker, which ends then.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compare: bool, removable: bool) -> bool {
     // SAFETY: C passes an array of `n`, whose bytes are all valid values; nobody writes to it while this process, a fork
@@ -71,8 +91,8 @@ extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compa
     for (index, path) in paths.iter().enumerate() {
         let target = TARGETS.get().and_then(|targets| targets.get(index)).unwrap_or(&none);
         findings.extend(about_status(target, path.worst_status));
-        let [a, b, c, d] = &path.answers;
-        let answers = Answers { alone: [a.answer(), b.answer()], restored: [c.answer(), d.answer()] };
+        let both = |first: usize| [path.answers[first].answer(), path.answers[first + 1].answer()];
+        let answers = Answers { alone: both(HOWDAH_ANSWER_ALONE), restored: both(HOWDAH_ANSWER_RESTORED) };
         for what in if compare { shared(&answers) } else { Vec::new() } {
             refused |= removable;
             let origin = if removable { "" } else { ", from the boot and not from the warm-up" };

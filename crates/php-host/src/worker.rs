@@ -33,6 +33,7 @@ impl Descriptors {
 pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Option<OwnedFd>) -> ! {
     die_with(parent);
     php::after_fork();
+    crate::priority::remember();
     take_lane(worker, descriptors);
     if let Some(offers) = offers {
         template::expect(offers, parent);

@@ -7,10 +7,10 @@
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{library, php, sandbox, worker, zygote_memory};
-use howdah_transport::control_socket;
+use crate::{library, php, priority, sandbox, worker, zygote_memory};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use howdah_transport::{Mode, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use std::io::{self, ErrorKind};
@@ -68,10 +68,12 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     zygote_memory::release_libraries();
-    if tell(&socket, &FromZygote::Booted { php_version: php::version() }, &[]).is_err() {
+    if tell(&socket, &FromZygote::Booted { php_version: php::version(), restores_nice: priority::is_restorable() }, &[])
+        .is_err()
+    {
         return ExitCode::SUCCESS;
     }
-    let sharing = Sharing::new(spec.mode == "snapshot");
+    let sharing = Sharing::new(spec.worker.mode == Mode::Snapshot);
     let strangers = match Strangers::new() {
         Ok(strangers) => strangers,
         Err(error) => {
@@ -126,7 +128,7 @@ fn boot(spec: &BootSpec) -> Result<Option<Learner>, String> {
         ));
     }
     php::start(spec)?;
-    if spec.mode == "async" {
+    if spec.worker.mode == Mode::Async {
         library::compile_once();
     }
     sandbox::prepare(spec)

@@ -1,6 +1,7 @@
 //! The head of an answer, as a worker sends it: collected from its frames, limited, and split into lines.
 
 use bytes::Bytes;
+use zerocopy::FromBytes;
 
 /// Longest head of an answer, over all its frames.
 const MAX_HEAD: usize = 1024 * 1024;
@@ -52,13 +53,12 @@ impl HeadParts {
 
 /// Splits a head: `u16` status, then for each line `u32` length and `Name: value`. Lines without a colon are dropped.
 fn parse(bytes: &Bytes) -> Option<AnswerHead> {
-    let status = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
+    let (status, mut lines) = u16::read_from_prefix(bytes).ok()?;
     let mut headers = Vec::with_capacity(8);
-    let mut at = 2;
-    while at < bytes.len() {
-        let len = u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
-        let start = at + 4;
-        let line = bytes.get(start..start.checked_add(len)?)?;
+    while !lines.is_empty() {
+        let (len, rest) = u32::read_from_prefix(lines).ok()?;
+        let (len, start) = (len as usize, bytes.len() - rest.len());
+        let line = rest.get(..len)?;
         if let Some(colon) = line.iter().position(|&b| b == b':') {
             if headers.len() == MAX_LINES {
                 return Some(AnswerHead::TooLong);
@@ -66,7 +66,7 @@ fn parse(bytes: &Bytes) -> Option<AnswerHead> {
             let value_skip = line[colon + 1..].iter().take_while(|&&b| b == b' ' || b == b'\t').count();
             headers.push((bytes.slice(start..start + colon), bytes.slice(start + colon + 1 + value_skip..start + len)));
         }
-        at = start + len;
+        lines = &rest[len..];
     }
     Some(AnswerHead::Good(status, headers))
 }

@@ -173,6 +173,7 @@ mod tests {
             number,
             slot,
             job,
+            flags: 0,
             since: now,
             body: BodyWay::InCall,
             answering: false,

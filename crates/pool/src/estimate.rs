@@ -4,6 +4,10 @@
 //! path, and for the script alone, which serves paths that were not seen often. The tables have a fixed size; keys that
 //! collide push each other out, so the worst that many addresses can do is that nothing is known of them. A worker
 //! reports its own times: lies of a compromised one mislead the placing of its own pool's calls, nothing else.
+//!
+//! A call that takes far longer than its route ever did is left out while such calls are rare. On a busy machine any call can lose its
+//! processor for some milliseconds; if that made its route long, short calls would be spread over more workers, which then
+//! take the processors from each other still more often.
 
 use crate::call::Call;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -18,6 +22,12 @@ const ENOUGH: u16 = 4;
 const REMEMBERED: u16 = 32;
 /// A single call counts no more than this, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
+/// Calls up to this are not called surprisingly long, in microseconds.
+const NO_SURPRISE: u32 = 200;
+/// What one surprise adds to an entry's share of them; each call takes a sixteenth of the share away.
+const SURPRISE: u16 = 16;
+/// Surprises are rare up to this share: one in sixteen calls.
+const RARE: u16 = SURPRISE;
 /// What a call of an unknown script is taken for, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;
 
@@ -28,11 +38,22 @@ pub(crate) struct Expected {
     pub(crate) mean: u32,
     /// What it exceeds rarely: the mean and four deviations. `u32::MAX`: nothing is known.
     pub(crate) high: u32,
+    /// How much of it is processor time, as far as that was measured (calls of a millisecond or more); else 0.
+    pub(crate) cpu: u32,
+}
+
+/// What a call has taken, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Took {
+    /// By the clock.
+    pub(crate) php: u64,
+    /// Of a processor; `None`: not measured.
+    pub(crate) cpu: Option<u64>,
 }
 
 impl Expected {
     /// Nothing is known.
-    pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX };
+    pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
 
     /// How much longer a call takes that has run for so long, in microseconds. `None`: it has taken longer than expected.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
@@ -70,24 +91,38 @@ struct Entry {
     tag: u32,
     /// Calls seen, up to `REMEMBERED`; what other keys bring takes from it.
     seen: u16,
+    /// How often calls took far longer than expected of late, in 1/256 of all calls.
+    surprises: u16,
     /// In 1/8 microseconds.
     mean: u64,
     /// In 1/4 microseconds.
     deviation: u64,
+    /// Processor time, in 1/8 microseconds.
+    cpu: u64,
 }
 
 impl Entry {
-    fn note(&mut self, tag: u32, micros: u32) {
+    fn note(&mut self, tag: u32, micros: u32, cpu: Option<u32>) {
         if self.tag != tag && self.seen > 0 {
             self.seen -= 1;
             return;
         }
         let sample = u64::from(micros);
         if self.seen == 0 {
-            *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2 };
+            *self = Self { tag, seen: 1, mean: sample * 8, deviation: sample * 2, ..Self::default() };
             return;
         }
+        self.surprises -= self.surprises.div_ceil(SURPRISE);
+        if self.seen >= ENOUGH && micros > self.high().max(NO_SURPRISE) {
+            self.surprises += SURPRISE;
+            if self.surprises <= RARE {
+                return;
+            }
+        }
         self.seen = (self.seen + 1).min(REMEMBERED);
+        if let Some(cpu) = cpu {
+            self.cpu = self.cpu - self.cpu / 8 + u64::from(cpu);
+        }
         let off = sample.abs_diff(self.mean / 8);
         self.mean = self.mean - self.mean / 8 + sample;
         self.deviation = self.deviation - self.deviation / 4 + off;
@@ -97,8 +132,12 @@ impl Entry {
         if self.tag != tag || self.seen < ENOUGH {
             return None;
         }
-        let mean = (self.mean / 8) as u32;
-        Some(Expected { mean, high: mean.saturating_add(u32::try_from(self.deviation).unwrap_or(u32::MAX)) })
+        Some(Expected { mean: (self.mean / 8) as u32, high: self.high(), cpu: (self.cpu / 8) as u32 })
+    }
+
+    /// Mean and four deviations.
+    fn high(&self) -> u32 {
+        u32::try_from(self.mean / 8 + self.deviation).unwrap_or(u32::MAX)
     }
 }
 
@@ -131,12 +170,13 @@ impl Estimates {
     }
 
     /// A call with this key took so long.
-    pub(crate) fn note(&mut self, key: RouteKey, micros: u64) {
-        let micros = u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
+    pub(crate) fn note(&mut self, key: RouteKey, took: Took) {
+        let clamped = |micros: u64| u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
+        let (micros, cpu) = (clamped(took.php), took.cpu.map(clamped));
         let (at, tag) = place(key.path, PATHS);
-        self.paths[at].note(tag, micros);
+        self.paths[at].note(tag, micros, cpu);
         let (at, tag) = place(key.script, SCRIPTS);
-        self.scripts[at].note(tag, micros);
+        self.scripts[at].note(tag, micros, cpu);
     }
 }
 
@@ -146,9 +186,13 @@ mod tests {
 
     const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
 
+    fn clock(php: u64) -> Took {
+        Took { php, cpu: None }
+    }
+
     fn after(calls: impl IntoIterator<Item = u64>) -> Expected {
         let mut estimates = Estimates::default();
-        calls.into_iter().for_each(|micros| estimates.note(KEY, micros));
+        calls.into_iter().for_each(|micros| estimates.note(KEY, clock(micros)));
         estimates.expected(KEY)
     }
 
@@ -164,17 +208,36 @@ mod tests {
     fn a_route_whose_calls_differ_is_not_expected_to_be_short() {
         let mixed = after((0..100).map(|n| if n % 4 == 0 { 5_000 } else { 10 }));
         assert!(mixed.high > 1_000, "{mixed:?}");
-        let one_long = after([10; 100].into_iter().chain([20_000]));
-        assert!(one_long.high > 5_000, "{one_long:?}");
+        let three_long = after([10; 100].into_iter().chain([20_000; 3]));
+        assert!(three_long.high > 5_000, "{three_long:?}");
         let long_ago = after([10; 100].into_iter().chain([2_000]).chain([10; 60]));
         assert!(long_ago.high < 60, "{long_ago:?}");
+    }
+
+    #[test]
+    fn a_long_call_now_and_then_does_not_make_its_route_long() {
+        let now_and_then = after((0..1000).map(|n| if n % 40 == 39 { 3_000 } else { 30 }));
+        assert!(now_and_then.high < 60, "{now_and_then:?}");
+        let often = after((0..1000).map(|n| if n % 8 == 7 { 3_000 } else { 30 }));
+        assert!(often.high > 1_000, "{often:?}");
+    }
+
+    #[test]
+    fn what_waits_is_told_from_what_computes() {
+        let known = |cpu| {
+            let mut estimates = Estimates::default();
+            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu }));
+            estimates.expected(KEY).cpu
+        };
+        assert_eq!(known(None), 0);
+        assert!((90..=110).contains(&known(Some(100))) && known(Some(19_000)) > 18_000);
     }
 
     #[test]
     fn a_path_that_was_never_seen_is_taken_for_what_its_script_does() {
         let mut estimates = Estimates::default();
         for path in 0..100 {
-            estimates.note(RouteKey { path, ..KEY }, 300);
+            estimates.note(RouteKey { path, ..KEY }, clock(300));
         }
         let expected = estimates.expected(RouteKey { path: 1 << 40, ..KEY });
         assert!((290..=310).contains(&expected.mean), "{expected:?}");
@@ -187,9 +250,9 @@ mod tests {
         let mut estimates = Estimates::default();
         for n in 0..100_000_u64 {
             let key = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            estimates.note(RouteKey { script: key, path: !key }, n);
+            estimates.note(RouteKey { script: key, path: !key }, clock(n));
         }
-        (0..50).for_each(|_| estimates.note(KEY, 10));
+        (0..50).for_each(|_| estimates.note(KEY, clock(10)));
         assert!(estimates.expected(KEY).mean <= 12);
     }
 }

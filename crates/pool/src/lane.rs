@@ -8,11 +8,12 @@ use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::estimate::{Expected, RouteKey};
 use crate::launcher::Launcher;
+use crate::precedence;
 use crate::reply_sink::Sink;
 use crate::zygote::ZygoteLife;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, WireDone};
 use howdah_transport::{BodyInLane, CallSender, CallSlot, PoolReport, SendError};
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -111,6 +112,8 @@ pub(crate) struct InFlight {
     /// When it became the lane's first call, as far as the server can tell; in a lane whose worker runs several, when it
     /// was sent.
     pub(crate) since: Instant,
+    /// What its worker is told with it (`precedence`): `wire::CALL_*`.
+    pub(crate) flags: u32,
     /// How its body travels.
     pub(crate) body: BodyWay,
     /// A part of its answer has come.
@@ -199,6 +202,14 @@ pub(crate) struct SnapshotWork {
     pub(crate) restore_ns: u32,
 }
 
+impl SnapshotWork {
+    /// What the end of a call says of it; `None` without a snapshot.
+    pub(crate) fn of(done: &WireDone) -> Option<Self> {
+        let WireDone { searches, restored_pages, restore_ns, .. } = *done;
+        (done.way() != 0).then_some(Self { way: done.way(), searches, restored_pages, restore_ns })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) worker: u32,
@@ -218,6 +229,8 @@ pub(crate) struct Lane {
     pub(crate) depth: usize,
     /// Its worker runs several calls.
     pub(crate) several: bool,
+    /// Its worker's nice value may be higher than its own.
+    pub(crate) gives_way: bool,
     /// The request ring had no room for the last call.
     pub(crate) full: bool,
     /// Calls were taken back because the worker did not take them for long, and it has not come back since.
@@ -269,6 +282,7 @@ impl Lane {
             in_flight: Calls::with_capacity(new.depth.min(128)),
             depth: new.depth,
             several: new.several,
+            gives_way: false,
             full: false,
             stuck: false,
             untaken: None,
@@ -291,7 +305,7 @@ impl Lane {
     }
 
     /// Puts a call into the lane, at the time `now`. On an error the job comes back.
-    pub(crate) fn send(&mut self, job: Box<Job>, now: Instant) -> Result<(), (Box<Job>, SendError)> {
+    pub(crate) fn send(&mut self, job: Box<Job>, flags: u32, now: Instant) -> Result<(), (Box<Job>, SendError)> {
         let number = self.next_number;
         let (in_lane, body) = match &job.call.body {
             RequestBody::Empty => (BodyInLane::None, BodyWay::InCall),
@@ -302,11 +316,23 @@ impl Lane {
             }
             body => (BodyInLane::Descriptor(body.len()), BodyWay::ToBeAskedFor),
         };
-        match self.sender.send_call(&job.call.head, number, in_lane) {
+        match self.sender.send_call_with(&job.call.head, number, in_lane, flags) {
             Ok(slot) => {
                 self.next_number += 1;
+                // Taken back before it is begun, it leaves this claim behind, and the next call that gives way to none clears it.
+                self.gives_way |= precedence::ordered(flags) == Some(true);
                 let (answering, told_gone, overdue) = (false, false, None);
-                self.in_flight.push(InFlight { number, slot, job, since: now, body, answering, told_gone, overdue });
+                self.in_flight.push(InFlight {
+                    number,
+                    slot,
+                    job,
+                    since: now,
+                    flags,
+                    body,
+                    answering,
+                    told_gone,
+                    overdue,
+                });
                 Ok(())
             }
             Err(error) => {

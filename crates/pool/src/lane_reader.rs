@@ -9,8 +9,8 @@
 //! its calls are answered or run again, the supervisor knows.
 
 use crate::answer_head::{AnswerHead, HeadParts, HeaderLines};
-use crate::call_end::{CallEnd, parse_done};
 use crate::descriptor;
+use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::frame_order::FrameOrder;
 use crate::lane::{KillReason, NewWorker, Phase, SnapshotWork};
@@ -22,9 +22,7 @@ use crate::rescue::{self, Death};
 use crate::supervisor::Event;
 use crate::waste::{self, Waste};
 use bytes::Bytes;
-use howdah_transport::wire::{
-    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, FLAG_FLUSH, FLAG_MORE, FrameKind,
-};
+use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
 use howdah_transport::{CallMap, Frame, FrameReceiver};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,6 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use zerocopy::FromBytes;
 
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
@@ -343,8 +342,8 @@ impl LaneReader {
             }
             FrameKind::NeedBody => return self.give_body(frame.number),
             FrameKind::GiveBack => {
-                let began = frame.payload.try_into().map_err(|_| "a malformed call given back")?;
-                return self.pool.call_given_back(self.index, frame.number, u64::from_ne_bytes(began));
+                let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed call given back")?;
+                return self.pool.call_given_back(self.index, frame.number, began);
             }
             FrameKind::Call | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
                 return Err("a frame that only the server sends".into());
@@ -497,13 +496,13 @@ impl LaneReader {
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.current.take() else { return Ok(()) };
         self.waste.something_done();
-        let CallEnd { php_ns, peak_memory, flags, snapshot } = parse_done(payload).ok_or("a malformed end of call")?;
+        let done = WireDone::read_from_bytes(payload).map_err(|_| "a malformed end of call")?;
         let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
-        let php_us = php_ns / 1000;
+        let php_us = done.php_ns / 1000;
         current.sink.update_stats(|stats| {
             stats.php_us = php_us;
             stats.queue_us = micros.saturating_sub(php_us);
-            stats.peak_memory = peak_memory;
+            stats.peak_memory = done.peak_memory;
         });
         self.pool.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
         if !current.ended {
@@ -511,11 +510,11 @@ impl LaneReader {
         } else if current.unseen {
             current.sink.wake();
         }
-        let way = flags >> DONE_WAY_SHIFT & 0xff;
-        self.pool.metrics().sessions_reset.add(u64::from(flags >> DONE_RESETS_SHIFT & 0xff));
-        self.pool.metrics().workers_unfit.add(u64::from(flags & DONE_UNFIT != 0));
-        let snapshot = (way != 0).then_some(SnapshotWork { way, ..snapshot });
-        self.pool.call_done(self.index, current.number, self.now, php_us, flags & DONE_RETIRE != 0, snapshot);
+        self.pool.metrics().sessions_reset.add(u64::from(done.resets()));
+        self.pool.metrics().workers_unfit.add(u64::from(done.is_unfit()));
+        let snapshot = SnapshotWork::of(&done);
+        let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
+        self.pool.call_done(self.index, current.number, self.now, took, done.retires(), snapshot);
         Ok(())
     }
 

@@ -8,7 +8,6 @@
 mod answer_fuzz;
 mod answer_head;
 pub mod call;
-mod call_end;
 mod calls;
 mod clock;
 pub mod config;
@@ -31,6 +30,7 @@ mod log_limit;
 mod orphans;
 mod panics;
 mod pool;
+mod precedence;
 mod process_end;
 pub mod program;
 mod quarantine;

@@ -2,10 +2,12 @@
 
 use crate::call::{Call, CallStats, Reply, TakesInterim};
 use crate::config::PoolConfig;
+use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{BodyToSend, Job, KillReason, Lane, Phase, SnapshotWork};
 use crate::lane_reader::Current;
 use crate::panics;
+use crate::precedence::Precedence;
 use crate::quarantine;
 use crate::queue;
 use crate::reply_parts;
@@ -19,6 +21,7 @@ use crate::warm_up::WarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
+use howdah_transport::Mode;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::zygote_protocol::Need;
 use std::collections::{BTreeSet, HashSet};
@@ -124,14 +127,15 @@ impl Pool {
         let waiting =
             queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
-        let scheduler = Scheduler::new(waiting, shares, config.several(), shards.len());
+        let precedence = Precedence::new(config.slow_nice);
+        let scheduler = Scheduler::new(waiting, shares, precedence, config.several(), shards.len());
         let watches: Vec<_> = (0..shards.len()).map(|io_thread| scheduler.watch(io_thread)).collect();
         let limits = Arc::new(reply_parts::Limits {
             memory: config.reply_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let name = Arc::from(config.name.as_str());
+        let name = Arc::from(config.name());
         let pool = Arc::new(Self {
             config,
             name,
@@ -312,14 +316,14 @@ impl Pool {
         index: usize,
         number: u64,
         now: Instant,
-        php_us: u64,
+        took: Took,
         retire: bool,
         snapshot: Option<SnapshotWork>,
     ) {
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.metrics.php_time_us.add(php_us);
+        self.metrics.php_time_us.add(took.php);
         let mut scheduler = self.lock();
-        scheduler.call_done(index, number, now, php_us, snapshot, retire);
+        scheduler.call_done(index, number, now, took, snapshot, retire);
         let soon = scheduler
             .lanes
             .get(index)
@@ -340,7 +344,7 @@ impl Pool {
             return Ok(());
         }
         let (home, generation) = (lane.home, lane.generation);
-        let may = self.config.mode == "snapshot" && !lane.several;
+        let may = self.config.worker().mode == Mode::Snapshot && !lane.several;
         let is_unanswered = may && lane.answered(number).is_some_and(|call| !call.answering);
         let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
         let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };

@@ -27,7 +27,7 @@ impl Program {
     #[must_use]
     pub fn of(config: &PoolConfig) -> Self {
         Self {
-            pool: config.name.clone(),
+            pool: config.name().to_owned(),
             binary: config.binary.clone(),
             clear_env: config.clear_env,
             env: config.env.clone(),

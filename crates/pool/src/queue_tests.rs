@@ -26,7 +26,7 @@ fn job(id: u64, client: u64, mean: u32) -> (Box<Job>, Receiver) {
         share: None,
     };
     let mut job = Box::new(Job::new(call, sink));
-    job.expected = Expected { mean, high: mean };
+    job.expected = Expected { mean, high: mean, cpu: 0 };
     job.cost = mean;
     (job, receiver)
 }

@@ -2,7 +2,6 @@
 
 use crate::config::PoolConfig;
 use crate::program::Program;
-use crate::zygote::boot_spec;
 use std::io::Write;
 use std::process::Stdio;
 
@@ -10,7 +9,7 @@ use std::process::Stdio;
 /// application runs. The error says why there are none.
 pub fn sandbox_report(config: &PoolConfig) -> Result<Vec<String>, String> {
     let fail = |error: std::io::Error| format!("{}: {error}", config.binary.display());
-    let order = serde_json::to_vec(&boot_spec(config)).map_err(|error| error.to_string())?;
+    let order = serde_json::to_vec(&config.boot).map_err(|error| error.to_string())?;
     let mut command = Program::of(config).command().map_err(fail)?;
     command.arg("--sandbox").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(fail)?;

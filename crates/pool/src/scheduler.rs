@@ -20,9 +20,10 @@
 //! Time is what callers say it is: `simulation` plays this code with a clock of its own.
 
 use crate::connection_pools;
-use crate::estimate::{Estimates, Expected};
+use crate::estimate::{Estimates, Expected, Took};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Job, KillReason, Lane, Phase, SnapshotWork};
+use crate::precedence::{self, Precedence};
 use crate::quarantine::{self, Quarantine};
 use crate::queue::{self, WaitingQueue};
 use crate::shares::Shares;
@@ -70,6 +71,8 @@ pub(crate) struct Scheduler {
     pub(crate) estimates: Estimates,
     /// Workers that some kinds of calls may not take.
     pub(crate) shares: Shares,
+    /// Calls that give way to others where processors are short.
+    pub(crate) precedence: Precedence,
     /// What kills workers.
     pub(crate) quarantine: Quarantine,
     /// By I/O thread: calls wait behind others in its lanes, and it is told when to look at them.
@@ -96,11 +99,18 @@ struct Watch {
 }
 
 impl Scheduler {
-    pub(crate) fn new(queue: queue::Limits, shares: Shares, several: bool, io_threads: usize) -> Self {
+    pub(crate) fn new(
+        queue: queue::Limits,
+        shares: Shares,
+        precedence: Precedence,
+        several: bool,
+        io_threads: usize,
+    ) -> Self {
         let watches = std::iter::repeat_with(Watch::default).take(io_threads.max(1)).collect();
         Self {
             queue: WaitingQueue::new(queue),
             shares,
+            precedence,
             several,
             watches,
             asks_for_workers: true,
@@ -117,6 +127,9 @@ impl Scheduler {
         // It has just entered; a look at the clock for each step would cost more than the steps.
         let now = job.entered;
         job.expected = self.estimates.expected(job.key);
+        if is_short(job.expected) {
+            self.precedence.short_came(now);
+        }
         job.cost = job.expected.mean / self.shares.weight(job.call.route);
         let job = match self.pick_behind_short(&job, shard, now) {
             Some(index) => self.send_behind(index, job, now),
@@ -166,7 +179,8 @@ impl Scheduler {
             self.idle.retain(|&i| i != index);
             job = self.send_behind(index, job, now)?;
         }
-        while let Some(index) = self.pick_idle(shard) {
+        let gives_way = self.precedence.gives_way(job.expected, now);
+        while let Some(index) = self.pick_idle(shard, gives_way) {
             job = self.send(index, job, now)?;
         }
         // What waits in the queue was here before.
@@ -197,11 +211,23 @@ impl Scheduler {
         self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
     }
 
-    fn pick_idle(&mut self, shard: usize) -> Option<usize> {
-        let lanes = &self.lanes;
-        let at_home = |&index: &usize| lanes[index].as_ref().is_some_and(|l| l.home == shard);
-        let position = self.idle.iter().rposition(at_home).or_else(|| self.idle.len().checked_sub(1))?;
+    /// An idle worker, the one used last: best one that gives way already if the call is to, else one that does not, and
+    /// best at home.
+    fn pick_idle(&mut self, shard: usize, gives_way: bool) -> Option<usize> {
+        let fits = |&index: &usize| {
+            self.lanes[index]
+                .as_ref()
+                .map_or(0, |lane| 2 * usize::from(lane.gives_way == gives_way) + usize::from(lane.home == shard))
+        };
+        // Of equals `max_by_key` takes the last.
+        let (position, _) = self.idle.iter().enumerate().max_by_key(|(_, index)| fits(index))?;
         Some(self.idle.remove(position))
+    }
+
+    /// Lanes whose workers give way, and all.
+    fn giving_way(&self) -> (usize, usize) {
+        let lanes = self.lanes.iter().flatten();
+        (lanes.clone().filter(|lane| lane.gives_way).count(), lanes.count())
     }
 
     fn pick_least_loaded(&self, shard: usize) -> Option<usize> {
@@ -290,11 +316,14 @@ impl Scheduler {
 
     /// Sends a call to a lane; returns it if the lane could not take it.
     fn send(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
+        let gives_way = !self.several && self.precedence.gives_way(job.expected, now);
+        let others = if gives_way { self.giving_way() } else { (0, 0) };
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
         if lane.phase != Phase::Serving {
             return Some(job);
         }
-        match lane.send(job, now) {
+        let flags = if self.several { 0 } else { self.precedence.flags(lane, gives_way, job.expected, others) };
+        match lane.send(job, flags, now) {
             Ok(()) => None,
             Err((job, SendError::Full)) => Some(job),
             Err((job, SendError::TooLarge)) => {
@@ -311,13 +340,13 @@ impl Scheduler {
         }
     }
 
-    /// A call is done, after `php_us` in PHP: the lane gets the next one, or none any more if its worker is to retire.
+    /// A call is done, after what it `took`: the lane gets the next one, or none any more if its worker is to retire.
     pub(crate) fn call_done(
         &mut self,
         index: usize,
         number: u64,
         now: Instant,
-        php_us: u64,
+        took: Took,
         snapshot: Option<SnapshotWork>,
         retire: bool,
     ) {
@@ -326,6 +355,7 @@ impl Scheduler {
             lane.calls += 1;
             lane.snapshot = snapshot;
             lane.stuck = false;
+            lane.gives_way = precedence::ordered(call.flags).unwrap_or(lane.gives_way);
             if !lane.several
                 && let Some(next) = lane.in_flight.front_mut()
             {
@@ -335,7 +365,8 @@ impl Scheduler {
             let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
             // It cannot have taken longer than it was away.
             let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
-            self.estimates.note(call.job.key, php_us.saturating_add(restore_us).min(away));
+            let php = took.php.saturating_add(restore_us).min(away);
+            self.estimates.note(call.job.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)) });
             if !self.quarantine.is_empty() {
                 let head = &call.job.call.head;
                 self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);

@@ -1,6 +1,6 @@
 //! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
 
-use super::Scheduler;
+use super::{Precedence, Scheduler, Took};
 use crate::call::{Call, CallStats, RequestBody, RequestId};
 use crate::clock::Clock;
 use crate::config::RouteShare;
@@ -42,7 +42,7 @@ impl Stage {
 
     pub(super) fn with(workers: u32, limits: Limits, shares: Shares) -> Self {
         let began = Instant::now();
-        let scheduler = Scheduler::new(limits, shares, false, 1);
+        let scheduler = Scheduler::new(limits, shares, Precedence::default(), false, 1);
         let mut stage = Self { scheduler, workers: Vec::new(), began, now: 0 };
         (0..workers).for_each(|worker| stage.add_worker(worker));
         stage
@@ -108,7 +108,7 @@ impl Stage {
     /// The scheduler learns that calls of a script take so long.
     pub(super) fn teach(&mut self, script: &str, micros: u64) {
         let key = self.job(0, script, 0, None).0.key;
-        (0..30).for_each(|_| self.scheduler.estimates.note(key, micros));
+        (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None }));
     }
 
     /// The worker begins its next call, which must be there.
@@ -143,7 +143,7 @@ impl Stage {
         assert_eq!((frame.kind, frame.number), (FrameKind::Done, number));
         it.frames.frames_taken();
         let now = self.instant();
-        self.scheduler.call_done(worker, number, now, micros, None, false);
+        self.scheduler.call_done(worker, number, now, Took { php: micros, cpu: None }, None, false);
     }
 
     /// The calls that wait, in the queue or behind others, by id.

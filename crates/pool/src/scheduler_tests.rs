@@ -237,3 +237,58 @@ fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
     assert_eq!(tick(&mut stage, 10), 1, "more comes than can be served");
     assert_eq!(tick(&mut stage, 10), 1);
 }
+
+#[test]
+fn calls_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
+    const COMPUTES: Took = Took { php: 9_000, cpu: Some(9_000) };
+    for restores in [true, false] {
+        let mut stage = Stage::new(4);
+        stage.scheduler.precedence = Precedence::new(12);
+        stage.scheduler.precedence.restores = restores;
+        let long = stage.job(0, "long", 0, None).0.key;
+        (0..30).for_each(|_| stage.scheduler.estimates.note(long, COMPUTES));
+        stage.teach("short", 10);
+        let gives_way = |stage: &Stage| (0..4).filter(|&worker| stage.lane(worker).gives_way).collect::<Vec<_>>();
+
+        let _alone = stage.submit(1, "long");
+        assert!(gives_way(&stage).is_empty(), "nobody is there to give way to");
+        let _short = stage.submit(2, "short");
+        let _clients = [3, 4].map(|id| stage.submit(id, "long"));
+        assert_eq!(gives_way(&stage).len(), 2, "the half");
+        for worker in 0..4 {
+            let number = stage.begin(worker);
+            stage.end(worker);
+            stage.hear(worker, number, 10);
+        }
+        let before = gives_way(&stage);
+        let _again = stage.submit(5, "long");
+        assert_eq!(gives_way(&stage), before, "the call that computes found a worker that gives way already");
+        let _shorts = [6, 7, 8].map(|id| stage.submit(id, "short"));
+        for worker in 0..4 {
+            while stage.can_begin(worker) {
+                let number = stage.begin(worker);
+                stage.end(worker);
+                stage.hear(worker, number, 10);
+            }
+        }
+        assert_eq!(gives_way(&stage), before, "short calls have workers that give way to nobody");
+    }
+}
+
+#[test]
+fn a_worker_that_can_takes_its_rank_back_for_a_short_call() {
+    const COMPUTES: Expected = Expected { mean: 9_000, high: 9_000, cpu: 9_000 };
+    for restores in [true, false] {
+        let mut stage = Stage::new(1);
+        stage.scheduler.precedence = Precedence::new(12);
+        stage.scheduler.precedence.restores = restores;
+        let ordered = |stage: &Stage, gives_way, giving| {
+            let precedence = &stage.scheduler.precedence;
+            precedence::ordered(precedence.flags(stage.lane(0), gives_way, COMPUTES, (giving, 2)))
+        };
+        assert_eq!(ordered(&stage, false, 0), None, "there is nothing to take back");
+        assert_eq!((ordered(&stage, true, 0), ordered(&stage, true, 1)), (Some(true), restores.then_some(true)));
+        stage.scheduler.lanes[0].as_mut().unwrap().gives_way = true;
+        assert_eq!((ordered(&stage, true, 1), ordered(&stage, false, 1)), (Some(true), restores.then_some(false)));
+    }
+}

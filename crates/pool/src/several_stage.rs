@@ -12,7 +12,8 @@ use crate::supervisor::Event;
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, VarName, WireDone};
-use howdah_transport::{Event as Sent, LaneSizes, WorkerEnd, create_lane, new_bell, new_eventfd};
+use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::{Event as Sent, LaneSizes, Mode, WorkerEnd, WorkerSpec, create_lane, new_bell, new_eventfd};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -46,42 +47,29 @@ impl Drop for Puppet {
     }
 }
 
-pub(crate) fn config(concurrency: usize) -> PoolConfig {
+pub(crate) fn config(concurrency: u32) -> PoolConfig {
+    let worker = WorkerSpec { mode: Mode::Async, concurrency, ..WorkerSpec::default() };
     PoolConfig {
-        sandbox: howdah_transport::zygote_protocol::SandboxSpec::default(),
-        name: "test".into(),
+        boot: BootSpec { pool: "test".into(), worker, ..BootSpec::default() },
         binary: "unused".into(),
-        mode: "async".into(),
-        script: String::new(),
-        boot_script: String::new(),
-        ini_path: String::new(),
-        ini: Vec::new(),
-        admin_ini: Vec::new(),
         env: Vec::new(),
         clear_env: false,
         min_workers: 1,
         max_workers: 1,
-        concurrency,
         deadline: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),
         queue_target: Duration::from_secs(60),
         slow_after: Duration::from_millis(100),
         slow_workers: 0,
+        slow_nice: 0,
         routes: Vec::new(),
         boot_timeout: Duration::from_secs(60),
         shrink_after: Duration::from_secs(60),
         replay: 2,
-        max_requests: 0,
-        max_memory: 0,
-        warmup: Vec::new(),
-        warmup_check: true,
-        root: std::env::temp_dir(),
-        front_controller: String::new(),
         reply_memory: 1 << 16,
         temp_dir: std::env::temp_dir(),
         budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
-        software: String::new(),
         privileges: howdah_transport::privileges::Privileges::default(),
     }
 }
@@ -90,7 +78,7 @@ impl Stage {
     pub(crate) fn new(concurrency: usize) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
-        let pool = Pool::new(config(concurrency), shards, Metrics::new().pool("test"), sender);
+        let pool = Pool::new(config(concurrency as u32), shards, Metrics::new().pool("test"), sender);
         // Puppets take what they were sent when the test says so, not when they can.
         pool.lock().untaken = Duration::from_secs(3600);
         Self { pool, events, sizes: LaneSizes::DEFAULT }

@@ -5,6 +5,7 @@ use crate::pool::{Boots, Pool};
 use howdah_observe::ConnectionPool;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use howdah_transport::zygote_protocol::Need;
+use howdah_transport::{Mode, SandboxProfile};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +25,11 @@ pub struct PoolStatus {
     /// Its name.
     pub name: String,
     /// Its mode.
-    pub mode: String,
+    pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
     /// Calls that a worker runs at once.
-    pub concurrency: usize,
+    pub concurrency: u32,
     /// Counts up with every reload.
     pub generation: u64,
     /// In snapshot mode, the process that has booted the application and from which workers are forked.
@@ -77,8 +78,8 @@ pub struct PoolStatus {
     pub refused: BTreeMap<String, f64>,
     /// Connection pools (`Howdah\Pool`) by name, those of all workers together.
     pub connection_pools: Vec<ConnectionPool>,
-    /// The profile of its sandbox: `off`, `app` or `learn`.
-    pub sandbox: String,
+    /// The profile of its sandbox.
+    pub sandbox: SandboxProfile,
     /// What a sandbox that learns has found its workers to need beside.
     pub sandbox_needs: BTreeSet<Need>,
 }
@@ -176,8 +177,8 @@ impl Pool {
         let now = Instant::now();
         PoolStatus {
             name: self.name().to_owned(),
-            mode: self.config().mode.clone(),
-            concurrency: self.config().concurrency,
+            mode: self.config().worker().mode,
+            concurrency: self.config().worker().concurrency,
             php_version: about.php_version,
             generation: about.generation,
             snapshot_template: match about.boots {
@@ -219,7 +220,7 @@ impl Pool {
                 .map(|(path, left)| (path, left.as_secs_f64()))
                 .collect(),
             connection_pools: connection_pools::of_all(&scheduler),
-            sandbox: self.config().sandbox.profile.clone(),
+            sandbox: self.config().boot.sandbox.profile,
             sandbox_needs: about.sandbox_needs,
         }
     }

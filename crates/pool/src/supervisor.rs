@@ -265,7 +265,8 @@ impl Supervisor {
 
     fn zygote_says(&mut self, number: u64, message: FromZygote, fds: Vec<OwnedFd>) {
         match message {
-            FromZygote::Booted { php_version } => {
+            FromZygote::Booted { php_version, restores_nice } => {
+                self.pool.lock().precedence.restores = restores_nice;
                 tracing::debug!(pool = self.pool.name(), generation = number, php_version, "PHP has started");
                 self.pool.update_about(|about| about.php_version = Some(php_version));
                 if let Some(generation) = self.generation_mut(number) {

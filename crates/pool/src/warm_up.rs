@@ -2,6 +2,7 @@
 
 use crate::lane::{KillReason, Lane};
 use crate::pool::Pool;
+use howdah_transport::Mode;
 use howdah_transport::zygote_protocol::Finding;
 
 /// Calls of a worker after which its restores are judged.
@@ -46,7 +47,7 @@ impl WarmUp {
 
 /// Says that a snapshot pool restores the slow way for want of a warm-up. True when that was said.
 pub(crate) fn advise(pool: &Pool) -> bool {
-    if pool.config().mode != "snapshot" || !pool.config().warmup.is_empty() {
+    if pool.config().worker().mode != Mode::Snapshot || !pool.config().boot.warmup.is_empty() {
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));

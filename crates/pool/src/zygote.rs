@@ -9,8 +9,7 @@ use crate::program::Program;
 use crate::supervisor::Event;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
-use howdah_transport::wire::WIRE_VERSION;
-use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
@@ -64,7 +63,7 @@ impl Zygote {
         let (process, ended) = start_process(config, launcher, [theirs, their_stdout, their_stderr])?;
         let output = Arc::new(Mutex::new(VecDeque::new()));
         for pipe in [stdout, stderr] {
-            tokio::spawn(log_output(Receiver::from_owned_fd(pipe)?, config.name.clone(), output.clone()));
+            tokio::spawn(log_output(Receiver::from_owned_fd(pipe)?, config.name().to_owned(), output.clone()));
         }
         let socket = Arc::new(descriptor::watch(Arc::new(ours))?);
         let zygote =
@@ -73,7 +72,7 @@ impl Zygote {
         tokio::spawn(async move {
             let _ = gone.send(Event::ZygoteGone { generation, end: ended.await });
         });
-        match zygote.send(&ToZygote::Boot(Box::new(boot_spec(config))), &[]) {
+        match zygote.send(&ToZygote::Boot(Box::new(config.boot.clone())), &[]) {
             // It has ended already: why, `ZygoteGone` tells.
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
             sent => sent?,
@@ -137,7 +136,7 @@ type Ending = Pin<Box<dyn Future<Output = End> + Send>>;
 /// Starts the program, here or through the launcher; with it comes how it has ended. The descriptors are its standard
 /// streams; no copy of them is kept, or their ends could not be seen.
 fn start_process(config: &PoolConfig, launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<(Process, Ending)> {
-    let [control, stdout, stderr] = match launcher.start(&config.name, streams) {
+    let [control, stdout, stderr] = match launcher.start(config.name(), streams) {
         Ok(Remotely { id, ended }) => {
             let ended = async { ended.await.unwrap_or_else(|_| End::Unknown("the launcher has ended".to_owned())) };
             return Ok((Process::Launched(launcher.clone(), id), Box::pin(ended)));
@@ -178,34 +177,6 @@ impl Drop for Zygote {
     fn drop(&mut self) {
         self.close();
         self.reader.abort();
-    }
-}
-
-fn ini_lines(values: &[(String, String)]) -> String {
-    // A value is one line. Quotes, where needed, are put by the PHP host, which reads values as `php -d` does:
-    // `false` and `E_ALL & ~E_NOTICE` are no strings.
-    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
-}
-
-pub(crate) fn boot_spec(config: &PoolConfig) -> BootSpec {
-    BootSpec {
-        wire_version: WIRE_VERSION,
-        pool: config.name.clone(),
-        mode: config.mode.clone(),
-        script: config.script.clone(),
-        boot_script: config.boot_script.clone(),
-        ini_path: config.ini_path.clone(),
-        ini_entries: ini_lines(&config.ini),
-        admin_ini_entries: ini_lines(&config.admin_ini),
-        software: config.software.clone(),
-        max_requests: config.max_requests,
-        max_memory: config.max_memory,
-        concurrency: config.concurrency as u32,
-        warmup: config.warmup.clone(),
-        warmup_check: config.warmup_check,
-        root: config.root.to_string_lossy().into_owned(),
-        front_controller: config.front_controller.clone(),
-        sandbox: config.sandbox.clone(),
     }
 }
 

@@ -25,6 +25,7 @@
 //! | a body's file | the worker that runs the call | nothing, once it was handed over |
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
+mod c_text;
 pub mod call_map;
 mod call_state;
 mod clock;
@@ -33,7 +34,6 @@ pub mod control_socket;
 pub mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz_driver;
-pub mod header;
 pub mod held;
 #[cfg(test)]
 mod model_tests;
@@ -47,8 +47,10 @@ pub mod wire;
 mod word;
 pub mod worker_end;
 pub mod worker_events;
+pub mod worker_spec;
 pub mod zygote_protocol;
 
+pub use c_text::CText;
 pub use call_map::CallMap;
 pub use clock::monotonic_us;
 pub use held::HeldPayload;
@@ -58,6 +60,7 @@ pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameRecei
 pub use wake::new_bell;
 pub use worker_end::WorkerEnd;
 pub use worker_events::Event;
+pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
 
 /// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
 ///

@@ -14,11 +14,12 @@ use crate::pool_page::PoolReport;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
-use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall, WireVar};
+use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use zerocopy::IntoBytes;
 
 pub use crate::ring::RingBroken as Broken;
 
@@ -124,6 +125,20 @@ impl CallSender {
     /// # Errors
     /// See `SendError`; nothing was sent then.
     pub fn send_call(&mut self, call: &EncodedCall, number: u64, body: BodyInLane<'_>) -> Result<CallSlot, SendError> {
+        self.send_call_with(call, number, body, 0)
+    }
+
+    /// The same, with `CALL_MEASURE` or `CALL_NICE` in `flags`.
+    ///
+    /// # Errors
+    /// See `SendError`; nothing was sent then.
+    pub fn send_call_with(
+        &mut self,
+        call: &EncodedCall,
+        number: u64,
+        body: BodyInLane<'_>,
+        flags: u32,
+    ) -> Result<CallSlot, SendError> {
         let (inline, body_len, body_flag): (&[u8], u64, u32) = match body {
             BodyInLane::None => (&[], 0, 0),
             BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, CALL_BODY_INLINE),
@@ -131,10 +146,10 @@ impl CallSender {
         };
         let len = call.wire_len() + inline.len();
         let at = self.place(len)?;
-        let head = WireCall { number, body_len, flags: call.head.flags | body_flag, ..call.head };
-        self.requests.write_payload(at, 0, bytes_of_call(&head));
+        let head = WireCall { number, body_len, flags: call.head.flags | body_flag | flags, ..call.head };
+        self.requests.write_payload(at, 0, head.as_bytes());
         let mut skip = size_of::<WireCall>();
-        for part in [bytes_of_vars(&call.vars), &call.strings, inline] {
+        for part in [call.vars.as_bytes(), &call.strings, inline] {
             self.requests.write_payload(at, skip, part);
             skip += part.len();
         }
@@ -337,18 +352,3 @@ impl FrameReceiver {
         })
     }
 }
-
-fn bytes_of_call(call: &WireCall) -> &[u8] {
-    // SAFETY: `WireCall` is `repr(C)`, made of integers only and has no padding (asserted below), so all its bytes are
-    // initialised; the slice borrows `call`.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(call).cast(), size_of::<WireCall>()) }
-}
-
-const _: () = assert!(size_of::<WireCall>() == 4 * 8 + 4 * 4 + 7 * 8);
-
-fn bytes_of_vars(vars: &[WireVar]) -> &[u8] {
-    // SAFETY: `WireVar` is five `u32`, `repr(C)`, without padding; the slice borrows `vars`.
-    unsafe { std::slice::from_raw_parts(vars.as_ptr().cast(), size_of_val(vars)) }
-}
-
-const _: () = assert!(size_of::<WireVar>() == 20);

@@ -2,17 +2,18 @@
 //!
 //! Both ends run on one machine and are built from this file, so numbers are native-endian and structures are
 //! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from here
-//! (`header.rs`) and compared in a test. Everything refers by offset, never by pointer. The worker trusts what the server
+//! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what the server
 //! wrote; the server checks every number that comes from the worker.
 
 use std::ffi::CStr;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
-pub const WIRE_VERSION: u32 = 8;
+pub const WIRE_VERSION: u32 = 9;
 
 /// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct StrRef {
     /// Offset from the start of the string area.
     pub off: u32,
@@ -22,7 +23,7 @@ pub struct StrRef {
 
 /// One variable of a call, as it will appear in `$_SERVER`.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireVar {
     /// `VarName` as a number, or 0 for a name that is spelled out in `name`.
     pub name_id: u32,
@@ -39,10 +40,16 @@ pub const CALL_BODY_INLINE: u32 = 2;
 /// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
 /// and asks for it (`NeedBody`).
 pub const CALL_BODY_FD: u32 = 4;
+/// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
+pub const CALL_MEASURE: u32 = 8;
+/// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
+pub const CALL_NICE: u32 = 16;
+/// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
+pub const CALL_NICE_SHIFT: u32 = 8;
 
 /// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireCall {
     /// The call's number on its lane; set by the server when the call is put there.
     pub number: u64,
@@ -78,7 +85,7 @@ pub struct WireCall {
 
 /// What a frame in the response ring carries.
 #[repr(u16)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, TryFromBytes, IntoBytes, Immutable)]
 pub enum FrameKind {
     /// Filler up to the ring's end; skipped.
     Pad = 0,
@@ -114,23 +121,8 @@ pub enum FrameKind {
 impl FrameKind {
     /// The kind a number from the ring stands for.
     #[must_use]
-    pub const fn from_u16(n: u16) -> Option<Self> {
-        Some(match n {
-            0 => Self::Pad,
-            1 => Self::Call,
-            2 => Self::Stop,
-            3 => Self::Cancel,
-            16 => Self::Head,
-            17 => Self::Body,
-            18 => Self::End,
-            19 => Self::Done,
-            20 => Self::Log,
-            21 => Self::Interim,
-            22 => Self::Ready,
-            23 => Self::GiveBack,
-            24 => Self::NeedBody,
-            _ => return None,
-        })
+    pub fn from_u16(n: u16) -> Option<Self> {
+        try_transmute!(n).ok()
     }
 }
 
@@ -146,10 +138,12 @@ pub const FLAG_FLUSH: u16 = 2;
 
 /// Payload of `FrameKind::Done`.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireDone {
     /// Nanoseconds the worker spent on the call.
     pub php_ns: u64,
+    /// Nanoseconds of processor time that the call used, where that was asked for (`CALL_MEASURE`); else 0.
+    pub cpu_ns: u64,
     /// Peak memory in bytes.
     pub peak_memory: u64,
     /// `DONE_*` bits.
@@ -160,6 +154,32 @@ pub struct WireDone {
     pub restored_pages: u32,
     /// Snapshot mode: nanoseconds that restore took.
     pub restore_ns: u32,
+}
+
+impl WireDone {
+    /// How the worker's snapshot finds written pages: a position in `SNAPSHOT_WAYS`, as far as it is honest.
+    #[must_use]
+    pub const fn way(&self) -> u32 {
+        self.flags >> DONE_WAY_SHIFT & 0xff
+    }
+
+    /// How many sessions of connections opened at boot were reset after this call.
+    #[must_use]
+    pub const fn resets(&self) -> u32 {
+        self.flags >> DONE_RESETS_SHIFT & 0xff
+    }
+
+    /// Whether the worker ends after this call.
+    #[must_use]
+    pub const fn retires(&self) -> bool {
+        self.flags & DONE_RETIRE != 0
+    }
+
+    /// Whether that is because the worker cannot be put back after this call.
+    #[must_use]
+    pub const fn is_unfit(&self) -> bool {
+        self.flags & DONE_UNFIT != 0
+    }
 }
 
 /// On `Done`, bits 8 to 15 of the flags: how the worker's snapshot finds written pages; 0 without a snapshot.
@@ -288,18 +308,12 @@ impl EncodedCall {
     #[must_use]
     pub fn to_words(&self) -> Box<[u64]> {
         let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
-        let mut at = words.as_mut_ptr().cast::<u8>();
-        let mut put = |bytes: *const u8, len: usize| {
-            // SAFETY: `words` has room for `wire_len` bytes, which is the sum of the three lengths below; the sources
-            // are live values of integers only, and nothing overlaps.
-            unsafe {
-                std::ptr::copy_nonoverlapping(bytes, at, len);
-                at = at.add(len);
-            }
-        };
-        put(std::ptr::from_ref(&self.head).cast(), size_of::<WireCall>());
-        put(self.vars.as_ptr().cast(), self.vars.len() * size_of::<WireVar>());
-        put(self.strings.as_ptr(), self.strings.len());
+        let mut rest = words.as_mut_bytes();
+        for part in [self.head.as_bytes(), self.vars.as_bytes(), &self.strings] {
+            let (place, behind) = rest.split_at_mut(part.len());
+            place.copy_from_slice(part);
+            rest = behind;
+        }
         words
     }
 
@@ -457,5 +471,26 @@ impl CallBuilder {
         self.call.head.n_vars = self.call.vars.len() as u32;
         self.call.head.strings_len = self.call.strings.len() as u32;
         self.call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_of_call_of_another_length_is_refused() {
+        let done = WireDone { php_ns: 1, flags: 2 << DONE_WAY_SHIFT | 3 << DONE_RESETS_SHIFT, ..WireDone::default() };
+        let bytes = done.as_bytes();
+        let read = WireDone::read_from_bytes(bytes).unwrap();
+        assert_eq!((read.php_ns, read.way(), read.resets(), read.retires()), (1, 2, 3, false));
+        assert!(WireDone::read_from_bytes(&bytes[1..]).is_err());
+        assert!(WireDone::read_from_bytes(&[bytes, &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn only_numbers_of_frames_are_frames() {
+        let known = (0..=u16::MAX).filter_map(FrameKind::from_u16).map(|kind| kind as u16);
+        assert_eq!(known.collect::<Vec<_>>(), [0, 1, 2, 3, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
     }
 }

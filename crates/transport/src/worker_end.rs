@@ -22,6 +22,7 @@ use crate::worker_events::AwaitedBodies;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+use zerocopy::IntoBytes;
 
 /// A `Body` frame that is still growing.
 #[derive(Debug, Clone, Copy)]
@@ -321,7 +322,7 @@ impl WorkerEnd {
     /// next, unless much is waiting.
     pub fn done(&mut self, done: WireDone) {
         self.close_body(0);
-        self.put(FrameKind::Done, 0, bytes_of_done(&done));
+        self.put(FrameKind::Done, 0, done.as_bytes());
         if let Some(end) = self.call_end.take() {
             self.segment.control().request_tail.0.store(end, Ordering::Release);
         }
@@ -336,7 +337,7 @@ impl WorkerEnd {
 
     /// Gives the call back, of which nothing was answered. The worker must end then; its lane is thrown away.
     pub fn return_call(&mut self, boot_began_us: u64) {
-        self.put(FrameKind::GiveBack, 0, &boot_began_us.to_ne_bytes());
+        self.put(FrameKind::GiveBack, 0, boot_began_us.as_bytes());
         self.publish();
     }
 
@@ -503,10 +504,3 @@ pub unsafe fn call_parts(call: *const WireCall) -> CallParts {
 pub fn body_kind(flags: u32) -> (bool, bool) {
     (flags & CALL_BODY_INLINE != 0, flags & CALL_BODY_FD != 0)
 }
-
-fn bytes_of_done(done: &WireDone) -> &[u8] {
-    // SAFETY: `WireDone` is `repr(C)`, integers only, 32 bytes without padding; the slice borrows `done`.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(done).cast(), size_of::<WireDone>()) }
-}
-
-const _: () = assert!(size_of::<WireDone>() == 32);

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Memory kept for calls to come: so many pieces, none longer than so many words.
 const SPARE_MEMORY: usize = 64;
@@ -80,8 +81,7 @@ impl AwaitedBodies {
 
 impl TakenCall {
     fn awaits_body(&self) -> bool {
-        // SAFETY: the words hold at least a `WireCall`, written by the server.
-        unsafe { (*self.call()).flags & CALL_BODY_FD != 0 }
+        WireCall::ref_from_prefix(self.words.as_bytes()).is_ok_and(|(call, _)| call.flags & CALL_BODY_FD != 0)
     }
 
     /// The call's fixed head, with the rest behind it. Valid as long as `self`, also when that is moved.
@@ -148,7 +148,7 @@ impl WorkerEnd {
                 Some(FrameKind::Cancel) => {
                     let mut words = Vec::new();
                     self.requests.copy_words(tail, len.min(8), &mut words);
-                    let reason = words.first().map_or(0, |&word| (word & u64::from(u32::MAX)) as u32);
+                    let reason = u32::read_from_prefix(words.as_bytes()).map_or(0, |(reason, _)| reason);
                     Some(Event::Cancel { number: header.number, reason })
                 }
                 Some(FrameKind::Stop) => Some(Event::Stop),

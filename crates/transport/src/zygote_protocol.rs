@@ -3,6 +3,7 @@
 //! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers and
 //! exits, so nothing outlives the server, however it dies.
 
+use crate::worker_spec::{SandboxProfile, WorkerSpec};
 use serde::{Deserialize, Serialize};
 
 /// Server → zygote.
@@ -29,6 +30,8 @@ pub enum FromZygote {
     Booted {
         /// PHP's version, e.g. `8.2.35`.
         php_version: String,
+        /// Its workers may lower their nice value again after they have raised it.
+        restores_nice: bool,
     },
     /// PHP did not start; the zygote ends after this.
     BootFailed {
@@ -104,30 +107,10 @@ pub struct BootSpec {
     pub wire_version: u32,
     /// The pool's name, shown as the process title and in logs.
     pub pool: String,
-    /// `classic`, `worker`, …
-    pub mode: String,
-    /// The worker script, or empty.
-    pub script: String,
-    /// The boot file of snapshot mode, or empty.
-    pub boot_script: String,
-    /// php.ini file or directory instead of PHP's own search, or empty.
-    pub ini_path: String,
-    /// `key=value` lines that php.ini cannot override.
-    pub ini_entries: String,
-    /// The same, and scripts and `.user.ini` files cannot change them.
-    pub admin_ini_entries: String,
-    /// `SERVER_SOFTWARE`.
-    pub software: String,
-    /// Calls after which a worker retires; 0 = never.
-    pub max_requests: u64,
-    /// Bytes of memory with which a worker retires after a call; 0 = never.
-    pub max_memory: u64,
-    /// Calls that a worker runs at once; 1 in all modes but async.
-    pub concurrency: u32,
-    /// Request targets that a new worker runs before it takes calls.
+    /// What its workers are told.
+    pub worker: WorkerSpec,
+    /// Request targets that a new worker runs before it takes requests.
     pub warmup: Vec<String>,
-    /// Whether the answers of two visitors to them are compared.
-    pub warmup_check: bool,
     /// The directory that is served, for those.
     pub root: String,
     /// The script below the root that runs where no file matches, or empty.
@@ -139,8 +122,8 @@ pub struct BootSpec {
 /// What a pool's sandbox allows, as its settings say. The zygote adds what PHP itself needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// `off`, `app` or `learn`; empty is `off`.
-    pub profile: String,
+    /// Whether there is one.
+    pub profile: SandboxProfile,
     /// PHP does not start where the kernel cannot enforce all of it.
     pub required: bool,
     /// Known applications get what they write to.

@@ -1,6 +1,6 @@
 <?php
 /*
- * The application of tests/tests/async_difference.rs: classes whose every method waits, and `pause()`, the wait. Nothing a script prints
+ * The application of tests/tests/async/difference.rs: classes whose every method waits, and `pause()`, the wait. Nothing a script prints
  * depends on time, chance or process, and all of it carries the request's marker.
  */
 

@@ -1,6 +1,6 @@
 <?php
 /*
- * The application of tests/tests/snapshot_difference.rs: state of many kinds, made once at its start, and a report of all that a script
+ * The application of tests/tests/snapshot/difference.rs: state of many kinds, made once at its start, and a report of all that a script
  * can see of it. Nothing in the report depends on time, chance or process.
  */
 

@@ -20,6 +20,7 @@ pub(crate) use report::print as print_report;
 pub(crate) use temporary::PrivateDirectory;
 
 use crate::{php, worker};
+use howdah_transport::SandboxProfile;
 use howdah_transport::zygote_protocol::BootSpec;
 use profile::Profile;
 use std::os::fd::OwnedFd;
@@ -42,10 +43,10 @@ static PLAN: OnceLock<Plan> = OnceLock::new();
 /// Makes the plan, in the zygote, after PHP has started. The error keeps the pool from starting.
 pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String> {
     let fail = |why: String| format!("sandbox: {why}");
-    let plan = match spec.sandbox.profile.as_str() {
-        "" | "off" => return Ok(None),
-        "app" => app(spec).map_err(fail)?,
-        "learn" => {
+    let plan = match spec.sandbox.profile {
+        SandboxProfile::Off => return Ok(None),
+        SandboxProfile::App => app(spec).map_err(fail)?,
+        SandboxProfile::Learn => {
             let profile = Profile::of(spec, &php::setting).map_err(fail)?;
             let (calls, groups) = system_calls::watched(&profile).map_err(fail)?;
             let (learner, register) =
@@ -53,7 +54,6 @@ pub(crate) fn prepare(spec: &BootSpec) -> Result<Option<learn::Learner>, String>
             let _ = PLAN.set(Plan::Learn { calls, learner: register });
             return Ok(Some(learner));
         }
-        other => return Err(format!("sandbox: this howdah-php knows no profile \"{other}\"")),
     };
     let _ = PLAN.set(plan);
     Ok(None)

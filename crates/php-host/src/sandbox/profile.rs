@@ -2,6 +2,7 @@
 //! need on any machine. Each entry knows where it comes from, for `howdah check`.
 
 use super::application;
+use howdah_transport::Mode;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ impl Profile {
             profile.add_existing(Access::Read, path, "system");
         }
         // A worker that was forked from the template has a directory in /proc which the template's rules cannot name.
-        if spec.mode == "snapshot" {
+        if spec.worker.mode == Mode::Snapshot {
             profile.add(Access::ReadFiles, "/proc", "system; snapshot mode");
         }
         if let Some(entry) = profile.entries.iter().find(|entry| !entry.path.is_absolute()) {
@@ -153,7 +154,7 @@ impl Profile {
     fn add_application(&mut self, spec: &BootSpec) {
         let root = Path::new(&spec.root);
         let mut projects = Vec::new();
-        let beside = [("script", &spec.script), ("boot", &spec.boot_script)];
+        let beside = [("script", spec.worker.script.as_str()), ("boot", spec.worker.boot_script.as_str())];
         let scripts = beside.iter().filter_map(|(origin, script)| Some((*origin, Path::new(script).parent()?)));
         for (origin, directory) in std::iter::once(("root", root)).chain(scripts) {
             if directory.as_os_str().is_empty() || directory == Path::new("/") {
@@ -271,7 +272,7 @@ mod tests {
     use howdah_transport::zygote_protocol::SandboxSpec;
 
     fn profile_of(sandbox: SandboxSpec, settings: &[(&str, &str)]) -> Profile {
-        let spec = BootSpec { root: "/srv/app".to_owned(), mode: "classic".to_owned(), sandbox, ..BootSpec::default() };
+        let spec = BootSpec { root: "/srv/app".to_owned(), sandbox, ..BootSpec::default() };
         let setting = |name: &str| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         Profile::of(&spec, &setting).unwrap()
     }

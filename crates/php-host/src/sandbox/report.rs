@@ -6,6 +6,7 @@ use super::profile::{Access, Profile};
 use super::system_calls;
 use crate::php;
 use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::{CText, SandboxProfile};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -20,11 +21,11 @@ pub(crate) fn print() -> ExitCode {
     };
     let means = Means::of_this_kernel();
     println!("this kernel: {}", means.describe());
-    if !matches!(spec.sandbox.profile.as_str(), "app" | "learn") {
+    if spec.sandbox.profile == SandboxProfile::Off {
         return ExitCode::SUCCESS;
     }
-    spec.admin_ini_entries.push_str("opcache.preload=\n");
-    let profile = php::start(&spec).and_then(|()| Profile::of(&spec, &php::setting));
+    let profile =
+        without_preload(&mut spec).and_then(|()| php::start(&spec)).and_then(|()| Profile::of(&spec, &php::setting));
     let text = profile.and_then(|profile| {
         // Filters that cannot be made are found here, and not by the server.
         system_calls::Filters::of(&profile, &means)?;
@@ -42,9 +43,16 @@ pub(crate) fn print() -> ExitCode {
     code
 }
 
+/// What is preloaded is part of the application.
+fn without_preload(spec: &mut BootSpec) -> Result<(), String> {
+    let entries = &mut spec.worker.admin_ini_entries;
+    *entries = CText::new(&format!("{}opcache.preload=\n", entries.as_str())).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
 fn text(profile: &Profile, spec: &BootSpec) -> Result<String, String> {
     let mut out = String::new();
-    if spec.sandbox.profile == "learn" {
+    if spec.sandbox.profile == SandboxProfile::Learn {
         out.push_str("profile \"learn\" restricts nothing; \"app\" would allow:\n");
     }
     let kinds = [

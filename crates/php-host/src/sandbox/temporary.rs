@@ -1,6 +1,7 @@
 //! A pool's own directory for temporary files: what others have left in the common one cannot be read or replaced by a
 //! script that was taken over. It begins and ends with the zygote.
 
+use howdah_transport::SandboxProfile;
 use howdah_transport::zygote_protocol::BootSpec;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,7 +13,7 @@ pub(crate) struct PrivateDirectory(PathBuf);
 impl PrivateDirectory {
     /// Makes it and has PHP and its libraries use it, unless php.ini names another one. Before PHP starts.
     pub(crate) fn make(spec: &BootSpec) -> Result<Option<Self>, String> {
-        if spec.sandbox.profile != "app" || !spec.sandbox.private_tmp {
+        if spec.sandbox.profile != SandboxProfile::App || !spec.sandbox.private_tmp {
             return Ok(None);
         }
         let template = std::env::temp_dir().join(format!("howdah-{}-XXXXXX", spec.pool));

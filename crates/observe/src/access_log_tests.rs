@@ -1,0 +1,182 @@
+//! The access log: its formats, and what a reader who stops costs.
+
+use super::*;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Instant, UNIX_EPOCH};
+
+fn entry() -> AccessEntry<'static> {
+    AccessEntry {
+        time: UNIX_EPOCH + Duration::from_secs(1_795_219_200),
+        remote: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
+        user: None,
+        method: "GET",
+        target: b"/a?b=c",
+        proto: "HTTP/1.1",
+        status: 200,
+        bytes: 1024,
+        referer: None,
+        user_agent: Some(b"curl/8"),
+        request_id: "0123abcd",
+        pool: Some("default"),
+        worker: Some(3),
+        queue_us: Some(12),
+        php_us: Some(345),
+        total_us: 400,
+        compression: Some("br"),
+    }
+}
+
+fn line(entry: &AccessEntry<'_>, format: AccessFormat) -> String {
+    let mut line = Vec::new();
+    entry.format(format, &mut line);
+    String::from_utf8(line).unwrap()
+}
+
+fn log(path: &Path, metrics: &Arc<Metrics>) -> AccessLog {
+    let settings = LogSettings { access: AccessTarget::File(path.to_owned()), ..LogSettings::default() };
+    AccessLog::open(&settings, Arc::clone(metrics)).unwrap().unwrap()
+}
+
+#[test]
+fn combined_line() {
+    assert_eq!(
+        line(&entry(), AccessFormat::Combined),
+        "192.0.2.7 - - [21/Nov/2026:00:00:00 +0000] \"GET /a?b=c HTTP/1.1\" 200 1024 \"-\" \"curl/8\" id=0123abcd \
+         pool=default worker=3 queue_us=12 php_us=345 total_us=400 coding=br\n"
+    );
+    let bare = AccessEntry {
+        remote: None,
+        pool: None,
+        worker: None,
+        queue_us: None,
+        php_us: None,
+        compression: None,
+        ..entry()
+    };
+    let text = line(&bare, AccessFormat::Combined);
+    assert!(text.starts_with("unix - - ["), "{text}");
+    assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=-\n"), "{text}");
+}
+
+#[test]
+fn values_cannot_forge_a_line_or_a_field() {
+    let evil = AccessEntry {
+        user: Some(b"a b\" 200"),
+        target: b"/\" 200 1\r\n10.0.0.1 - - \x1b[31m\\",
+        referer: Some(b"\"\n"),
+        user_agent: Some(b"\xff\x00\xe4"),
+        request_id: "x pool=admin",
+        ..entry()
+    };
+    let text = line(&evil, AccessFormat::Combined);
+    assert_eq!(text.matches('\n').count(), 1, "{text}");
+    assert_eq!(text.matches('"').count(), 6, "{text}");
+    assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{text}");
+    assert!(text.contains(" a\\x20b\\x22\\x20200 ["), "{text}");
+    assert!(text.contains("id=x\\x20pool=admin pool=default"), "{text}");
+    assert!(text.contains("/\\x22 200 1\\x0D\\x0A10.0.0.1 - - \\x1B[31m\\x5C HTTP"), "{text}");
+
+    let text = line(&evil, AccessFormat::Json);
+    assert_eq!(text.matches('\n').count(), 1, "{text}");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["target"], "/\" 200 1\r\n10.0.0.1 - - \u{1b}[31m\\");
+    assert_eq!(value["user_agent"], "\u{fffd}\0\u{fffd}");
+    assert_eq!(value["request_id"], "x pool=admin");
+}
+
+#[test]
+fn json_line() {
+    let value: serde_json::Value = serde_json::from_str(&line(&entry(), AccessFormat::Json)).unwrap();
+    assert_eq!(value["time"], "2026-11-21T00:00:00.000Z");
+    assert_eq!(value["remote"], "192.0.2.7");
+    assert_eq!((&value["status"], &value["worker"], &value["total_us"]), (&200.into(), &3.into(), &400.into()));
+    assert_eq!(value["user"], serde_json::Value::Null);
+    assert_eq!(value["compression"], "br");
+}
+
+#[test]
+fn lines_of_many_threads_are_whole_and_written_on_drop() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access");
+    let metrics = Metrics::new();
+    let log = log(&path, &metrics);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1000).for_each(|_| log.log(&entry())));
+        }
+    });
+    drop(log);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let expected = line(&entry(), AccessFormat::Combined);
+    assert_eq!(text.len(), 4000 * expected.len());
+    assert!(text.lines().all(|line| line == expected.trim_end()));
+    assert_eq!(metrics.access_log_dropped.get(), 0);
+}
+
+#[test]
+fn flush_and_reopen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access");
+    let log = log(&path, &Metrics::new());
+    log.flush();
+    log.log(&entry());
+    log.flush();
+    std::fs::rename(&path, dir.path().join("access.1")).unwrap();
+    log.reopen().unwrap();
+    log.log(&entry());
+    log.log(&entry());
+    log.flush();
+    assert_eq!(std::fs::read_to_string(dir.path().join("access.1")).unwrap().lines().count(), 1);
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_line_is_written_without_being_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access");
+    let log = log(&path, &Metrics::new());
+    log.log(&entry());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while std::fs::read(&path).unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the line was never written");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_fast_enough_drops_and_counts() {
+    // A pipe that nobody reads is a disk that hangs.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let both_ends = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let metrics = Metrics::new();
+    let log = log(&path, &metrics);
+    let expected = line(&entry(), AccessFormat::Combined).len();
+    let logged = 3 * MOST / expected;
+    (0..logged).for_each(|_| log.log(&entry()));
+    let reader = std::fs::File::open(&path).unwrap();
+    drop(both_ends);
+    let reading = std::thread::spawn(move || io::copy(&mut &reader, &mut io::sink()).unwrap());
+    drop(log);
+    let (written, dropped) = (reading.join().unwrap(), metrics.access_log_dropped.get());
+    assert!(dropped > 0 && written > 0);
+    assert_eq!(written, (logged as u64 - dropped) * expected as u64);
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_counted() {
+    let metrics = Metrics::new();
+    let log = log(Path::new("/dev/full"), &metrics);
+    for _ in 0..3 {
+        log.log(&entry());
+    }
+    log.flush();
+    assert_eq!(metrics.access_log_dropped.get(), 3);
+}
+
+#[test]
+fn off_is_no_log() {
+    assert!(AccessLog::open(&LogSettings::default(), Metrics::new()).unwrap().is_none());
+}

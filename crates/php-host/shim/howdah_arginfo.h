@@ -1,0 +1,206 @@
+/* clang-format off */
+/* This is a generated file, edit the .stub.php file instead.
+ * Stub hash: d0f8ca0eb3845d050bbc8b3e98e8b474b0e1d94d */
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_handle_request, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_headers_send, 0, 0, IS_LONG, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_fastcgi_finish_request, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_frankenphp_finish_request arginfo_fastcgi_finish_request
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_apache_request_headers, 0, 0, IS_ARRAY, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_getallheaders arginfo_apache_request_headers
+
+#define arginfo_frankenphp_request_headers arginfo_apache_request_headers
+
+#define arginfo_apache_response_headers arginfo_apache_request_headers
+
+#define arginfo_frankenphp_response_headers arginfo_apache_request_headers
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_frankenphp_log, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "0")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+#define arginfo_Howdah_handle_request arginfo_frankenphp_handle_request
+
+#define arginfo_Howdah_headers_send arginfo_headers_send
+
+#define arginfo_Howdah_finish_request arginfo_fastcgi_finish_request
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_log, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "6")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+#define arginfo_Howdah_snapshot arginfo_fastcgi_finish_request
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_on_restore, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_Howdah_after_warmup arginfo_Howdah_on_restore
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_boot_again, 0, 0, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Howdah_mode, 0, 0, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_Howdah_request_id arginfo_Howdah_mode
+
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_Coroutine_start, 0, 1, Howdah\\Coroutine, 0)
+	ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, detached, _IS_BOOL, 0, "false")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_class_Howdah_Coroutine_current, 0, 0, Howdah\\Coroutine, 1)
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_Coroutine_main arginfo_class_Howdah_Coroutine_current
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_park, 0, 0, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, seconds, IS_DOUBLE, 1, "null")
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_shield, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, on, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_afterResponse, 0, 1, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO(0, function, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_count, 0, 0, IS_LONG, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_wake, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_Coroutine_join arginfo_class_Howdah_Coroutine_park
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_class_Howdah_Coroutine_cancel, 0, 0, IS_VOID, 0)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, why, IS_STRING, 0, "\'\'")
+ZEND_END_ARG_INFO()
+
+#define arginfo_class_Howdah_Coroutine_atEnd arginfo_class_Howdah_Coroutine_afterResponse
+
+#define arginfo_class_Howdah_Coroutine_isDone arginfo_fastcgi_finish_request
+
+#define arginfo_class_Howdah_Coroutine_isCancelled arginfo_fastcgi_finish_request
+
+#define arginfo_class_Howdah_Coroutine_id arginfo_class_Howdah_Coroutine_count
+
+#define arginfo_class_Howdah_Coroutine_backtrace arginfo_apache_request_headers
+
+
+ZEND_FUNCTION(frankenphp_handle_request);
+ZEND_FUNCTION(headers_send);
+ZEND_FUNCTION(fastcgi_finish_request);
+ZEND_FUNCTION(apache_request_headers);
+ZEND_FUNCTION(apache_response_headers);
+ZEND_FUNCTION(frankenphp_log);
+ZEND_FUNCTION(Howdah_log);
+ZEND_FUNCTION(Howdah_snapshot);
+ZEND_FUNCTION(Howdah_on_restore);
+ZEND_FUNCTION(Howdah_after_warmup);
+ZEND_FUNCTION(Howdah_boot_again);
+ZEND_FUNCTION(Howdah_mode);
+ZEND_FUNCTION(Howdah_request_id);
+ZEND_METHOD(Howdah_Coroutine, start);
+ZEND_METHOD(Howdah_Coroutine, current);
+ZEND_METHOD(Howdah_Coroutine, main);
+ZEND_METHOD(Howdah_Coroutine, park);
+ZEND_METHOD(Howdah_Coroutine, shield);
+ZEND_METHOD(Howdah_Coroutine, afterResponse);
+ZEND_METHOD(Howdah_Coroutine, count);
+ZEND_METHOD(Howdah_Coroutine, wake);
+ZEND_METHOD(Howdah_Coroutine, join);
+ZEND_METHOD(Howdah_Coroutine, cancel);
+ZEND_METHOD(Howdah_Coroutine, atEnd);
+ZEND_METHOD(Howdah_Coroutine, isDone);
+ZEND_METHOD(Howdah_Coroutine, isCancelled);
+ZEND_METHOD(Howdah_Coroutine, id);
+ZEND_METHOD(Howdah_Coroutine, backtrace);
+
+
+static const zend_function_entry ext_functions[] = {
+	ZEND_FE(frankenphp_handle_request, arginfo_frankenphp_handle_request)
+	ZEND_FE(headers_send, arginfo_headers_send)
+	ZEND_FE(fastcgi_finish_request, arginfo_fastcgi_finish_request)
+	ZEND_FALIAS(frankenphp_finish_request, fastcgi_finish_request, arginfo_frankenphp_finish_request)
+	ZEND_FE(apache_request_headers, arginfo_apache_request_headers)
+	ZEND_FALIAS(getallheaders, apache_request_headers, arginfo_getallheaders)
+	ZEND_FALIAS(frankenphp_request_headers, apache_request_headers, arginfo_frankenphp_request_headers)
+	ZEND_FE(apache_response_headers, arginfo_apache_response_headers)
+	ZEND_FALIAS(frankenphp_response_headers, apache_response_headers, arginfo_frankenphp_response_headers)
+	ZEND_FE(frankenphp_log, arginfo_frankenphp_log)
+	ZEND_NS_FALIAS("Howdah", handle_request, frankenphp_handle_request, arginfo_Howdah_handle_request)
+	ZEND_NS_FALIAS("Howdah", headers_send, headers_send, arginfo_Howdah_headers_send)
+	ZEND_NS_FALIAS("Howdah", finish_request, fastcgi_finish_request, arginfo_Howdah_finish_request)
+	ZEND_NS_FALIAS("Howdah", log, Howdah_log, arginfo_Howdah_log)
+	ZEND_NS_FALIAS("Howdah", snapshot, Howdah_snapshot, arginfo_Howdah_snapshot)
+	ZEND_NS_FALIAS("Howdah", on_restore, Howdah_on_restore, arginfo_Howdah_on_restore)
+	ZEND_NS_FALIAS("Howdah", after_warmup, Howdah_after_warmup, arginfo_Howdah_after_warmup)
+	ZEND_NS_FALIAS("Howdah", boot_again, Howdah_boot_again, arginfo_Howdah_boot_again)
+	ZEND_NS_FALIAS("Howdah", mode, Howdah_mode, arginfo_Howdah_mode)
+	ZEND_NS_FALIAS("Howdah", request_id, Howdah_request_id, arginfo_Howdah_request_id)
+	ZEND_FE_END
+};
+
+
+static const zend_function_entry class_Howdah_Coroutine_methods[] = {
+	ZEND_ME(Howdah_Coroutine, start, arginfo_class_Howdah_Coroutine_start, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, current, arginfo_class_Howdah_Coroutine_current, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, main, arginfo_class_Howdah_Coroutine_main, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, park, arginfo_class_Howdah_Coroutine_park, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, shield, arginfo_class_Howdah_Coroutine_shield, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, afterResponse, arginfo_class_Howdah_Coroutine_afterResponse, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, count, arginfo_class_Howdah_Coroutine_count, ZEND_ACC_PUBLIC|ZEND_ACC_STATIC)
+	ZEND_ME(Howdah_Coroutine, wake, arginfo_class_Howdah_Coroutine_wake, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, join, arginfo_class_Howdah_Coroutine_join, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, cancel, arginfo_class_Howdah_Coroutine_cancel, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, atEnd, arginfo_class_Howdah_Coroutine_atEnd, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, isDone, arginfo_class_Howdah_Coroutine_isDone, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, isCancelled, arginfo_class_Howdah_Coroutine_isCancelled, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, id, arginfo_class_Howdah_Coroutine_id, ZEND_ACC_PUBLIC)
+	ZEND_ME(Howdah_Coroutine, backtrace, arginfo_class_Howdah_Coroutine_backtrace, ZEND_ACC_PUBLIC)
+	ZEND_FE_END
+};
+
+static void register_howdah_symbols(int module_number)
+{
+	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_DEBUG", -4, CONST_PERSISTENT);
+	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_INFO", 0, CONST_PERSISTENT);
+	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_WARN", 4, CONST_PERSISTENT);
+	REGISTER_LONG_CONSTANT("FRANKENPHP_LOG_LEVEL_ERROR", 8, CONST_PERSISTENT);
+}
+
+static zend_class_entry *register_class_Howdah_Coroutine(void)
+{
+	zend_class_entry ce, *class_entry;
+
+	INIT_NS_CLASS_ENTRY(ce, "Howdah", "Coroutine", class_Howdah_Coroutine_methods);
+	class_entry = zend_register_internal_class_ex(&ce, NULL);
+	class_entry->ce_flags |= ZEND_ACC_FINAL|ZEND_ACC_NO_DYNAMIC_PROPERTIES|ZEND_ACC_NOT_SERIALIZABLE;
+
+	zval property_data_default_value;
+	ZVAL_EMPTY_ARRAY(&property_data_default_value);
+	zend_string *property_data_name = zend_string_init("data", sizeof("data") - 1, 1);
+	zend_declare_typed_property(class_entry, property_data_name, &property_data_default_value, ZEND_ACC_PUBLIC, NULL, (zend_type) ZEND_TYPE_INIT_MASK(MAY_BE_ARRAY));
+	zend_string_release(property_data_name);
+
+	return class_entry;
+}

@@ -1,0 +1,43 @@
+//! The worker's share of the processors: the server says with a call whether it gives way to shorter ones (`wire::CALL_NICE`),
+//! and asks what a call used (`wire::CALL_MEASURE`).
+
+use howdah_transport::wire::{CALL_NICE, CALL_NICE_SHIFT};
+use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// The nice value that `RLIMIT_NICE` counts down from (setrlimit(2)).
+const NICE_ZERO: i64 = 20;
+
+/// The nice value with which the worker was started. Relaxed everywhere: one thread.
+static OWN: AtomicI32 = AtomicI32::new(0);
+
+fn current() -> i32 {
+    getpriority_process(None).unwrap_or(0)
+}
+
+/// Remembers the worker's own nice value; before its first call.
+pub(crate) fn remember() {
+    OWN.store(current(), Ordering::Relaxed);
+}
+
+/// True if a process with this one's rights can lower its nice value to what it is now.
+pub(crate) fn is_restorable() -> bool {
+    let needed = u64::try_from(NICE_ZERO - i64::from(current())).unwrap_or(0);
+    rustix::process::geteuid().is_root() || getrlimit(Resource::Nice).current.is_none_or(|limit| limit >= needed)
+}
+
+/// Sets the nice value that a call with these flags is to run with. Costs a system call, and only where the server wants it.
+pub(crate) fn obey(flags: u32) {
+    if flags & CALL_NICE != 0 {
+        let amount = (flags >> CALL_NICE_SHIFT & 0x1f) as i32;
+        // It fails if the right to lower it again has gone; the worker then stays behind others, and no call fails for that.
+        let _ = setpriority_process(None, OWN.load(Ordering::Relaxed) + amount);
+    }
+}
+
+/// What this thread has used of the processors until now.
+pub(crate) fn processor_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}

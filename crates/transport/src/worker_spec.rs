@@ -1,0 +1,120 @@
+//! What a worker is told about its pool: one structure, filled once from the settings, sent to the zygote as JSON, and read
+//! by the C shim in place. "How to add a worker setting" in CONTRIBUTING.md lists the places that know about each field.
+
+use crate::c_text::CText;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a worker runs its requests. The zygote keeps it as long as it lives; C reads it there (`howdah_worker_spec`).
+#[repr(C)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSpec {
+    /// What stays between two requests.
+    pub mode: Mode,
+    /// The worker script, or empty.
+    pub script: CText,
+    /// The boot file of snapshot mode, or empty.
+    pub boot_script: CText,
+    /// php.ini file or directory instead of PHP's own search, or empty.
+    pub ini_path: CText,
+    /// `key=value` lines that php.ini cannot override, as with `php -d`.
+    pub ini_entries: CText,
+    /// The same, and scripts and `.user.ini` files cannot change them.
+    pub admin_ini_entries: CText,
+    /// `SERVER_SOFTWARE`.
+    pub software: CText,
+    /// Requests after which a worker retires; 0 = never.
+    pub max_requests: u64,
+    /// Bytes of memory with which a worker retires after a request; 0 = never.
+    pub max_memory: u64,
+    /// Requests that a worker runs at once; 1 in all modes but async.
+    pub concurrency: u32,
+    /// Whether the responses of two visitors to the warm-up requests are compared.
+    pub warmup_check: bool,
+}
+
+/// The words of an enum, as settings, messages and `status` spell them.
+macro_rules! words {
+    ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $name {
+            /// Every word, in order.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word that stands for this choice.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// The choice that a word stands for.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+/// What of PHP's state lives on between two requests of a worker.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Nothing: a full PHP request each time.
+    #[default]
+    Classic,
+    /// Everything: the script loops over requests.
+    Worker,
+    /// The state after boot, put back after each request.
+    Snapshot,
+    /// Everything, and several requests run at once in one process.
+    Async,
+}
+
+words!(Mode { Classic = "classic", Worker = "worker", Snapshot = "snapshot", Async = "async" });
+
+impl Mode {
+    /// Whether a worker runs several requests at once.
+    #[must_use]
+    pub const fn is_multiplexed(self) -> bool {
+        matches!(self, Self::Async)
+    }
+}
+
+/// What the workers of a pool may do to the rest of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxProfile {
+    /// Whatever their user may do.
+    #[default]
+    Off,
+    /// What an application needs, and nothing else.
+    App,
+    /// Whatever their user may do, but what an application needs is noted down.
+    Learn,
+}
+
+words!(SandboxProfile { Off = "off", App = "app", Learn = "learn" });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_spell_choices_as_settings_do() {
+        for word in Mode::WORDS {
+            let mode: Mode = serde_json::from_str(&format!("{word:?}")).unwrap();
+            assert_eq!((mode.word(), Mode::from_word(word)), (*word, Some(mode)));
+        }
+        for word in SandboxProfile::WORDS {
+            let profile: SandboxProfile = serde_json::from_str(&format!("{word:?}")).unwrap();
+            assert_eq!((profile.word(), SandboxProfile::from_word(word)), (*word, Some(profile)));
+        }
+    }
+}

@@ -1,0 +1,6 @@
+<?php
+final class BootedOnce
+{
+    public static int $seen = 0;
+}
+BootedOnce::$seen++;

@@ -1,0 +1,192 @@
+//! Two sites with the same application, visited in step: each request goes to both, and the answers must be equal.
+
+use crate::browser::Browser;
+use crate::normal::{self, Rules};
+use howdah_tests::{Backend, Mode, Request, Response, Setup, Site};
+use std::fmt::Write;
+
+/// One of the two sites and its visitor.
+pub(crate) struct Side {
+    pub(crate) site: Site,
+    pub(crate) browser: Browser,
+    /// The last answer.
+    pub(crate) last: Response,
+}
+
+impl Side {
+    /// The last answer's body as text.
+    pub(crate) fn page(&self) -> String {
+        self.last.text()
+    }
+}
+
+/// Howdah and the reference.
+pub(crate) struct Pair {
+    /// Howdah first.
+    pub(crate) sides: [Side; 2],
+    rules: Rules,
+    differences: Vec<String>,
+    steps: usize,
+}
+
+fn side(backend: Backend, setup: &Setup) -> Side {
+    let site = Site::start(backend, setup);
+    let browser = Browser::new(site.target().clone());
+    Side { site, browser, last: Response::default() }
+}
+
+impl Pair {
+    /// Starts both, Howdah in this mode, without an application yet.
+    pub(crate) fn start(mode: Mode, setup: &Setup, rules: Rules) -> Self {
+        let sides = [side(mode.into(), setup), side(Backend::Reference, setup)];
+        Self { sides, rules, differences: Vec::new(), steps: 0 }
+    }
+
+    /// Has Howdah boot its pools anew, as after a deployment.
+    pub(crate) fn reload(&mut self) {
+        let output = self.sides[0].site.howdah().command(&["reload"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A page of Howdah's for a new visitor, without what differs by design.
+    pub(crate) fn fresh_page(&self, path: &str) -> String {
+        let site = &self.sides[0].site;
+        let answer = site.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        self.rules.apply(site, &answer.text())
+    }
+
+    /// Gets a path as a new visitor, from Howdah many times at once, so that each of its workers is asked; compares them all.
+    pub(crate) fn everywhere(&mut self, name: &str, path: &str) {
+        self.steps += 1;
+        let [ours, theirs] = &self.sides;
+        let truth = theirs.site.get(path);
+        // The first visitor is alone: applications do after a change what must be done once.
+        let mut answers = vec![ours.site.get(path)];
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..12).map(|_| scope.spawn(|| ours.site.get(path))).collect();
+            answers.extend(asked.into_iter().map(|thread| thread.join().unwrap()));
+        });
+        let found = answers.iter().find_map(|mine| {
+            let status = format!("status {} and {} (the reference)", mine.status, truth.status);
+            if mine.status == truth.status { self.body_difference(mine, &truth) } else { Some(status) }
+        });
+        self.differences.extend(found.map(|what| format!("{name}: {what}")));
+    }
+
+    /// Whether the last answers of both hold a text.
+    pub(crate) fn shows(&mut self, text: &str, wanted: bool) {
+        let both = self.sides.iter().all(|side| side.page().contains(text) == wanted);
+        self.differences.extend((!both).then(|| format!("{text:?} is {}there", if wanted { "not " } else { "" })));
+    }
+
+    /// Does the same on both.
+    pub(crate) fn each(&mut self, mut act: impl FnMut(&mut Side)) {
+        for side in &mut self.sides {
+            act(side);
+        }
+    }
+
+    /// Sends a request, which may depend on what the site has answered before, and compares the answers. Both
+    /// must have this status.
+    pub(crate) fn step(&mut self, name: &str, status: u16, request: impl Fn(&Side) -> Request) {
+        self.steps += 1;
+        for side in &mut self.sides {
+            let request = request(side);
+            side.last = side.browser.send(&request);
+        }
+        let [ours, theirs] = &self.sides;
+        let mut found = Vec::new();
+        let statuses = [ours.last.status, theirs.last.status];
+        if statuses != [status, status] {
+            found.push(format!("status {} and {} (the reference) instead of {status}", statuses[0], statuses[1]));
+        }
+        let head = |side: &Side| {
+            normal::headers(&side.last).iter().map(|l| self.rules.apply(&side.site, l)).collect::<Vec<_>>()
+        };
+        let (mine, truth) = (head(ours), head(theirs));
+        found.extend(truth.iter().filter(|l| !mine.contains(l)).map(|l| format!("header missing: {l}")));
+        found.extend(mine.iter().filter(|l| !truth.contains(l)).map(|l| format!("header added: {l}")));
+        found.extend(self.body_difference(&ours.last, &theirs.last));
+        self.differences.extend(found.into_iter().map(|what| format!("{name}: {what}")));
+    }
+
+    /// Gets a path whose answers differ for a reason that is known; their statuses are compared all the same.
+    pub(crate) fn get_differing(&mut self, name: &str, why: &str, status: u16, target: &str) {
+        let before = self.differences.len();
+        self.get(name, status, target);
+        let found = self.differences.split_off(before);
+        assert!(!found.is_empty(), "{name}: no difference any more, compare fully (it was: {why})");
+        self.differences.extend(found.into_iter().filter(|what| what.contains(": status ")));
+    }
+
+    /// Gets a path on both.
+    pub(crate) fn get(&mut self, name: &str, status: u16, target: &str) {
+        self.step(name, status, |_| Request::get(target));
+    }
+
+    fn body_difference(&self, mine: &Response, truth: &Response) -> Option<String> {
+        let [ours, theirs] = &self.sides;
+        let (mine, truth) = (mine.decoded(), truth.decoded());
+        if mine == truth {
+            return None;
+        }
+        let texts = (String::from_utf8(mine.clone()), String::from_utf8(truth.clone()));
+        let (Ok(mine), Ok(truth)) = texts else {
+            return Some(format!("binary bodies of {} and {} bytes differ", mine.len(), truth.len()));
+        };
+        let (mine, truth) = (self.rules.apply(&ours.site, &mine), self.rules.apply(&theirs.site, &truth));
+        if mine == truth {
+            return None;
+        }
+        let mut text = "bodies differ".to_owned();
+        let lines = mine.lines().zip(truth.lines()).filter(|(a, b)| a != b);
+        for (a, b) in lines.take(3) {
+            let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count().saturating_sub(40);
+            let clip = |line: &str| line.chars().skip(same).take(160).collect::<String>();
+            let _ = write!(text, "\n    howdah    …{}\n    reference …{}", clip(a), clip(b));
+        }
+        let _ = write!(text, "\n    ({} and {} lines)", mine.lines().count(), truth.lines().count());
+        Some(text)
+    }
+
+    /// Gets everything of the last page that a browser would load from the same site, at most `limit` files.
+    pub(crate) fn load_assets(&mut self, name: &str, limit: usize) {
+        let pattern = regex_lite::Regex::new(r#"(?:src|href)=["'](?:http://localhost)?(/[^"'#]+)["']"#).unwrap();
+        let tag = regex_lite::Regex::new(r"(?s)<(?:script|link|img)\b[^>]*>").unwrap();
+        let assets = |page: &str| {
+            let mut found: Vec<String> = Vec::new();
+            for tag in tag.find_iter(page) {
+                if let Some(path) = pattern.captures(tag.as_str()).and_then(|c| c.get(1)) {
+                    let path = path.as_str().replace("&amp;", "&").replace("&#038;", "&");
+                    if !found.contains(&path) {
+                        found.push(path);
+                    }
+                }
+            }
+            found
+        };
+        let [ours, theirs] = [assets(&self.sides[0].page()), assets(&self.sides[1].page())];
+        assert!(!theirs.is_empty(), "{name}: the page loads nothing");
+        // Targets may hold ids of their own; the pages have been compared, so they come in the same order.
+        for (mine, truth) in ours.into_iter().zip(theirs).take(limit) {
+            let reference = self.sides[1].site.port();
+            self.step(&format!("{name}: {truth}"), 200, |side| {
+                Request::get(if side.site.port() == reference { &truth } else { &mine })
+            });
+        }
+    }
+
+    /// Stops both, judges Howdah's end, and fails if any answer differed.
+    pub(crate) fn finish(self) {
+        let Self { sides: [ours, theirs], differences, steps, .. } = self;
+        println!("{steps} steps compared");
+        if !differences.is_empty() {
+            println!("{} differences:\n- {}", differences.len(), differences.join("\n- "));
+        }
+        drop((ours.browser, theirs.browser));
+        theirs.site.finish();
+        ours.site.finish();
+        assert!(differences.is_empty(), "{} answers differ, see above", differences.len());
+    }
+}

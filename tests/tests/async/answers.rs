@@ -1,0 +1,102 @@
+//! Async mode: sockets that a driver has connected stay registered in epoll, and a wait for an answer mostly asks the
+//! kernel for nothing. What could be missed that way is asked for here: answers in pieces, the end behind an answer, an
+//! answer that fills the reader's buffer, a number that gets another file.
+
+use howdah_tests::at_once::everyone_sees;
+use howdah_tests::php;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+type Subscribers = Arc<Mutex<HashMap<String, TcpStream>>>;
+
+/// A server that answers lines: `echo TEXT`, `big LENGTH` (so many bytes with the line's end), `subscribe NAME`, `push NAME`
+/// (a line to whoever has subscribed), `bye` (answers and closes at once).
+fn line_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let subscribers = Subscribers::default();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            let subscribers = subscribers.clone();
+            std::thread::spawn(move || serve_lines(stream, &subscribers));
+        }
+    });
+    port
+}
+
+fn serve_lines(mut stream: TcpStream, subscribers: &Subscribers) {
+    let reader = BufReader::new(stream.try_clone().unwrap());
+    for line in reader.lines() {
+        let Ok(line) = line else { return };
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let answer = match word {
+            "echo" => format!("{rest}\n"),
+            "big" => format!("{}\n", "x".repeat(rest.parse::<usize>().unwrap() - 1)),
+            "subscribe" => {
+                subscribers.lock().unwrap().insert(rest.to_owned(), stream.try_clone().unwrap());
+                "subscribed\n".to_owned()
+            }
+            "push" => {
+                subscribers.lock().unwrap().remove(rest).unwrap().write_all(b"pushed\n").unwrap();
+                "done\n".to_owned()
+            }
+            _ => "bye\n".to_owned(),
+        };
+        if stream.write_all(answer.as_bytes()).is_err() || word == "bye" {
+            return;
+        }
+    }
+}
+
+/// Every one of a crowd sees `expected`; `$open()` connects, `$ask($socket, $line)` asks and reads a line.
+fn with_lines(script: &str, expected: &str) {
+    let port = line_server();
+    let functions = format!(
+        "$open = fn () => stream_socket_client('tcp://127.0.0.1:{port}');
+        $ask = function ($s, $line) {{ fwrite($s, \"$line\\n\"); return rtrim((string) fgets($s)); }};\n"
+    );
+    everyone_sees(&format!("{functions}{script}"), expected);
+}
+
+#[test]
+fn answers_come_as_often_as_they_are_asked_for() {
+    with_lines(
+        "$s = $open(); for ($i = 0; $i < 20; $i++) { echo $ask($s, \"echo $m$i,\"); }",
+        &(0..20).map(|i| format!("@{i},")).collect::<String>(),
+    );
+}
+
+#[test]
+fn a_line_that_nobody_asked_for_on_this_connection_is_not_missed() {
+    with_lines(
+        php!("answers/a_line_that_nobody_asked_for_on_this_connection_is_not_missed.php"),
+        "absubscribeddonepushed subscribeddonepushed subscribeddonepushed @",
+    );
+}
+
+#[test]
+fn the_end_right_behind_an_answer_is_not_missed() {
+    with_lines(
+        php!("answers/the_end_right_behind_an_answer_is_not_missed.php"),
+        "abyefalseend abyefalseend abyefalseend @",
+    );
+}
+
+#[test]
+fn an_answer_that_fills_the_buffer_has_an_end() {
+    // PHP's streams read 8192 bytes at a time.
+    with_lines(php!("answers/an_answer_that_fills_the_buffer_has_an_end.php"), "8191 8192 8193 16384 100000 3 @");
+}
+
+#[test]
+fn a_number_that_gets_another_file_is_waited_for_anew() {
+    with_lines(php!("answers/a_number_that_gets_another_file_is_waited_for_anew.php"), "ab01ab01ab01ab01ab01@");
+}
+
+#[test]
+fn a_number_whose_old_file_a_child_holds_is_waited_for_anew() {
+    with_lines(php!("answers/a_number_whose_old_file_a_child_holds_is_waited_for_anew.php"), "abcd@");
+}

@@ -1,0 +1,236 @@
+//! Async mode: what extensions keep in variables of their own. Each test is named after what requests had of each other.
+
+use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::servers::Server;
+use howdah_tests::{Mode, Request, Response, php, run, script_scenario};
+
+/// Whether a request's number is odd, in PHP.
+const ODD: &str = "$odd = (int) preg_replace('/[^0-9]/', '', $m) % 2 === 1;";
+
+/// Each has an order of its own; `current_collator` was that of whoever had begun to sort last, and could be freed.
+#[test]
+fn a_collator_that_sorts_objects_was_another_ones() {
+    let sort = php!("extensions/a_collator_that_sorts_objects_was_another_ones.php");
+    everyone_sees(&format!("{ODD} {sort}"), "@");
+}
+
+#[test]
+fn the_last_error_of_intl_was_another_ones() {
+    everyone_sees(php!("extensions/the_last_error_of_intl_was_another_ones.php"), "no-@");
+}
+
+/// A client decodes what comes back with the types, classes and description that are in place then.
+#[test]
+fn a_soap_call_was_decoded_with_another_ones_types() {
+    let client = php!("extensions/a_soap_call_was_decoded_with_another_ones_types.php");
+    everyone_sees(client, "@: @");
+}
+
+/// The depth of what is encoded was counted together and set back by whoever was ready.
+#[test]
+fn a_soap_call_beside_others_was_nested_too_deep() {
+    let client = php!("extensions/a_soap_call_beside_others_was_nested_too_deep.php");
+    everyone_sees(client, ".....@");
+}
+
+/// While one waited in a call, PHP's errors of all were made faults of its client.
+#[test]
+fn an_error_beside_a_soap_call_was_its_fault() {
+    let script = php!("extensions/an_error_beside_a_soap_call_was_its_fault.php");
+    everyone_sees(&format!("{ODD} {script}"), "@");
+}
+
+/// `pg_connect()` gives the link that it gave before for the same arguments, and functions without a link take the last one.
+#[test]
+fn a_link_to_postgresql_was_another_requests() {
+    let server = Server::postgres();
+    let connect =
+        format!("$where = 'host=127.0.0.1 port={} user=tester dbname=postgres sslmode=disable';", server.port);
+    everyone_sees(
+        &php!("extensions/a_link_to_postgresql_was_another_requests.php", CONNECT = connect),
+        &format!("{CROWD} same @kept@"),
+    );
+}
+
+#[test]
+fn a_persistent_stream_was_used_by_two() {
+    everyone_sees(php!("extensions/a_persistent_stream_was_used_by_two.php"), "ownown@");
+}
+
+#[test]
+fn the_default_stream_context_was_everybodys() {
+    everyone_sees_with(
+        |s| s.file("default.php", "<?php stream_context_set_default(['http' => ['user_agent' => 'booted']]);"),
+        php!("extensions/the_default_stream_context_was_everybodys.php"),
+        "none X-Mark: @",
+    );
+}
+
+#[test]
+fn reports_of_mysqli_followed_the_last_who_set_them() {
+    everyone_sees(&php!("extensions/reports_of_mysqli_followed_the_last_who_set_them.php", ODD = ODD), "@");
+}
+
+#[test]
+fn detecting_and_converting_output_used_another_ones_encodings() {
+    everyone_sees(&php!("extensions/detecting_and_converting_output_used_another_ones_encodings.php", ODD = ODD), "@");
+}
+
+#[test]
+fn a_callback_of_assert_was_another_requests() {
+    everyone_sees_with(
+        |s| {
+            s.ini("zend.assertions", "1")
+                .ini("assert.exception", "0")
+                .ini("assert.warning", "0")
+                .ini("error_reporting", "E_ALL & ~E_DEPRECATED")
+        },
+        php!("extensions/a_callback_of_assert_was_another_requests.php"),
+        "@",
+    );
+}
+
+#[test]
+fn errors_of_a_date_were_another_ones() {
+    everyone_sees(&php!("extensions/errors_of_a_date_were_another_ones.php", ODD = ODD), "@");
+}
+
+#[test]
+fn errors_of_openssl_were_in_one_list() {
+    everyone_sees(&php!("extensions/errors_of_openssl_were_in_one_list.php", ODD = ODD), "@");
+}
+
+/// One that knows no gzip got it because another one does.
+fn asks_for_gzip_if_odd(number: usize, path: &str) -> Request {
+    let request = Request::get(&format!("{path}?m={}", marker(number)));
+    if number.is_multiple_of(2) { request } else { request.header("Accept-Encoding", "gzip") }
+}
+
+#[test]
+fn ob_gzhandler_followed_the_client_of_another_request() {
+    let script = php!("extensions/ob_gzhandler_followed_the_client_of_another_request.php");
+    run(
+        Mode::Async,
+        |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
+        |site| {
+            let answers = at_once(site, CROWD, |number, _| asks_for_gzip_if_odd(number, "/one.php"));
+            for (number, answer) in answers.iter().enumerate() {
+                let gzip = number % 2 == 1;
+                assert_eq!(answer.header("content-encoding"), gzip.then_some("gzip"), "of {number}");
+                let text = if gzip { unpacked(answer) } else { answer.text() };
+                assert_eq!(text, format!("{}end", marker(number)));
+                if !gzip {
+                    only_own(answer, number);
+                }
+            }
+        },
+    );
+}
+
+fn unpacked(answer: &Response) -> String {
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer.body[..]), &mut text).unwrap();
+    text
+}
+
+script_scenario!(
+    output_compressed_by_php_follows_the_client_of_each_request,
+    |s| s
+        .workers(1)
+        .ini("zlib.output_compression", "1")
+        .php("one.php", "echo 'compressed ', str_repeat($_GET['m'], 10);"),
+    |site| {
+        for number in 0..6 {
+            let answer = site.send(&asks_for_gzip_if_odd(number, "/one.php")).expect(200);
+            let gzip = number % 2 == 1;
+            assert_eq!(answer.header("content-encoding"), gzip.then_some("gzip"), "of {number}");
+            let text = if gzip { unpacked(&answer) } else { answer.text() };
+            assert_eq!(text, format!("compressed {}", marker(number).repeat(10)));
+        }
+    },
+);
+
+script_scenario!(
+    what_php_remembers_of_a_file_ends_with_the_request,
+    |s| s
+        .workers(1)
+        .file("data.txt", "12345")
+        .php("one.php", "$f = __DIR__ . '/data.txt'; echo filesize($f), ' ', lstat($f)['size'];"),
+    |site| {
+        let file = site.place().root.join("data.txt");
+        for length in [5, 7, 9] {
+            std::fs::write(&file, "x".repeat(length)).unwrap();
+            assert_eq!(site.get_ok("/one.php"), format!("{length} {length}"));
+        }
+    },
+);
+
+/// The second one to ask found what the first one had seen before it waited.
+#[test]
+fn what_php_remembers_of_a_file_is_the_requests_own() {
+    run(
+        Mode::Async,
+        |s| {
+            crowd_of(s, 2)
+                .file("data.txt", "12345")
+                .php("looks.php", &meeting("meet('both'); echo filesize(__DIR__ . '/data.txt'); meet('a'); meet('b');"))
+                .php("later.php", &meeting(php!("extensions/what_php_remembers_of_a_file_is_the_requests_own.php")))
+        },
+        |site| {
+            let answers =
+                at_once(site, 2, |number, mark| Request::get(&format!("/{}.php?m={mark}", ["looks", "later"][number])));
+            assert_eq!(answers[0].text(), "5");
+            assert_eq!(answers[1].text(), "10");
+        },
+    );
+}
+
+/// Every third statement calls the function; the count had gone on with the statements of others.
+#[test]
+fn ticks_were_counted_together() {
+    everyone_sees_with(
+        |s| s.library("ticks.php", php!("extensions/ticks_were_counted_together_ticks.php")),
+        php!("extensions/ticks_were_counted_together_script.php"),
+        "3@",
+    );
+}
+
+#[test]
+fn a_loader_of_entities_was_everybodys() {
+    let xml = "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///entity'>]><a>&e;</a>";
+    everyone_sees(&php!("extensions/a_loader_of_entities_was_everybodys.php", ODD = ODD, XML = xml), "@");
+}
+
+/// `array_multisort()` keeps its order in a variable of PHP's, which the next call frees.
+#[test]
+fn sorting_several_arrays_of_objects_that_wait() {
+    everyone_sees(&format!("{ODD} {}", php!("extensions/sorting_several_arrays_of_objects_that_wait.php")), "@");
+}
+
+/// The compiler asks the error handler; two that waited there put back each other's state of it.
+#[test]
+fn code_was_evaluated_with_the_compiler_of_another_request() {
+    everyone_sees(php!("extensions/code_was_evaluated_with_the_compiler_of_another_request.php"), "@");
+}
+
+#[test]
+fn a_class_is_linked_while_the_error_handler_waits() {
+    everyone_sees_with(
+        |s| {
+            (0..CROWD).fold(s, |s, n| {
+                s.library(
+                    &format!("late{n}.php"),
+                    &php!("extensions/a_class_is_linked_while_the_error_handler_waits_library.php", N = n),
+                )
+            })
+        },
+        php!("extensions/a_class_is_linked_while_the_error_handler_waits_script.php"),
+        "x22@",
+    );
+}
+
+/// What is printed by `highlight_string()` may wait in a buffer's callback.
+#[test]
+fn code_was_highlighted_with_the_scanner_of_another_request() {
+    everyone_sees(php!("extensions/code_was_highlighted_with_the_scanner_of_another_request.php"), "2@");
+}

@@ -1,0 +1,186 @@
+//! Async mode's library for PHP (`php/async`) and the package `howdah/swoole-compat`, as requests use them.
+//! The cases are PHP files in `php/library/`.
+
+use howdah_tests::servers::Server;
+use howdah_tests::{Mode, Setup, Site, php, run};
+
+/// An async worker that runs cases; `files` are those of the scenario.
+pub(crate) fn setup(setup: Setup, files: &[(&str, &str)]) -> Setup {
+    let setup = setup
+        .workers(1)
+        .setting("concurrency", "50")
+        .script("case.php")
+        .file("case.php", include_str!("php/library/case.php"));
+    files.iter().fold(setup, |setup, (name, text)| setup.file(name, text))
+}
+
+/// Asks for a case and judges its answer.
+pub(crate) fn passes(site: &Site, target: &str) {
+    passes_with(site, target, 200);
+}
+
+/// The same with another status, which an error beside the case has set.
+fn passes_with(site: &Site, target: &str, status: u16) {
+    let answer = site.get(target).expect(status).json();
+    assert_eq!(answer["wrong"].to_string(), "[]", "{answer}");
+    assert!(answer["checks"].as_u64().unwrap() > 0, "{answer}");
+}
+
+#[test]
+fn tasks_end_with_their_result_their_error_or_by_cancellation() {
+    run(
+        Mode::Async,
+        |s| setup(s, &[("tasks.php", include_str!("php/library/tasks.php"))]),
+        // A second time in the same worker: nothing is left behind.
+        |site| (0..2).for_each(|_| passes(site, "/?case=tasks")),
+    );
+}
+
+#[test]
+fn coroutines_share_by_channels_locks_scopes_contexts_and_timers() {
+    run(
+        Mode::Async,
+        |s| setup(s, &[("sharing.php", include_str!("php/library/sharing.php"))]),
+        |site| (0..2).for_each(|_| passes(site, "/?case=sharing")),
+    );
+}
+
+#[test]
+fn pools_keep_their_limit_and_get_everything_back() {
+    run(
+        Mode::Async,
+        |s| setup(s, &[("pool.php", include_str!("php/library/pool.php"))]),
+        |site| (0..2).for_each(|_| passes(site, "/?case=pool")),
+    );
+}
+
+#[test]
+fn pooled_mysql_connections_are_as_good_as_new() {
+    let server = Server::mariadb();
+    run(
+        Mode::Async,
+        |s| {
+            setup(s, &[("pool_mysql.php", include_str!("php/library/pool_mysql.php"))])
+                .expect_log("with an open transaction, which was rolled back; given back at")
+        },
+        |site| passes(site, &format!("/?case=pool_mysql&port={}", server.port)),
+    );
+}
+
+#[test]
+fn pooled_postgres_connections_are_as_good_as_new() {
+    let server = Server::postgres();
+    run(
+        Mode::Async,
+        |s| {
+            setup(s, &[("pool_postgres.php", include_str!("php/library/pool_postgres.php"))])
+                .expect_log("with an open transaction, which was rolled back")
+        },
+        |site| passes(site, &format!("/?case=pool_postgres&port={}", server.port)),
+    );
+}
+
+#[test]
+fn pooled_redis_connections_are_as_good_as_new() {
+    let server = Server::redis(false);
+    run(
+        Mode::Async,
+        |s| {
+            setup(s, &[("pool_redis.php", include_str!("php/library/pool_redis.php"))])
+                .expect_log("with an open transaction, which was rolled back")
+        },
+        |site| passes(site, &format!("/?case=pool_redis&port={}", server.port)),
+    );
+}
+
+#[test]
+fn swooles_names_work_without_swoole() {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/swoole-compat");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("swoole.php", include_str!("php/library/swoole.php"))]),
+        |site| passes(site, &format!("/?case=swoole&package={package}")),
+    );
+}
+
+#[test]
+fn what_a_request_leaves_behind_ends_with_it() {
+    let code = php!("library/what_a_request_leaves_behind_ends_with_it.php");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("leave.php", &format!("<?php {code}"))]),
+        |site| {
+            for times in 1..=3 {
+                passes(site, "/?case=leave");
+                site.wait_for_mark("deferred", times);
+                site.wait_for_mark("after", times);
+            }
+        },
+    );
+}
+
+/// The exception vanished. It is the request's, as that of any destructor.
+#[test]
+fn an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody() {
+    let code = php!("library/an_exception_of_a_destructor_at_a_tasks_end_was_told_to_nobody.php");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("throws.php", &format!("<?php {code}"))]).expect_log("thrown at the very end"),
+        |site| (0..2).for_each(|_| passes_with(site, "/?case=throws", 500)),
+    );
+}
+
+/// A fatal error there left the object with the place of the coroutine, which another one has next.
+#[test]
+fn a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever() {
+    let code = php!("library/a_destructor_that_failed_at_a_coroutines_end_had_it_go_on_for_ever.php");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("fails.php", &format!("<?php {code}"))]).expect_log("failed at the very end"),
+        |site| passes_with(site, "/?case=fails", 500),
+    );
+}
+
+#[test]
+fn errors_that_nobody_awaits_are_logged() {
+    let code = php!("library/errors_that_nobody_awaits_are_logged.php");
+    run(
+        Mode::Async,
+        |s| {
+            setup(s, &[("lost.php", &format!("<?php {code}"))])
+                .expect_log("in a task that nobody awaits: Exception: lost in a task")
+                .expect_log("in a timer: Exception: lost in a timer")
+        },
+        |site| passes(site, "/?case=lost"),
+    );
+}
+
+#[test]
+fn answers_do_not_wait_until_a_busy_worker_has_nothing_to_do() {
+    let code = php!("library/answers_do_not_wait_until_a_busy_worker_has_nothing_to_do.php");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("busy.php", &format!("<?php {code}"))]),
+        |site| (0..3).for_each(|_| passes(site, "/?case=busy")),
+    );
+}
+
+#[test]
+fn a_worker_ends_although_its_coroutines_start_others_to_the_last() {
+    let code = php!("library/a_worker_ends_although_its_coroutines_start_others_to_the_last.php");
+    run(
+        Mode::Async,
+        |s| setup(s, &[("chain.php", &format!("<?php {code}"))]),
+        // The end of the scenario stops the server, and judges how.
+        |site| {
+            passes(site, "/?case=chain");
+            site.wait_for_mark("turn", 3);
+        },
+    );
+}
+
+#[test]
+fn a_stream_may_be_read_while_another_coroutine_looks_at_it() {
+    let code = php!("library/a_stream_may_be_read_while_another_coroutine_looks_at_it.php");
+    run(Mode::Async, |s| setup(s, &[("look.php", &format!("<?php {code}"))]), |site| passes(site, "/?case=look"));
+}

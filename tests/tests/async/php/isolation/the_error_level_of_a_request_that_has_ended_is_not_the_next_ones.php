@@ -1,0 +1,3 @@
+<?php
+$off = fn () => E_ALL & ~error_reporting();
+$level = fn () => $off() . ' ' . Howdah\await(Howdah\async($off));

@@ -1,0 +1,441 @@
+//! Async mode: every kind of wait lets the other requests run, and gives what it gives in classic mode.
+
+use howdah_skip::skip;
+use howdah_tests::at_once::{CROWD, at_once, crowd_of, everyone_sees, everyone_sees_with, marker, meeting, only_own};
+use howdah_tests::{Mode, Request, Setup, php, run};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier};
+
+/// What everyone does between two meetings takes time: all have entered before the first one leaves.
+fn all_wait_together(wait: &str) {
+    // The count is of those inside; nobody leaves the crowd before the last one is in. If the wait held up the others,
+    // the first one would wait in vain.
+    everyone_sees(&php!("waits/all_wait_together.php", CROWD = CROWD, WAIT = wait), &format!("@{CROWD}"));
+}
+
+#[test]
+fn fifty_sleepers_at_once() {
+    let script = php!("waits/fifty_sleepers_at_once.php");
+    run(
+        Mode::Async,
+        |s| crowd_of(s, 50).php("one.php", &meeting(script)),
+        |site| {
+            let answers = at_once(site, 50, |_, mark| Request::get(&format!("/one.php?m={mark}")));
+            for (number, answer) in answers.iter().enumerate() {
+                only_own(answer, number);
+                assert_eq!(answer.text(), format!("{} 50", marker(number)), "all were in before one left");
+            }
+        },
+    );
+}
+
+#[test]
+fn every_way_to_sleep() {
+    // A time that has passed before the call is a warning, which is not what this is about.
+    let until = "@time_sleep_until(microtime(true) + 0.3);";
+    for wait in ["usleep(300000);", "sleep(1);", "time_nanosleep(0, 300000000);", until] {
+        all_wait_together(wait);
+    }
+}
+
+#[test]
+fn sleeping_wrongly_fails_as_ever() {
+    everyone_sees(php!("waits/sleeping_wrongly_fails_as_ever.php"), "VVVfalse@");
+}
+
+/// A server that answers a connection's line only when `crowd` connections have sent theirs: no client gets its answer
+/// unless all of them wait at once. The answer to `line` is `answer(line)`; then the connection closes.
+fn meeting_server(crowd: usize, answer: fn(&str) -> Vec<u8>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let barrier = Arc::new(Barrier::new(crowd));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            let barrier = barrier.clone();
+            std::thread::spawn(move || serve_line(stream, &barrier, answer));
+        }
+    });
+    port
+}
+
+fn serve_line(mut stream: TcpStream, barrier: &Barrier, answer: fn(&str) -> Vec<u8>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut first = String::new();
+    if reader.read_line(&mut first).unwrap_or(0) == 0 {
+        return;
+    }
+    // An HTTP request has more lines, and perhaps a body.
+    if first.contains(" HTTP/1.") {
+        let mut length = 0;
+        let mut line = String::new();
+        while reader.read_line(&mut line).unwrap_or(0) > 2 {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap_or(0);
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        let _ = reader.read_exact(&mut body);
+    }
+    barrier.wait();
+    let _ = stream.write_all(&answer(first.trim()));
+}
+
+fn echo_line(line: &str) -> Vec<u8> {
+    format!("got {line}\n").into_bytes()
+}
+
+/// Answers `GET /MARK` with 200 and chunks of the mark.
+fn http_answer(line: &str) -> Vec<u8> {
+    let path = line.split(' ').nth(1).unwrap_or("/").trim_start_matches('/').to_owned();
+    let chunk = format!("{:x}\r\n{path} \r\n", path.len() + 1);
+    format!(
+        "HTTP/1.1 200 OK\r\nX-Path: {path}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n{}0\r\n\r\n",
+        chunk.repeat(3)
+    )
+    .into_bytes()
+}
+
+fn with_server(answer: fn(&str) -> Vec<u8>, script: &str, expected: &str) {
+    let port = meeting_server(CROWD, answer);
+    everyone_sees(&script.replace("PORT", &port.to_string()), expected);
+}
+
+#[test]
+fn tcp_streams() {
+    with_server(echo_line, php!("waits/tcp_streams.php"), "got @ end");
+}
+
+#[test]
+fn fsockopen_by_name() {
+    with_server(
+        echo_line,
+        "$s = fsockopen('localhost', PORT); fwrite($s, \"$m\\n\"); echo stream_get_contents($s);",
+        "got @\n",
+    );
+}
+
+#[test]
+fn a_stream_that_times_out_says_so() {
+    let port = meeting_server(CROWD + 1, echo_line);
+    everyone_sees(&php!("waits/a_stream_that_times_out_says_so.php", PORT = port), "false timed out @");
+}
+
+#[test]
+fn a_refused_connection_says_so() {
+    let port = howdah_tests::site::free_port();
+    everyone_sees(&php!("waits/a_refused_connection_says_so.php", PORT = port), "false 111 Connection refused @");
+}
+
+#[test]
+fn http_streams() {
+    with_server(http_answer, php!("waits/http_streams.php"), "@ @ @ X-Path: @");
+}
+
+#[test]
+fn unix_and_datagram_sockets() {
+    everyone_sees(php!("waits/unix_and_datagram_sockets.php"), "@@");
+}
+
+#[test]
+fn a_server_and_its_client_in_one_request() {
+    everyone_sees(php!("waits/a_server_and_its_client_in_one_request.php"), "hello @");
+}
+
+#[test]
+fn stream_select_waits_for_others() {
+    let script = php!("waits/stream_select_waits_for_others.php");
+    everyone_sees(script, "1y@ 101 00 12");
+}
+
+#[test]
+fn a_stream_closed_by_another_coroutine_wakes_its_reader() {
+    everyone_sees(php!("waits/a_stream_closed_by_another_coroutine_wakes_its_reader.php"), "false@");
+}
+
+#[test]
+fn sockets_extension() {
+    everyone_sees(php!("waits/sockets_extension.php"), "@@");
+}
+
+#[test]
+fn curl_easy() {
+    with_server(http_answer, php!("waits/curl_easy.php"), "@ @ @ X-Path: @200");
+}
+
+#[test]
+fn curl_posts_by_name() {
+    with_server(http_answer, php!("waits/curl_posts_by_name.php"), "@ @ @ ");
+}
+
+#[test]
+fn curl_multi() {
+    let port = meeting_server(CROWD * 2, http_answer);
+    everyone_sees(&php!("waits/curl_multi.php", PORT = port), "@ @ @ @ @ @ ");
+}
+
+#[test]
+fn curl_failures_and_exceptions() {
+    let port = meeting_server(CROWD, http_answer);
+    let closed = howdah_tests::site::free_port();
+    everyone_sees(&php!("waits/curl_failures_and_exceptions.php", CLOSED = closed, PORT = port), "false7@");
+}
+
+#[test]
+fn a_curl_timeout_holds() {
+    let port = meeting_server(CROWD + 1, http_answer);
+    everyone_sees(&php!("waits/a_curl_timeout_holds.php", PORT = port), "false28@");
+}
+
+#[test]
+fn names_are_resolved_beside_other_requests() {
+    everyone_sees_with(
+        // Where nobody answers for unknown names, that takes seconds for each.
+        |s| s.env("RES_OPTIONS", "timeout:1 attempts:1"),
+        php!("waits/names_are_resolved_beside_other_requests.php"),
+        "127.0.0.1 127.0.0.1 [\"127.0.0.1\"] no such name false@ [false,0,true]",
+    );
+}
+
+#[test]
+fn processes() {
+    let script = php!("waits/processes.php");
+    everyone_sees(script, "@3 sh @ sys @\nraw04 5 @0");
+}
+
+#[test]
+fn processes_run_at_once() {
+    // Each child waits for a file that the last request makes.
+    let script = php!("waits/processes_run_at_once.php");
+    everyone_sees(script, "@\n");
+}
+
+#[test]
+fn big_pipes_in_both_directions() {
+    let script = php!("waits/big_pipes_in_both_directions.php");
+    everyone_sees(script, "same0@");
+}
+
+#[test]
+fn children_of_scripts_really_block() {
+    everyone_sees("meet('a'); echo trim(shell_exec('php -n -r \"usleep(1000); echo 7;\" 2>&1')), $m;", "7@");
+}
+
+#[test]
+fn file_locks() {
+    let script = php!("waits/file_locks.php");
+    everyone_sees(script, &format!("false1 {CROWD}@"));
+}
+
+#[test]
+fn appending_under_a_lock() {
+    let script = php!("waits/appending_under_a_lock.php");
+    everyone_sees(script, &format!("20 {}@", CROWD * 20));
+}
+
+#[test]
+fn sqlite_writers_wait_for_each_other() {
+    let script = php!("waits/sqlite_writers_wait_for_each_other.php");
+    everyone_sees(script, &format!("1 {CROWD}@"));
+}
+
+#[test]
+fn waits_inside_of_callbacks() {
+    let script = php!("waits/waits_inside_of_callbacks.php");
+    everyone_sees(script, "123456789 a@b@ @ @2312 6,2,4");
+}
+
+#[test]
+fn serialising_with_waits() {
+    let library = php!("waits/serialising_with_waits_library.php");
+    everyone_sees_with(
+        |s| s.library("slow.php", library),
+        php!("waits/serialising_with_waits_script.php"),
+        "@@@[[\"@\"],\"@\"]",
+    );
+}
+
+#[test]
+fn generators_iterators_and_fibers() {
+    let script = php!("waits/generators_iterators_and_fibers.php");
+    everyone_sees(script, "0@1@2@r 0@1@2@9r f@y z1 @");
+}
+
+#[test]
+fn one_class_asked_for_by_all_at_once() {
+    everyone_sees_with(
+        |s| s.library("Lazy.php", "class Lazy { public static function get($m) { usleep(300); return $m; } }"),
+        php!("waits/one_class_asked_for_by_all_at_once.php"),
+        "@1",
+    );
+}
+
+#[test]
+fn destructors_that_wait() {
+    let library = php!("waits/destructors_that_wait_library.php");
+    everyone_sees_with(|s| s.library("ends.php", library), php!("waits/destructors_that_wait_script.php"), "~@.~@~@~@");
+}
+
+#[test]
+fn tls_servers_and_clients() {
+    // Each request is both ends of its own connection; the certificate is made once and verified by the client.
+    let script = php!("waits/tls_servers_and_clients.php");
+    run(
+        Mode::Async,
+        |s| crowd_of(s, CROWD).php("one.php", &meeting(script)),
+        |site| {
+            make_certificate(&site.place().top.join("marks"));
+            let answers = at_once(site, CROWD, |number, mark| {
+                Request::get(&format!("/one.php?m={mark}{}", if number % 3 == 2 { "&bad" } else { "" }))
+            });
+            for (number, answer) in answers.iter().enumerate() {
+                only_own(answer, number);
+                let mark = marker(number);
+                let expected = if number % 3 == 2 { format!("refused {mark}") } else { format!("hello {mark} tls") };
+                assert_eq!(answer.text(), expected);
+            }
+        },
+    );
+}
+
+fn make_certificate(directory: &std::path::Path) {
+    let pem = directory.join("cert.pem");
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=async.test"])
+        .args(["-addext", "subjectAltName=DNS:async.test", "-keyout", "-", "-out", "-"])
+        .output()
+        .unwrap_or_else(|e| panic!("openssl: {e}"));
+    assert!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
+    std::fs::write(pem, made.stdout).unwrap();
+}
+
+/// Many coroutines in one request, beside others.
+#[test]
+fn ten_thousand_coroutines_give_their_memory_back() {
+    let script = php!("waits/ten_thousand_coroutines_give_their_memory_back.php");
+    run(
+        Mode::Async,
+        |s: Setup| crowd_of(s.measures_memory(), CROWD).ini("memory_limit", "512M").php("one.php", &meeting(script)),
+        |site| {
+            let numbers = |text: &str| text.split(' ').skip(1).map(|n| n.parse().unwrap()).collect::<Vec<u64>>();
+            let before = numbers(&site.get_ok("/one.php?m=mark1end&n=10"));
+            for (number, answer) in
+                at_once(site, 10, |_, mark| Request::get(&format!("/one.php?m={mark}&n=1000"))).iter().enumerate()
+            {
+                assert_eq!(answer.status, 200, "{}", answer.text());
+                only_own(answer, number);
+            }
+            // Freed at the end of their requests at the latest.
+            let after = numbers(&site.get_ok("/one.php?m=mark1end&n=10"));
+            assert!(after[0] < before[0] + 60_000, "KiB resident: {} before, {} after", before[0], after[0]);
+            assert!(after[1] < before[1] + 3_000_000, "bytes of PHP: {} before, {} after", before[1], after[1]);
+        },
+    );
+}
+
+/// The process had waited for a lock that one of its own requests held, in a destructor.
+#[test]
+fn destructors_wait_for_locks_of_other_requests() {
+    everyone_sees_with(
+        |s| s.library("locks.php", php!("waits/destructors_wait_for_locks_of_other_requests.php")),
+        "require_once __DIR__ . '/locks.php'; $l = new Locks($m); meet('a'); unset($l); echo '.';",
+        "locked @.",
+    );
+}
+
+/// Where nothing can wait, a lock of another request of the same process could never be had: the call fails.
+#[test]
+fn a_lock_in_an_autoloader_that_another_request_holds() {
+    run(
+        Mode::Async,
+        |s| {
+            crowd_of(s, CROWD)
+                .php("hold.php", php!("waits/a_lock_in_an_autoloader_that_another_request_holds_hold.php"))
+                .php("want.php", php!("waits/a_lock_in_an_autoloader_that_another_request_holds_want.php"))
+        },
+        |site| {
+            let gate = site.gate("g");
+            let mut holder = site.conn();
+            holder.send(Request::get("/hold.php").bytes());
+            let held = gate.wait();
+            assert_eq!(site.get_ok("/want.php"), "falsetrue");
+            held.release();
+            assert_eq!(holder.response("GET").text(), "held");
+            assert_eq!(site.get_ok("/want.php"), "truetrue");
+        },
+    );
+}
+
+/// As stock PHP does, with the same message.
+#[test]
+fn select_refuses_high_descriptors() {
+    let script = php!("waits/select_refuses_high_descriptors.php");
+    // As many as the system lets the server have, which inherits it.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let all = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
+    if limit.maximum.is_some_and(|n| n < 1200) {
+        skip!("descriptors", "no process may have so many here");
+    }
+    let mut said = Vec::new();
+    for mode in [Mode::Classic, Mode::Async] {
+        run(mode, |s| s.workers(1).php("one.php", script), |site| said.push(site.get_ok("/one.php")));
+    }
+    assert_eq!(said[0], said[1]);
+    assert!(said[0].contains("FD_SETSIZE"), "{}", said[0]);
+}
+
+#[test]
+fn the_audit_says_where_a_call_blocks() {
+    run(
+        Mode::Async,
+        |s| {
+            crowd_of(s, CROWD)
+                .ini("howdah.audit", "1")
+                .php("one.php", php!("waits/the_audit_says_where_a_call_blocks.php"))
+        },
+        |site| {
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            let log = site.log();
+            assert_eq!(log.matches("a call may block the process").count(), 1, "{log}");
+            assert!(log.contains("/one.php:3"), "{log}");
+        },
+    );
+}
+
+/// How long it takes is the script's choice: what is asserted is that it is noticed, and where.
+#[test]
+fn the_audit_says_what_held_the_process() {
+    run(
+        Mode::Async,
+        |s| {
+            crowd_of(s, CROWD)
+                .ini("howdah.audit", "1")
+                .php("one.php", php!("waits/the_audit_says_what_held_the_process.php"))
+        },
+        |site| {
+            let lines = |what: &str, from: &str, to: &str| -> Vec<String> {
+                let places = (format!("/{from} and "), format!("/{to} "));
+                let log = site.log();
+                let found = log.lines().filter(|l| l.contains("audit: the process") && l.contains(what));
+                found.filter(|l| l.contains(&places.0) && l.contains(&places.1)).map(str::to_owned).collect()
+            };
+            let held = [("stood still", "one.php:2", "one.php:8"), ("computed", "one.php:8", "one.php:12")];
+            // Whoever computes may have to wait for a page and then for the processor: that is standing still for once.
+            let seen = (0..20).any(|_| {
+                assert_eq!(site.get_ok("/one.php"), "ok");
+                held.iter().all(|(what, from, to)| !lines(what, from, to).is_empty())
+            });
+            assert!(seen, "{}", site.log());
+            assert_eq!(site.get_ok("/one.php"), "ok");
+            for (what, from, to) in held {
+                let lines = lines(what, from, to);
+                assert_eq!(lines.len(), 1, "{lines:?}");
+                assert!(lines[0].ends_with("label=\"GET /one.php\""), "{lines:?}");
+            }
+        },
+    );
+}

@@ -1,0 +1,34 @@
+//! What the server does, whatever runs behind it, and what scripts see and send in every mode.
+
+mod admin;
+mod boot_messages;
+mod budgets;
+mod compression;
+mod crash;
+mod early_hints;
+mod half_closed_clients;
+mod handed_over_files;
+mod hostile_front;
+mod input;
+mod launcher;
+mod lifecycle;
+mod listeners;
+mod load;
+mod markers;
+mod output;
+mod php_settings;
+mod php_source;
+mod protocol;
+mod raw_targets;
+mod sandbox;
+mod scheduling;
+mod script_life;
+mod server_variables;
+mod sessions;
+mod slow_clients;
+mod static_files;
+mod step_debugging;
+mod storms;
+mod stuck_logs;
+mod users;
+mod worker_trust;

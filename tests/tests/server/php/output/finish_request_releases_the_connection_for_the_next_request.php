@@ -1,0 +1,7 @@
+<?php
+require 'gate.php';
+header('Content-Type: text/plain');
+echo 'one';
+fastcgi_finish_request();
+gate('after');
+mark('end');

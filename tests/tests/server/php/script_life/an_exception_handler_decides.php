@@ -1,0 +1,6 @@
+<?php
+set_exception_handler(function ($e) {
+    http_response_code(422);
+    echo 'handled ', $e->getMessage();
+});
+throw new Exception('it');

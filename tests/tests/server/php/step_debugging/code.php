@@ -1,0 +1,5 @@
+<?php
+function work($n) {
+    $n = $n * 2;
+    return "worked $n";
+}

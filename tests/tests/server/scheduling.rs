@@ -1,0 +1,199 @@
+//! Who gets a worker, and who waits for how long: shares of routes and of slow requests, clients that want more than
+//! others, queues that are bounded by time, pools that grow and shrink. What the scheduler does with times is played in
+//! `howdah-pool`'s simulation; here nothing depends on the clock but what is to wait until it strikes.
+
+use howdah_tests::gate::Held;
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, Site, php, scenario};
+use serde_json::Value;
+
+fn pool(site: &Site) -> Value {
+    let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    status["pools"][0].clone()
+}
+
+/// Waits until so many requests wait for a worker.
+fn wait_for_queue(site: &Site, requests: u64) {
+    let waits = || pool(site)["queued"].as_u64().unwrap();
+    assert!(eventually(PATIENCE, || waits() == requests), "{} of {requests} wait", waits());
+}
+
+fn send(site: &Site, target: &str) -> Conn {
+    let mut conn = site.conn();
+    conn.send(Request::get(target).bytes());
+    conn
+}
+
+/// Sends a request that waits at a gate of its name.
+fn hold(site: &Site, target: &str, gate: &str) -> (Conn, Held) {
+    let gate = site.gate(gate);
+    let conn = send(site, target);
+    (conn, gate.wait())
+}
+
+const HOLD: &str = "require 'gate.php'; gate($_GET['g']); echo 'held';";
+
+scenario!(
+    a_route_with_a_share_leaves_workers_for_the_rest,
+    howdah_only = "shares of routes are Howdah's own",
+    |s| s
+        .workers(3)
+        .setting("route", r#"[{ match = "/report*", pool = "default", workers = 1 }]"#)
+        .php("report.php", HOLD)
+        .php("ok.php", "echo 'ok';"),
+    |site| {
+        let (mut first, held) = hold(site, "/report.php?g=a", "a");
+        let gate = site.gate("b");
+        let mut others: Vec<_> = (0..4).map(|_| send(site, "/report.php?g=b")).collect();
+        wait_for_queue(site, 4);
+        // Two workers are idle, and stay so for these.
+        for _ in 0..5 {
+            assert_eq!(site.get_ok("/ok.php"), "ok");
+        }
+        assert!(gate.script_is_here().is_none(), "a second report runs");
+        held.release();
+        assert_eq!(first.response("GET").expect(200).text(), "held");
+        for other in &mut others {
+            gate.wait().release();
+            assert_eq!(other.response("GET").expect(200).text(), "held");
+        }
+    },
+);
+
+scenario!(
+    slow_requests_as_a_class_leave_workers_for_the_rest,
+    howdah_only = "classes of requests are Howdah's own",
+    |s| s
+        .workers(2)
+        .setting("slow_after", "\"1ms\"")
+        .setting("slow_workers", "1")
+        .php("slow.php", php!("scheduling/slow_requests_as_a_class_leave_workers_for_the_rest.php"))
+        .php("ok.php", "echo 'ok';"),
+    |site| {
+        // What the script takes is learnt.
+        for _ in 0..8 {
+            assert_eq!(site.get_ok("/slow.php"), "held");
+        }
+        let (mut first, held) = hold(site, "/slow.php?g=a", "a");
+        let gate = site.gate("b");
+        let mut second = send(site, "/slow.php?g=b");
+        wait_for_queue(site, 1);
+        assert_eq!(site.get_ok("/ok.php"), "ok");
+        let pool = pool(site);
+        assert_eq!((pool["slow_running"].as_u64(), pool["slow_limit"].as_u64()), (Some(1), Some(1)));
+        let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
+        assert!(text.contains("slow requests: 1 of 1 run"), "{text}");
+        assert!(gate.script_is_here().is_none(), "a second slow one runs");
+        held.release();
+        assert_eq!(first.response("GET").expect(200).text(), "held");
+        gate.wait().release();
+        assert_eq!(second.response("GET").expect(200).text(), "held");
+    },
+);
+
+scenario!(
+    one_greedy_client_does_not_keep_a_modest_one_waiting,
+    howdah_only = "PHP-FPM takes requests in the order in which they came",
+    |s| s
+        .workers(1)
+        .setting("http.trusted_proxies", r#"["127.0.0.1"]"#)
+        .php("next.php", "require 'gate.php'; echo mark('next');")
+        .php("hold.php", HOLD),
+    |site| {
+        let (mut running, held) = hold(site, "/hold.php?g=a", "a");
+        let ask = |address: &str| {
+            let mut conn = site.conn();
+            conn.send(Request::get("/next.php").header("X-Forwarded-For", address).bytes());
+            conn
+        };
+        let mut greedy: Vec<_> = (0..40).map(|_| ask("192.0.2.1")).collect();
+        wait_for_queue(site, 40);
+        let mut modest: Vec<_> = (2..5).map(|n| ask(&format!("192.0.2.{n}"))).collect();
+        wait_for_queue(site, 43);
+        held.release();
+        assert_eq!(running.response("GET").expect(200).text(), "held");
+        let turn = |conn: &mut Conn| conn.response("GET").expect(200).text().parse::<u32>().unwrap();
+        let turns: Vec<u32> = modest.iter_mut().map(turn).collect();
+        assert!(turns.iter().all(|&turn| turn <= 6), "{turns:?}");
+        let turns: Vec<u32> = greedy.iter_mut().map(turn).collect();
+        assert!(turns.is_sorted(), "{turns:?}");
+    },
+);
+
+scenario!(
+    a_queue_of_thousands_refuses_nobody,
+    howdah_only = "nginx refuses what does not fit into PHP-FPM's backlog",
+    |s| s.workers(1).php("hold.php", HOLD).php("ok.php", "echo 'ok';"),
+    |site| {
+        let (mut running, held) = hold(site, "/hold.php?g=a", "a");
+        let mut waiting: Vec<_> = (0..1500).map(|_| send(site, "/ok.php")).collect();
+        wait_for_queue(site, 1500);
+        held.release();
+        assert_eq!(running.response("GET").expect(200).text(), "held");
+        for conn in &mut waiting {
+            assert_eq!(conn.response("GET").expect(200).text(), "ok");
+        }
+    },
+);
+
+scenario!(
+    who_has_waited_for_too_long_is_refused_and_says_when_to_come_back,
+    howdah_only = "the queue is Howdah's own",
+    |s| s
+        .workers(1)
+        .setting("queue_timeout", "\"300ms\"")
+        .php("hold.php", HOLD)
+        .php("late.php", "require 'gate.php'; mark('late'); echo 'late';"),
+    |site| {
+        let (mut running, held) = hold(site, "/hold.php?g=a", "a");
+        let mut waiting: Vec<_> = (0..20).map(|_| send(site, "/late.php")).collect();
+        for conn in &mut waiting {
+            let refused = conn.response("GET").expect(503);
+            assert!(refused.header("retry-after").is_some_and(|v| v.parse::<u32>().is_ok()), "{:?}", refused.headers);
+        }
+        held.release();
+        assert_eq!(running.response("GET").expect(200).text(), "held");
+        assert_eq!(site.marks("late"), 0, "what was refused is not run");
+    },
+);
+
+scenario!(
+    a_pool_grows_by_as_many_workers_as_requests_wait_for_and_shrinks_after_the_time_set,
+    howdah_only = "pools that grow are set otherwise there",
+    |s| s.workers(1).grows_to(5).setting("shrink_after", "\"500ms\"").php("hold.php", HOLD),
+    |site| {
+        let gates: Vec<_> = (0..5).map(|n| site.gate(&format!("g{n}"))).collect();
+        let mut conns: Vec<_> = (0..5).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
+        // Each is held until all are here: five workers run at once.
+        let running = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
+        assert!(eventually(PATIENCE, || running() == 5), "{} run", running());
+        let _ = site.wait_for_log(&["calls wait", "workers=5"]);
+        for (conn, gate) in conns.iter_mut().zip(&gates) {
+            gate.wait().release();
+            assert_eq!(conn.response("GET").expect(200).text(), "held");
+        }
+        let workers = || pool(site)["workers"].as_array().unwrap().len();
+        assert!(eventually(PATIENCE, || workers() == 1), "{} are left", workers());
+    },
+);
+
+scenario!(
+    the_next_worker_stands_ready_before_one_that_has_done_its_requests_goes,
+    howdah_only = "PHP-FPM starts the next child when the old one has ended",
+    |s| s.workers(1).setting("max_requests", "20").php("pid.php", "echo getmypid();"),
+    |site| {
+        let mut conn = site.conn();
+        let mut ask = || conn.exchange(&Request::get("/pid.php")).expect(200).text();
+        let first: Vec<String> = (0..18).map(|_| ask()).collect();
+        // It would take two more, but another one stands ready now, so this one goes.
+        let serves = |pid: &str| {
+            let workers = pool(site)["workers"].clone();
+            workers.as_array().unwrap().iter().any(|worker| worker["pid"].as_u64() == pid.parse().ok())
+        };
+        assert!(eventually(PATIENCE, || !serves(&first[0])), "{}", pool(site)["workers"]);
+        let pids: std::collections::BTreeSet<String> = (0..40).map(|_| ask()).chain(first).collect();
+        assert!(pids.len() >= 3, "{pids:?}");
+        let workers = || pool(site)["workers"].as_array().unwrap().len();
+        assert!(eventually(PATIENCE, || workers() == 1), "{} are there", workers());
+    },
+);

@@ -1,0 +1,420 @@
+//! Whom the server and each pool's PHP run as, and what PHP can do to the others' processes: really tried, from PHP.
+//!
+//! Root runs these, as it does where the tests are run as a whole: nobody else can become several users.
+
+use howdah_skip::skip;
+use howdah_tests::howdah::program;
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Setup, Site, php, scenario, script_scenario};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+/// Every way that a process has to look into another or to act on it. Each is answered with "done" or why not.
+const ATTACK: &str = php!("users/attack.php");
+
+const ATTACK_BY_PID: &str = php!("users/attack_by_pid.php");
+
+const WHO: &str = php!("users/who.php");
+
+/// What PHP may do to a process of its own user though that process is closed to it: the kernel asks for no more.
+const OF_THE_USER: [&str; 3] = ["signal", "pidfd signal", "priority"];
+
+fn attacks(setup: Setup) -> Setup {
+    setup
+        .ini("ffi.enable", "true")
+        .library("attack_lib.php", ATTACK)
+        .php("attack.php", ATTACK_BY_PID)
+        .php("b/attack.php", ATTACK_BY_PID)
+        .php("who.php", WHO)
+        .php("b/who.php", WHO)
+}
+
+/// The server is one user, its two pools are two others.
+fn three_users(setup: Setup) -> Setup {
+    attacks(setup)
+        .needs_root()
+        .open_to_users()
+        .setting("user", "\"nobody\"")
+        .setting("php.user", "\"www-data\"")
+        .setting("pool.b.user", "\"daemon\"")
+        .setting("pool.b.workers", "1")
+        .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+        .more_processes(2)
+}
+
+/// What a program prints about users.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+pub(crate) fn number(user: &str) -> u64 {
+    said("id", &["-u", user]).parse().unwrap()
+}
+
+fn group(name: &str) -> u64 {
+    said("getent", &["group", name]).split(':').nth(2).unwrap().parse().unwrap()
+}
+
+/// Whether the tests run as somebody who can become several users.
+fn can_be_others() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn owner(pid: u32) -> u64 {
+    owner_if_there(pid).unwrap_or_else(|| panic!("{pid} has ended"))
+}
+
+/// In snapshot mode a worker that has tried to reach into others is replaced after its request.
+fn owner_if_there(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let ids: Vec<u64> = line.split_ascii_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "no way back: {line}");
+    Some(ids[0])
+}
+
+fn is_dumpable(pid: u32) -> bool {
+    // Files below belong to the process's user where it is dumpable, to root where not.
+    fs::metadata(format!("/proc/{pid}/mem")).is_ok_and(|mem| mem.uid() != 0)
+}
+
+/// What an attack on a process from the script at this path could do.
+fn done(site: &Site, path: &str, query: &str) -> Vec<String> {
+    let text = site.get_ok(&format!("{path}?{query}"));
+    let result: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    result.into_iter().filter(|(_, how)| how == "done").map(|(name, _)| name).collect()
+}
+
+/// The attack itself can succeed, where it may.
+fn attacks_work(site: &Site, path: &str) {
+    let done = done(site, path, "own");
+    for name in
+        ["mem", "environ", "maps", "fd", "fd 0", "cwd", "ptrace seize", "process_vm_readv", "pidfd_getfd", "kcmp"]
+            .into_iter()
+            .chain(OF_THE_USER)
+    {
+        assert!(done.iter().any(|it| it == name), "{name} is not refused to a process of the same user: {done:?}");
+    }
+}
+
+script_scenario!(
+    pools_of_two_users_reach_neither_each_other_nor_the_server,
+    howdah_only = "PHP-FPM's pools are tried by nobody",
+    three_users,
+    |site| {
+        let server = site.howdah().pid();
+        assert_eq!(owner(server), number("nobody"));
+        let mut pools: BTreeMap<u64, usize> = BTreeMap::new();
+        let all: Vec<u32> = site.howdah().processes().iter().map(|identity| identity.pid).collect();
+        for pid in &all {
+            *pools.entry(owner(*pid)).or_default() += 1;
+            assert!(!is_dumpable(*pid) || owner(*pid) == 0, "{pid}");
+        }
+        let users = [0, number("nobody"), number("www-data"), number("daemon")];
+        assert!(users.iter().all(|user| pools.contains_key(user)) && pools.len() == 4, "{pools:?}");
+        assert_eq!((pools[&0], pools[&number("nobody")]), (1, 1), "one launcher, one server");
+        for (path, user) in [("/attack.php", "www-data"), ("/b/attack.php", "daemon")] {
+            attacks_work(site, path);
+            let mut tried = 0;
+            for (pid, owner) in all.iter().filter_map(|pid| Some((pid, owner_if_there(*pid)?))) {
+                let own = owner == number(user);
+                let expected: &[&str] = if own { &OF_THE_USER } else { &[] };
+                let done = done(site, path, &format!("pid={pid}"));
+                let unexpected: Vec<_> = done.iter().filter(|name| !expected.contains(&name.as_str())).collect();
+                assert!(unexpected.is_empty(), "{user} did to {pid} of {owner}: {unexpected:?}");
+                tried += 1;
+            }
+            // The server, its launcher and two zygotes at least.
+            assert!(tried >= 4, "{tried} of {}", all.len());
+        }
+    }
+);
+
+script_scenario!(
+    a_server_of_the_same_user_is_closed_to_php,
+    howdah_only = "nginx and PHP-FPM are two programs",
+    |s| attacks(s).started_by("daemon").needs_root(),
+    |site| {
+        attacks_work(site, "/attack.php");
+        let all: Vec<u32> = site.howdah().processes().iter().map(|identity| identity.pid).collect();
+        let mut tried = 0;
+        for pid in all {
+            let Some(owner) = owner_if_there(pid) else { continue };
+            tried += 1;
+            assert_eq!(owner, number("daemon"));
+            assert!(!is_dumpable(pid));
+            let done = done(site, "/attack.php", &format!("pid={pid}"));
+            let unexpected: Vec<_> = done.iter().filter(|name| !OF_THE_USER.contains(&name.as_str())).collect();
+            assert!(unexpected.is_empty(), "PHP did to {pid}: {unexpected:?}");
+        }
+        assert!(tried >= 3, "the server, the zygote and a worker");
+        // What no part of one user can be kept from is said.
+        let log = site.log();
+        assert_eq!(log.matches("scripts can signal the server").count(), 1, "{log}");
+    }
+);
+
+script_scenario!(
+    php_has_its_users_groups_and_nothing_of_roots,
+    howdah_only = "users are Howdah's settings",
+    |s| {
+        three_users(s)
+            .setting("pool.b.groups", "[\"video\", \"audio\"]")
+            .setting("pool.b.umask", "\"0077\"")
+            .setting("pool.b.nice", "7")
+            .setting("pool.b.oom_score_adj", "321")
+            .setting("pool.b.no_new_privs", "true")
+            .setting("pool.b.limits", "{ nofile = 321, core = \"0:1M\", fsize = \"1G\" }")
+            .php("b/limits.php", php!("users/php_has_its_users_groups_and_nothing_of_roots.php"))
+    },
+    |site| {
+        let who = |path: &str| -> Value { serde_json::from_str(&site.get_ok(path)).unwrap() };
+        let capabilities = |status: &str| {
+            let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"];
+            status
+                .lines()
+                .filter(|line| sets.iter().any(|set| line.starts_with(set)))
+                .all(|line| line.ends_with(":\t0000000000000000"))
+        };
+        let a = who("/who.php");
+        let (uid, gid) = (number("www-data"), group("www-data"));
+        assert_eq!((&a["uid"], &a["gid"]), (&json!([uid, uid]), &json!([gid, gid])));
+        let home = said("getent", &["passwd", "www-data"]).split(':').nth(5).map(str::to_owned);
+        assert_eq!((a["user"].as_str(), a["home"].as_str()), (Some("www-data"), home.as_deref()));
+        assert!(
+            !a["groups"].as_array().unwrap().contains(&0.into()),
+            "root's group stays with nobody: {}",
+            a["groups"]
+        );
+        let status = a["status"].as_str().unwrap();
+        assert!(capabilities(status) && status.contains("NoNewPrivs:\t0"), "{status}");
+
+        let b = who("/b/who.php");
+        let mut groups: Vec<u64> = b["groups"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+        groups.sort_unstable();
+        let mut named = ["video", "audio"].map(group);
+        named.sort_unstable();
+        assert_eq!(groups, named);
+        let status = b["status"].as_str().unwrap();
+        assert!(capabilities(status) && status.contains("NoNewPrivs:\t1"), "{status}");
+        let limits = who("/b/limits.php");
+        assert_eq!(
+            (limits["mode"].as_str(), limits["nice"].as_i64(), limits["oom"].as_i64()),
+            (Some("600"), Some(7), Some(321))
+        );
+        let text = limits["limits"].as_str().unwrap();
+        let words = |name: &str| -> Vec<String> {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+            line[name.len()..].split_ascii_whitespace().take(2).map(str::to_owned).collect()
+        };
+        assert_eq!(words("Max open files"), ["321", "321"]);
+        assert_eq!(words("Max core file size"), ["0", "1048576"]);
+        assert_eq!(words("Max file size"), ["1073741824", "1073741824"]);
+        // A container's root may lack the right to widen limits.
+        if Command::new("prlimit").args(["--nice=20:20", "true"]).output().unwrap().status.success() {
+            assert_eq!(words("Max nice priority"), ["20", "20"], "whoever keeps the nice values may lower them again");
+        } else {
+            howdah_skip::record("nice-limit", "root may not widen the limit of the nice value here");
+        }
+    }
+);
+
+/// A server whose PHP is somebody else: whatever the one does to the other goes through the launcher.
+pub(crate) fn two_users(setup: Setup) -> Setup {
+    setup.needs_root().open_to_users().setting("user", "\"nobody\"").setting("php.user", "\"www-data\"")
+}
+
+scenario!(
+    sockets_and_logs_belong_to_whom_they_are_for,
+    howdah_only = "users are Howdah's settings",
+    |s| {
+        let s = s.unix_listener().setting("log.access", "\"@TOP@/access.log\"").file("a.txt", "a");
+        two_users(s)
+            .setting("listen_group", "\"www-data\"")
+            .setting("admin_group", "\"daemon\"")
+            .setting("admin_mode", "\"0640\"")
+    },
+    |site| {
+        let about = |path: &std::path::Path| {
+            let found = fs::symlink_metadata(path).unwrap();
+            (u64::from(found.uid()), u64::from(found.gid()), found.mode() & 0o777)
+        };
+        let run = site.place().run.clone();
+        assert_eq!(about(&run.join("http.sock")), (number("nobody"), group("www-data"), 0o660));
+        assert_eq!(about(&run.join("admin.sock")), (0, group("daemon"), 0o640));
+        // In a directory of root's: made by root, and given away.
+        let log = site.place().top.join("access.log");
+        assert_eq!(about(&log), (number("nobody"), group("nogroup"), 0o640));
+        let has = |file: &std::path::Path, text: &str| {
+            eventually(PATIENCE, || fs::read_to_string(file).is_ok_and(|content| content.contains(text)))
+        };
+        assert_eq!(site.get_ok("/a.txt?before"), "a");
+        assert!(has(&log, "/a.txt?before"));
+        // As logrotate does with `create 0640 nobody nogroup`.
+        let old = site.place().top.join("access.log.1");
+        fs::rename(&log, &old).unwrap();
+        fs::write(&log, "").unwrap();
+        assert!(Command::new("chown").arg("nobody:nogroup").arg(&log).status().unwrap().success());
+        site.howdah().signal(Signal::USR1);
+        let _ = site.wait_for_log(&["logs reopened"]);
+        assert_eq!(site.get_ok("/a.txt?after"), "a");
+        assert!(has(&log, "/a.txt?after") && !has_now(&old, "/a.txt?after"));
+    },
+);
+
+fn has_now(file: &std::path::Path, text: &str) -> bool {
+    fs::read_to_string(file).is_ok_and(|content| content.contains(text))
+}
+
+#[test]
+fn root_opens_no_log_where_others_could_lead_it_elsewhere() {
+    if !can_be_others() {
+        skip!("root", "only root becomes other users");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (top, precious) = (directory.path(), directory.path().join("precious"));
+    fs::write(&precious, "root's").unwrap();
+    fs::set_permissions(top, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(&precious, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let logs = top.join("logs");
+    fs::create_dir(&logs).unwrap();
+    assert!(Command::new("chown").arg("daemon").arg(&logs).status().unwrap().success());
+    std::os::unix::fs::symlink(&precious, logs.join("error.log")).unwrap();
+    fs::hard_link(&precious, logs.join("access.log")).unwrap();
+    let root = top.to_str().unwrap();
+    for flag in ["--error-log", "--access-log"] {
+        let log = logs.join(if flag == "--error-log" { "error.log" } else { "access.log" });
+        let arguments = ["serve", root, "--user", "nobody", "--listen", "127.0.0.1:0", flag, log.to_str().unwrap()];
+        let (code, said) = start_as_root(top, &arguments);
+        assert!(code == Some(1) && said.contains("users other than root may change"), "{flag}: {said}");
+        assert_eq!(fs::metadata(&precious).unwrap().uid(), 0);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's");
+    }
+}
+
+/// The server's answer to being started like this by root.
+fn start_as_root(directory: &std::path::Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(program())
+        .args(arguments)
+        .current_dir(directory)
+        .env("TMPDIR", directory)
+        .env("XDG_RUNTIME_DIR", directory)
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn root_does_not_serve_without_a_word_about_users() {
+    if !can_be_others() {
+        skip!("root", "only root becomes other users");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().to_str().unwrap();
+    for (arguments, status) in [(["serve", root], 2), (["check", root], 1)] {
+        let (code, said) = start_as_root(directory.path(), &arguments);
+        assert!(
+            code == Some(status) && said.contains("--allow-root") && said.contains("user = \"www-data\""),
+            "{said}"
+        );
+    }
+    let (code, said) = start_as_root(directory.path(), &["check", root, "--allow-root"]);
+    assert!(code == Some(0) && said.contains("allow_root = true"), "{said}");
+    let (code, said) = start_as_root(directory.path(), &["check", root, "--user", "nobody"]);
+    assert!(code == Some(0) && said.contains("user = \"nobody\""), "{said}");
+    // Nobody else can become somebody.
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let binary = directory.path().join("howdah");
+    fs::copy(program(), &binary).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=daemon", "--regid=daemon", "--clear-groups", "--"])
+        .arg(&binary)
+        .args(["check", root, "--user", "www-data"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(1)
+            && said.contains("only root can become www-data; the server was started by daemon"),
+        "{said}"
+    );
+}
+
+#[test]
+fn root_that_serves_as_root_says_so() {
+    if !can_be_others() {
+        skip!("root", "only root becomes other users");
+    }
+    howdah_tests::run(
+        howdah_tests::Mode::Classic,
+        |s| s,
+        |site| {
+            let log = site.log();
+            assert!(
+                log.contains("WARN") && log.contains("the server runs as root") && log.contains("PHP runs as root"),
+                "{log}"
+            );
+        },
+    );
+}
+
+/// Where control groups can be made: cgroup v2 as it is mounted here.
+fn control_groups() -> Option<std::path::PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, path, kind) = (words.next(), words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| std::path::PathBuf::from(path))
+    });
+    let group = mount.map(|mount| mount.join(format!("howdah-test-{}", std::process::id())));
+    group.filter(|group| fs::create_dir(group).is_ok())
+}
+
+#[test]
+fn a_pool_has_its_control_group() {
+    let Some(group) = control_groups() else { skip!("control-groups", "none can be made here") };
+    let (pool, limited) = (group.join("pool"), group.join("limited"));
+    let controllers = fs::read_to_string(group.join("cgroup.controllers")).unwrap();
+    let has_pids = controllers.split_ascii_whitespace().any(|controller| controller == "pids");
+    let setup = |s: Setup| {
+        let s = two_users(s)
+            .setting("php.cgroup", &format!("{:?}", pool.display().to_string()))
+            .setting("pool.b.cgroup", &format!("{:?}", limited.display().to_string()))
+            .setting("pool.b.cgroup_limits", "{ \"pids.max\" = 99 }")
+            .setting("pool.b.workers", "1")
+            .setting("route", "[{ match = \"/b/*\", pool = \"b\" }]")
+            .php("who.php", "echo file_get_contents('/proc/self/cgroup');")
+            .php("b/who.php", "echo 'limited';");
+        // Where the kernel cannot limit, PHP does not start without the limit, and the operator reads why.
+        if has_pids {
+            s.more_processes(2)
+        } else {
+            s.allow_log("is its controller delegated to").allow_log("pool_down").allow_log("howdah-php:")
+        }
+    };
+    howdah_tests::run(howdah_tests::Mode::Classic, setup, |site| {
+        let name = pool.file_name().unwrap().to_str().unwrap();
+        let own = site.get_ok("/who.php");
+        assert!(own.lines().any(|line| line.starts_with("0::/") && line.ends_with(&format!("/{name}"))), "{own}");
+        let members = fs::read_to_string(pool.join("cgroup.procs")).unwrap();
+        assert!(members.lines().count() >= 3, "the process that forks and its workers: {members}");
+        assert!(members.lines().all(|pid| pid != site.howdah().pid().to_string()));
+        if has_pids {
+            assert_eq!(site.get_ok("/b/who.php"), "limited");
+            assert_eq!(fs::read_to_string(limited.join("pids.max")).unwrap().trim(), "99");
+        } else {
+            let _ = site.wait_for_log(&["cannot set pids.max of", "is its controller delegated to"]);
+        }
+    });
+    // A group in which a process is left cannot be removed.
+    for directory in [&pool, &limited, &group] {
+        fs::remove_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    }
+}

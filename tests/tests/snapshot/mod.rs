@@ -1,0 +1,15 @@
+//! Snapshot mode: an application that has booted once and is put back to that state after each request.
+
+mod boot;
+mod boot_again;
+mod connections;
+mod difference;
+mod each_way;
+mod extensions;
+mod files;
+mod loop_body;
+mod servers;
+mod sessions;
+mod state;
+mod template;
+mod warmup;

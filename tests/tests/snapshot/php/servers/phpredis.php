@@ -1,0 +1,4 @@
+<?php
+try {
+    $db->rawCommand('CLIENT', 'KILL', 'ID', $db->rawCommand('CLIENT', 'ID'), 'SKIPME', 'no');
+} catch (RedisException) {}

@@ -1,0 +1,7 @@
+<?php
+function sql($s) {
+    return pg_query($GLOBALS['db'], $s);
+}
+function value($s) {
+    return pg_fetch_result(pg_query($GLOBALS['db'], $s), 0);
+}

@@ -1,0 +1,6 @@
+//! Worker mode: scripts that stay booted and loop over requests.
+
+mod octane;
+mod package;
+mod pools;
+mod request_loop;

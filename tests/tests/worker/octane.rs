@@ -1,0 +1,114 @@
+//! Howdah under the name `frankenphp`, driven as Laravel Octane drives FrankenPHP: its environment, its admin requests.
+
+use howdah_tests::howdah::{php_program, program};
+use howdah_tests::process::{PATIENCE, eventually, wait_for_exit};
+use howdah_tests::site::{free_port, replace_file};
+use howdah_tests::{Conn, Request, Response, Target};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What Octane's worker script insists on, and its loop.
+const WORKER: &str = include_str!("php/octane/worker.php");
+
+/// Ends the server with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(app: &Path, port: u16, admin: u16) -> Running {
+    let public = app.join("public");
+    fs::create_dir(&public).unwrap();
+    fs::write(public.join("frankenphp-worker.php"), WORKER).unwrap();
+    fs::write(public.join("style.css"), "a{}").unwrap();
+    std::os::unix::fs::symlink(program(), app.join("frankenphp")).unwrap();
+    let log = File::create(app.join("log")).unwrap();
+    let child = Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(app.join("frankenphp"))
+        .args(["run", "-c", "/nowhere/Caddyfile"])
+        .current_dir(app)
+        .envs([
+            ("APP_ENV", "production"),
+            ("APP_BASE_PATH", &app.to_string_lossy()),
+            ("APP_PUBLIC_PATH", &public.to_string_lossy()),
+            ("LARAVEL_OCTANE", "1"),
+            ("MAX_REQUESTS", "500"),
+            ("REQUEST_MAX_EXECUTION_TIME", "30"),
+            ("CADDY_SERVER_ADMIN_HOST", "localhost"),
+            ("CADDY_SERVER_ADMIN_PORT", &admin.to_string()),
+            ("CADDY_SERVER_LOG_LEVEL", "WARN"),
+            ("CADDY_SERVER_LOGGER", "json"),
+            ("CADDY_SERVER_SERVER_NAME", &format!("http://127.0.0.1:{port}")),
+            ("CADDY_SERVER_WORKER_DIRECTIVE", "num 2"),
+            ("CADDY_SERVER_EXTRA_DIRECTIVES", ""),
+            // Tests may run as root.
+            ("HOWDAH_ALLOW_ROOT", "true"),
+            ("HOWDAH_PHP", &php_program().to_string_lossy()),
+        ])
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    Running(child)
+}
+
+fn ask(port: u16, request: &Request) -> Option<Response> {
+    let mut conn = Conn::try_open(&Target::Tcp(([127, 0, 0, 1], port).into())).ok()?;
+    conn.try_send(&request.clone().close().bytes()).ok()?;
+    conn.try_response(request.method())
+}
+
+#[test]
+fn octane_starts_asks_reloads_and_stops() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = directory.path();
+    let (port, admin) = (free_port(), free_port());
+    let mut server = start(app, port, admin);
+    let get = |path: &str| ask(port, &Request::get(path)).map(|response| response.text()).unwrap_or_default();
+    let served = eventually(PATIENCE, || get("/users?x=1") == "one /users?x=1 1 30");
+    assert!(served, "{}", fs::read_to_string(app.join("log")).unwrap());
+    assert_eq!(get("/style.css"), "a{}");
+
+    let config = ask(admin, &Request::get("/config/apps/frankenphp")).unwrap().expect(200);
+    assert_eq!(config.json()["workers"][0]["num"], 2);
+    replace_file(&app.join("public/frankenphp-worker.php"), WORKER.replace("'one'", "'two'"));
+    let reload =
+        Request::new("PATCH", "/config/apps/frankenphp").header("Content-Type", "application/json").body(config.text());
+    assert_eq!(ask(admin, &reload).unwrap().status, 200);
+    assert_eq!(get("/a"), "two /a 1 30");
+    let order = |path: &str| Request::new("POST", path);
+    assert_eq!(ask(admin, &order("/frankenphp/workers/restart")).unwrap().status, 403, "any web page can send that");
+    let restart = ask(admin, &order("/frankenphp/workers/restart").header("X-Howdah", "1")).unwrap().expect(200);
+    assert_eq!(restart.text(), "workers restarted successfully\n");
+    assert_eq!(ask(admin, &Request::get("/frankenphp/workers/restart")).unwrap().status, 405);
+    let threads = ask(admin, &Request::get("/frankenphp/threads")).unwrap().expect(200).json();
+    assert!(threads["ThreadDebugStates"].as_array().is_some_and(|states| states.iter().any(|s| s["State"] == "ready")));
+
+    // As Octane's client sends it.
+    let stop = order("/stop").header("Content-Type", "application/json").body("[]");
+    assert_eq!(ask(admin, &stop).unwrap().status, 200);
+    let ended = wait_for_exit(&mut server.0, PATIENCE).expect("stopped");
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn octane_finds_a_version_it_accepts() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("frankenphp");
+    std::os::unix::fs::symlink(program(), &link).unwrap();
+    let output = Command::new(&link).arg("build-info").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line =
+        text.lines().find(|l| l.starts_with("dep") && l.contains("github.com/dunglas/frankenphp")).expect("a line");
+    let version: Vec<u32> = line.rsplit_once('v').unwrap().1.split('.').map(|n| n.parse().unwrap()).collect();
+    assert!(version >= vec![1, 5, 0], "{version:?}");
+    let wrong = Command::new(&link).arg("run").env_remove("APP_PUBLIC_PATH").output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}

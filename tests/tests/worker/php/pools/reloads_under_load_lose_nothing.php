@@ -1,0 +1,6 @@
+<?php
+require 'gate.php';
+while (frankenphp_handle_request(function () {
+    usleep(500);
+    echo $_GET['n'] ?? '';
+})) {}

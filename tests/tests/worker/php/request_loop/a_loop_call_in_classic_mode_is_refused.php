@@ -1,0 +1,6 @@
+<?php
+try {
+    frankenphp_handle_request(fn () => 1);
+} catch (RuntimeException $e) {
+    echo $e->getMessage();
+}

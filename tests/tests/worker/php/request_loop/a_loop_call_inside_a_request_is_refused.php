@@ -1,0 +1,8 @@
+<?php
+$handle = function () {
+    try {
+        frankenphp_handle_request(fn () => 1);
+    } catch (RuntimeException $e) {
+        echo $e->getMessage();
+    }
+};

@@ -1,0 +1,8 @@
+<?php
+$handle = function () {
+    if (isset($_GET['use'])) {
+        require __DIR__ . '/late.php';
+    } else {
+        echo 'none';
+    }
+};
