@@ -184,8 +184,9 @@ static int library_stat(php_stream *stream, php_stream_statbuf *status) {
 
 static const php_stream_ops library_ops = {.label = "howdah library", .stat = library_stat};
 
-/* Runs a text as PHP would run a file of this path. With OPcache one worker compiles it and the others find it in shared
- * memory: what OPcache asks about a file is its path and its time, and only this stream knows that there is none. */
+/* Runs a text as PHP would run a file of this path. With OPcache one worker compiles it and the others find it in
+ * shared memory: what OPcache asks about a file is its path and its time, and only this stream knows that there is
+ * none. */
 static bool run_library_file(const char *path, const char *text, size_t length, uint64_t changed) {
     library_file source = {.stream = {.ops = &library_ops}, .changed = changed, .length = length};
     zend_file_handle file;

@@ -1,6 +1,6 @@
-/* The functions this SAPI gives to scripts: those of PHP-FPM and mod_php that applications test for, and Howdah's own in
- * the namespace Howdah. All of them, also those of other files, are declared in php/stubs/howdah.stub.php, from which
- * `make generate` makes howdah_arginfo.h. */
+/* The functions this SAPI gives to scripts: those of PHP-FPM and mod_php that applications test for, and Howdah's own
+ * in the namespace Howdah. All of them, also those of other files, are declared in php/stubs/howdah.stub.php, from
+ * which `make generate` makes howdah_arginfo.h. */
 #include "async.h"
 #include "howdah_arginfo.h"
 #include "sandbox.h"
