@@ -17,6 +17,15 @@
 // and asks for it (`NeedBody`).
 #define CALL_BODY_FD 4
 
+// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
+#define CALL_MEASURE 8
+
+// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
+#define CALL_NICE 16
+
+// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
+#define CALL_NICE_SHIFT 8
+
 // In `Cancel`: the client has gone.
 #define CANCEL_CLIENT_GONE 1
 
