@@ -73,6 +73,7 @@ fn time(text: &str) -> u64 {
 /// Has the library compiled into OPcache's shared memory before there are workers, which would compile it all at once and
 /// each keep its copy. In a child, as compiling takes a request of PHP, and what extensions do at its start is nothing to
 /// be inherited. Should that fail, the workers compile it.
+#[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
 pub(crate) fn compile_once() {
     if php::setting("opcache.enable").as_deref() != Some("1") {
         return;
