@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
+	test all-tests test-fast unit-test test-php test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -15,6 +15,7 @@ LISTEN ?= 127.0.0.1:8080
 # Evaluated when used, after `setup` has installed it.
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
+PHP ?= $(shell $(PHP_CONFIG) --php-binary)
 # The black-box tests, on what `build` has made.
 SCENARIOS = HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/skips.sh $(CARGO) test --locked -p howdah-tests
 
@@ -69,8 +70,11 @@ test-asan: setup-test ## The scenarios of async, worker and classic mode with th
 test-relocations: setup-build ## What async mode hooks, on this processor and (with a cross compiler and qemu) on aarch64
 	scripts/test-relocations.sh
 
-unit-test: setup-build
+unit-test: setup-build test-php
 	scripts/skips.sh $(CARGO) test --locked --workspace --exclude howdah-tests
+
+test-php: setup-build ## The Composer packages' own tests, those that need no server
+	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
 test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
@@ -83,10 +87,10 @@ format: setup-lint ## Format Rust and C
 	$(CARGO) fmt --all
 	clang-format -i $$(find crates/php-host/shim crates/php-host/tests -name '*.[ch]')
 
-generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs of the async library
+generate: setup-generate ## Rewrite the generated files: the C headers, the tables of PHP functions, the reference pages, the stubs and the reference of the async library
 	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-transport --test headers
 	scripts/generate-arginfo.sh
-	HOWDAH_GENERATE=1 $(CARGO) test -q -p howdah-php library
+	$(PHP) php/async/tools/generate.php
 	$(CARGO) run -q -p howdah-observe --example reference
 
 fuzz: setup-build ## What hostile clients and workers send, mutated, for longer (ROUNDS=n, FUZZ_SECONDS=n)

@@ -1,124 +1,11 @@
 <?php
 
 /**
- * Howdah's async library, for IDEs and static analysers; never run. Generated from crates/php-host/library by
+ * Howdah's async library, for IDEs and static analysers; never run. Generated from php/async/src by
  * `make generate`; a test compares the two. Do not edit.
  */
 
 namespace Howdah;
-
-/** This coroutine, or the task waited for, was cancelled. After a cancellation every further wait throws again. */
-class CancelledException extends \Exception
-{
-}
-
-/** The time given for a wait is over. */
-class TimeoutException extends \Exception
-{
-}
-
-/** The channel is closed: nothing can be sent any more, and everything sent before has been received. */
-class ChannelClosedException extends \Exception
-{
-}
-
-/** The pool is closed. */
-class PoolClosedException extends \Exception
-{
-}
-
-/** The task waited for has ended through exit() and has no result. */
-class TaskExitedException extends \Exception
-{
-}
-
-/** All tasks given to any() have failed. */
-class CompositeException extends \Exception
-{
-    /** @param array<\Throwable> $errors with the keys of the tasks */
-    public function __construct(array $errors) {}
-
-    /** @return array<\Throwable> */
-    public function getErrors(): array {}
-}
-
-/** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
-class ConcurrentUseError extends \Error
-{
-    /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */
-    public function getOtherTraceAsString(): string {}
-
-    public function __toString(): string {}
-}
-
-/** A connection came back to its pool with an open transaction, which was rolled back. Its own trace is that of the return. */
-class OpenTransactionError extends \Error
-{
-    /** Where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
-    public function getTakenTraceAsString(): string {}
-
-    /** Where the transaction was begun; null if a statement (`BEGIN`) did it. */
-    public function getBegunTraceAsString(): ?string {}
-
-    public function __toString(): string {}
-}
-
-/** Nothing can wake this coroutine any more: all of the worker wait for each other. */
-class DeadlockError extends \Error
-{
-}
-
-/** A rule of the library was broken: unlocked by a stranger, returned twice, called outside of a coroutine … */
-class MisuseError extends \Error
-{
-}
-
-/**
- * What await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another.
- */
-interface Awaitable
-{
-    public function isDone(): bool;
-
-    /**
-     * Waits for the result.
-     *
-     * @param float|null $timeout seconds; null waits as long as it takes
-     *
-     * @throws TimeoutException
-     */
-    public function await(?float $timeout = null): mixed;
-}
-
-/**
- * A function that runs in a coroutine of its own, and its result.
- */
-final class Task implements Awaitable
-{
-    public function id(): int {}
-
-    /**
-     * Waits for the task's end: its result, or what it has thrown.
-     *
-     * @param float|null $timeout seconds; a task whose time is over goes on
-     *
-     * @throws TimeoutException
-     */
-    public function await(?float $timeout = null): mixed {}
-
-    /**
-     * Every current and later wait in the task fails with a CancelledException. It ends when its function lets that pass,
-     * and not before it has cleaned up.
-     */
-    public function cancel(string $why = ''): void {}
-
-    public function isDone(): bool {}
-
-    public function isCancelled(): bool {}
-
-    /** @return array<array<string, mixed>> where a waiting task stands, as debug_backtrace() has it */
-    public function backtrace(): array {}
-}
 
 /**
  * Starts a coroutine. It begins when the current one waits, and belongs to the current request: same superglobals, headers
@@ -202,54 +89,88 @@ function current(): ?Task {}
 
 function in_coroutine(): bool {}
 
-/**
- * A number of permits, given to those who ask in the order in which they ask.
- */
-final class Semaphore
+/** This coroutine, or the task waited for, was cancelled. After a cancellation every further wait throws again. */
+class CancelledException extends \Exception
 {
-    public function __construct(int $permits) {}
-
-    /** @throws TimeoutException */
-    public function acquire(?float $timeout = null): void {}
-
-    public function tryAcquire(): bool {}
-
-    public function release(): void {}
-
-    /** Calls the function with a permit, which is given back however it ends. */
-    public function use(callable $fn, ?float $timeout = null): mixed {}
-
-    /** Permits that are free. */
-    public function available(): int {}
 }
 
-/**
- * A lock that one coroutine has at a time. It comes back when its coroutine ends.
- */
-final class Mutex
+/** The time given for a wait is over. */
+class TimeoutException extends \Exception
 {
-    public function __construct() {}
+}
+
+/** The channel is closed: nothing can be sent any more, and everything sent before has been received. */
+class ChannelClosedException extends \Exception
+{
+}
+
+/** The pool is closed. */
+class PoolClosedException extends \Exception
+{
+}
+
+/** The task waited for has ended through exit() and has no result. */
+class TaskExitedException extends \Exception
+{
+}
+
+/** All tasks given to any() have failed. */
+class CompositeException extends \Exception
+{
+    /** @param array<\Throwable> $errors with the keys of the tasks */
+    public function __construct(array $errors) {}
+
+    /** @return array<\Throwable> */
+    public function getErrors(): array {}
+}
+
+/** Two coroutines used one connection at the same time. Its own trace is that of the one that came second. */
+class ConcurrentUseError extends \Error
+{
+    /** Where the coroutine stood that has the connection, as getTraceAsString() has it. */
+    public function getOtherTraceAsString(): string {}
+
+    public function __toString(): string {}
+}
+
+/** A connection came back to its pool with an open transaction, which was rolled back. Its own trace is that of the return. */
+class OpenTransactionError extends \Error
+{
+    /** Where the connection was taken: file and line, or a whole trace with the setting `howdah.traces`. */
+    public function getTakenTraceAsString(): string {}
+
+    /** Where the transaction was begun; null if a statement (`BEGIN`) did it. */
+    public function getBegunTraceAsString(): ?string {}
+
+    public function __toString(): string {}
+}
+
+/** Nothing can wake this coroutine any more: all of the worker wait for each other. */
+class DeadlockError extends \Error
+{
+}
+
+/** A rule of the library was broken: unlocked by a stranger, returned twice, called outside of a coroutine … */
+class MisuseError extends \Error
+{
+}
+
+/** What await(), all(), any() and race() accept. Tasks are the usual ones; a class of the application may be another. */
+interface Awaitable
+{
+    public function isDone(): bool;
 
     /**
+     * Waits for the result.
+     *
+     * @param float|null $timeout seconds; null waits as long as it takes
+     *
      * @throws TimeoutException
-     * @throws MisuseError      if this coroutine has it already
      */
-    public function lock(?float $timeout = null): void {}
-
-    public function tryLock(): bool {}
-
-    /** @throws MisuseError if another coroutine has it, or none */
-    public function unlock(): void {}
-
-    /** Calls the function while no other coroutine does, however it ends. */
-    public function synchronized(callable $fn, ?float $timeout = null): mixed {}
-
-    public function isLocked(): bool {}
+    public function await(?float $timeout = null): mixed;
 }
 
-/**
- * Values passed from coroutine to coroutine, in order, each to one receiver.
- */
+/** Values passed from coroutine to coroutine, in order, each to one receiver. */
 final class Channel implements \IteratorAggregate, \Countable
 {
     /** @param int $capacity values that may lie in it; with 0, a send waits for its receiver */
@@ -298,57 +219,6 @@ final class Channel implements \IteratorAggregate, \Countable
 }
 
 /**
- * A counter of things to be done, and a way to wait until it is zero.
- */
-final class WaitGroup implements \Countable
-{
-    public function __construct() {}
-
-    public function add(int $n = 1): void {}
-
-    public function done(): void {}
-
-    /** add(), a task, and done() when it has ended, whatever its end. */
-    public function go(callable $fn, mixed ...$args): Task {}
-
-    /** @throws TimeoutException */
-    public function wait(?float $timeout = null): void {}
-
-    public function count(): int {}
-}
-
-/**
- * Tasks that end together. Leaving a scope means waiting for its tasks or cancelling them: none is left behind.
- */
-final class Scope
-{
-    /** @param int|null $concurrency how many of the scope's own tasks may run at once; go() waits for its turn */
-    public function __construct(?int $concurrency = null) {}
-
-    /**
-     * Calls $fn($scope), then waits for the scope's tasks. The first error, like the end of the time, cancels the rest and
-     * is thrown. Errors of tasks are seen when $fn has returned.
-     *
-     * @return mixed what $fn returned
-     */
-    public static function run(callable $fn, ?int $concurrency = null, ?float $timeout = null): mixed {}
-
-    /** Starts a task. What it starts with go() belongs to the scope as well, but wait() does not return its results. */
-    public function go(callable $fn, mixed ...$args): Task {}
-
-    /**
-     * Waits for all tasks of the scope. The first error of go()'s tasks, like the end of the time, cancels the rest and is
-     * thrown.
-     *
-     * @return array<mixed> the results of go()'s tasks since the last wait(), in their order
-     */
-    public function wait(?float $timeout = null): array {}
-
-    /** Cancels all tasks of the scope and waits until they have ended. It takes no further ones. */
-    public function cancel(): void {}
-}
-
-/**
  * Values that go with a coroutine, as request ids, users and locales do: a task starts with a copy of what its parent
  * has, and what it sets, its parent does not see.
  */
@@ -367,25 +237,26 @@ final class Context
     public static function request(): \ArrayObject {}
 }
 
-/**
- * Functions called later or again and again. Timers belong to the worker: no request waits for them, and their functions
- * have no request's superglobals. Within a request: go() and delay().
- */
-final class Timer
+/** A lock that one coroutine has at a time. It comes back when its coroutine ends. */
+final class Mutex
 {
-    /** Calls the function once, in so many milliseconds. */
-    public static function after(int $milliseconds, callable $fn, mixed ...$args): self {}
+    public function __construct() {}
 
     /**
-     * Calls the function every so many milliseconds until cancel(). A call never begins before the last one has ended;
-     * what is missed meanwhile is left out. Errors go to the log.
+     * @throws TimeoutException
+     * @throws MisuseError      if this coroutine has it already
      */
-    public static function every(int $milliseconds, callable $fn, mixed ...$args): self {}
+    public function lock(?float $timeout = null): void {}
 
-    /** No further call; one that runs goes on. */
-    public function cancel(): void {}
+    public function tryLock(): bool {}
 
-    public function isActive(): bool {}
+    /** @throws MisuseError if another coroutine has it, or none */
+    public function unlock(): void {}
+
+    /** Calls the function while no other coroutine does, however it ends. */
+    public function synchronized(callable $fn, ?float $timeout = null): mixed {}
+
+    public function isLocked(): bool {}
 }
 
 /**
@@ -475,7 +346,8 @@ final class Pool implements \Countable
     public function count(): int {}
 
     /**
-     * Numbers for monitoring: `max`, `open`, `idle`, `lent`, `waiting` are of now, the others count since the start.
+     * Numbers for monitoring, named as in the metrics: those up to `wait_max_seconds` are of now, the others count since the
+     * start.
      *
      * @return array<string, int|float>
      */
@@ -483,4 +355,119 @@ final class Pool implements \Countable
 
     /** Closes the unused connections, and the others at their return. Who waits gets a PoolClosedException. */
     public function close(): void {}
+}
+
+/** Tasks that end together. Leaving a scope means waiting for its tasks or cancelling them: none is left behind. */
+final class Scope
+{
+    /** @param int|null $concurrency how many of the scope's own tasks may run at once; go() waits for its turn */
+    public function __construct(?int $concurrency = null) {}
+
+    /**
+     * Calls $fn($scope), then waits for the scope's tasks. The first error, like the end of the time, cancels the rest and
+     * is thrown. Errors of tasks are seen when $fn has returned.
+     *
+     * @return mixed what $fn returned
+     */
+    public static function run(callable $fn, ?int $concurrency = null, ?float $timeout = null): mixed {}
+
+    /** Starts a task. What it starts with go() belongs to the scope as well, but wait() does not return its results. */
+    public function go(callable $fn, mixed ...$args): Task {}
+
+    /**
+     * Waits for all tasks of the scope. The first error of go()'s tasks, like the end of the time, cancels the rest and is
+     * thrown.
+     *
+     * @return array<mixed> the results of go()'s tasks since the last wait(), in their order
+     */
+    public function wait(?float $timeout = null): array {}
+
+    /** Cancels all tasks of the scope and waits until they have ended. It takes no further ones. */
+    public function cancel(): void {}
+}
+
+/** A number of permits, given to those who ask in the order in which they ask. */
+final class Semaphore
+{
+    public function __construct(int $permits) {}
+
+    /** @throws TimeoutException */
+    public function acquire(?float $timeout = null): void {}
+
+    public function tryAcquire(): bool {}
+
+    public function release(): void {}
+
+    /** Calls the function with a permit, which is given back however it ends. */
+    public function use(callable $fn, ?float $timeout = null): mixed {}
+
+    /** Permits that are free. */
+    public function available(): int {}
+}
+
+/** A function that runs in a coroutine of its own, and its result. */
+final class Task implements Awaitable
+{
+    public function id(): int {}
+
+    /**
+     * Waits for the task's end: its result, or what it has thrown.
+     *
+     * @param float|null $timeout seconds; a task whose time is over goes on
+     *
+     * @throws TimeoutException
+     */
+    public function await(?float $timeout = null): mixed {}
+
+    /**
+     * Every current and later wait in the task fails with a CancelledException. It ends when its function lets that pass,
+     * and not before it has cleaned up.
+     */
+    public function cancel(string $why = ''): void {}
+
+    public function isDone(): bool {}
+
+    public function isCancelled(): bool {}
+
+    /** @return array<array<string, mixed>> where a waiting task stands, as debug_backtrace() has it */
+    public function backtrace(): array {}
+}
+
+/**
+ * Functions called later or again and again. Timers belong to the worker: no request waits for them, and their functions
+ * have no request's superglobals. Within a request: go() and delay().
+ */
+final class Timer
+{
+    /** Calls the function once, in so many milliseconds. */
+    public static function after(int $milliseconds, callable $fn, mixed ...$args): self {}
+
+    /**
+     * Calls the function every so many milliseconds until cancel(). A call never begins before the last one has ended;
+     * what is missed meanwhile is left out. Errors go to the log.
+     */
+    public static function every(int $milliseconds, callable $fn, mixed ...$args): self {}
+
+    /** No further call; one that runs goes on. */
+    public function cancel(): void {}
+
+    public function isActive(): bool {}
+}
+
+/** A counter of things to be done, and a way to wait until it is zero. */
+final class WaitGroup implements \Countable
+{
+    public function __construct() {}
+
+    public function add(int $n = 1): void {}
+
+    public function done(): void {}
+
+    /** add(), a task, and done() when it has ended, whatever its end. */
+    public function go(callable $fn, mixed ...$args): Task {}
+
+    /** @throws TimeoutException */
+    public function wait(?float $timeout = null): void {}
+
+    public function count(): int {}
 }

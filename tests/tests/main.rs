@@ -8,6 +8,7 @@
 #[path = "async/mod.rs"]
 mod async_mode;
 mod difference;
+mod examples;
 mod server;
 mod snapshot;
 mod worker;

@@ -220,6 +220,9 @@ void howdah_rs_select_call(uint64_t number);
 // memory, where the server looks when somebody asks. A script's child must not call them.
 void howdah_rs_pool_name(unsigned int slot, const char *name, size_t length);
 
+// What a number of a connection pool is called in PHP and in the metrics; NULL behind the last.
+const char *howdah_rs_pool_number_name(unsigned int number);
+
 // The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
 void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBERS]);
 
@@ -241,14 +244,14 @@ void howdah_rs_warmup_failed(const char *why);
 // happen. Called in a fork of the worker, which ends then.
 bool howdah_rs_judge_warmup(const howdah_warmup_path *paths, size_t n, bool compare, bool removable);
 
-// The file of the PHP part of the async library with this index, in the order in which they are to be compiled: the name
-// for backtraces and the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both
-// live as long as the process. Returns false behind the last one.
+// The file of the PHP part of the async library with this index, in the order in which they are to be run: the path by
+// which PHP knows it, zero-terminated, its text, which is not, and the time of its last change, for OPcache. All live as
+// long as the process. Returns false behind the last one.
 bool howdah_rs_library(size_t index,
-                       const char **name,
-                       size_t *name_len,
+                       const char **path,
                        const char **text,
-                       size_t *text_len);
+                       size_t *text_len,
+                       uint64_t *changed);
 
 // Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
 // and all it points to live as long as the process.
@@ -260,6 +263,10 @@ extern void howdah_c_after_fork(void);
 
 // Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork().
 extern int howdah_c_fork_sibling(void);
+
+// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
+// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
+extern void howdah_c_compile_library(void);
 
 // Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
 extern void howdah_c_refuse_warmup(void);

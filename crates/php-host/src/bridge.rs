@@ -5,7 +5,7 @@
 use crate::open_call::OpenCall;
 use crate::{priority, stack_signal, template};
 use howdah_transport::wire::{
-    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, WireCall, WireDone,
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireCall, WireDone,
 };
 use howdah_transport::worker_end::{LaneCopy, body_kind};
 use howdah_transport::{CallMap, Event, Hole, WorkerEnd};
@@ -483,6 +483,12 @@ extern "C" fn howdah_rs_pool_name(slot: c_uint, name: *const c_char, length: usi
         // SAFETY: C's promise in bridge.h.
         host.lane.set_pool_name(slot as usize, unsafe { bytes(name, length) });
     }
+}
+
+/// What a number of a connection pool is called in PHP and in the metrics; NULL behind the last.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_pool_number_name(number: c_uint) -> *const c_char {
+    PoolNumber::NAMES.get(number as usize).map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
 /// The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.

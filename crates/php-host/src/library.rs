@@ -1,22 +1,34 @@
-//! The part of the async library that is written in PHP (`library/`), for the shim, which compiles it when an async
-//! worker boots, before the worker script: `Howdah\go()`, `Howdah\Channel`, `Howdah\Pool` and the others, on top of the
-//! C class `Howdah\Coroutine`.
+//! The part of the async library that is written in PHP (the package `php/async`), for the shim, which has it compiled
+//! before the worker script: `Howdah\go()`, `Howdah\Channel`, `Howdah\Pool` and the others, on top of the C class
+//! `Howdah\Coroutine`.
+//!
+//! It is embedded: the program and its library cannot differ, nobody has to install it, and neither `open_basedir` nor a
+//! sandbox has to let it through. OPcache sees files all the same, with a path and a time, and keeps them as any others.
 
-use std::ffi::c_char;
+use crate::{php, worker};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use std::ffi::{CStr, c_char};
 
-/// One file: the name that backtraces show, and its text.
+/// One file: the path by which PHP knows it, and its text.
 struct Source {
-    name: &'static str,
+    path: &'static CStr,
     text: &'static str,
 }
 
 macro_rules! sources {
     ($($file:literal),* $(,)?) => {
         &[$(Source {
-            name: concat!("howdah:", $file),
-            text: without_tag(include_str!(concat!("../library/", $file))),
+            path: path(concat!("/howdah:async/", $file, "\0")),
+            text: include_str!(concat!("../../../php/async/src/", $file)),
         }),*]
     };
+}
+
+const fn path(text: &str) -> &CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(path) => path,
+        Err(_) => panic!("a zero byte in a path"),
+    }
 }
 
 /// In the order of compilation: what a class extends or implements comes before it.
@@ -40,72 +52,89 @@ static SOURCES: &[Source] = sources![
     "Scope.php",
     "Context.php",
     "Timer.php",
-    "ConnectionState.php",
     "PoolDriver.php",
     "CallableDriver.php",
     "PooledPdo.php",
     "PdoDriver.php",
     "MysqliDriver.php",
     "RedisDriver.php",
-    "PooledConnection.php",
-    "PoolNumbers.php",
     "Pool.php",
 ];
 
-/// The text behind the opening tag, which `zend_compile_string` does not want. The tag's line stays, empty, so that
-/// line numbers are the file's.
-const fn without_tag(text: &'static str) -> &'static str {
-    const TAG: &str = "<?php";
-    let (tag, rest) = text.split_at(TAG.len());
-    let (mut at, expected, found) = (0, TAG.as_bytes(), tag.as_bytes());
-    while at < expected.len() {
-        assert!(expected[at] == found[at], "a file of the library does not begin with <?php");
-        at += 1;
-    }
-    rest
+/// What OPcache takes for the time of a file's last change. It depends on the text alone, so that a cache on disk never
+/// serves an older library, and lies in the past, as OPcache wants files to be.
+fn time(text: &str) -> u64 {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    1 + (hash >> 34)
 }
 
-/// The file of the PHP part of the async library with this index, in the order in which they are to be compiled: the name
-/// for backtraces and the text as zend_compile_string() wants it, without an opening tag. Neither is zero-terminated; both
-/// live as long as the process. Returns false behind the last one.
+/// Has the library compiled into OPcache's shared memory before there are workers, which would compile it all at once and
+/// each keep its copy. In a child, as compiling takes a request of PHP, and what extensions do at its start is nothing to
+/// be inherited. Should that fail, the workers compile it.
+#[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
+pub(crate) fn compile_once() {
+    if php::setting("opcache.enable").as_deref() != Some("1") {
+        return;
+    }
+    let parent = getpid();
+    // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
+    match unsafe { libc::fork() } {
+        0 => {
+            worker::die_with(parent);
+            php::after_fork();
+            php::compile_library();
+            worker::exit(0)
+        }
+        pid => {
+            let _ = Pid::from_raw(pid).filter(|_| pid > 0).map(|pid| waitpid(Some(pid), WaitOptions::empty()));
+        }
+    }
+}
+
+/// The file of the PHP part of the async library with this index, in the order in which they are to be run: the path by
+/// which PHP knows it, zero-terminated, its text, which is not, and the time of its last change, for OPcache. All live as
+/// long as the process. Returns false behind the last one.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_library(
     index: usize,
-    name: *mut *const c_char,
-    name_len: *mut usize,
+    path: *mut *const c_char,
     text: *mut *const c_char,
     text_len: *mut usize,
+    changed: *mut u64,
 ) -> bool {
     let Some(source) = SOURCES.get(index) else { return false };
     // SAFETY: the shim passes four valid places to write to (bridge.h).
     unsafe {
-        name.write(source.name.as_ptr().cast());
-        name_len.write(source.name.len());
+        path.write(source.path.as_ptr());
         text.write(source.text.as_ptr().cast());
         text_len.write(source.text.len());
+        changed.write(time(source.text));
     }
     true
 }
 
 #[cfg(test)]
-#[path = "library_stubs.rs"]
-mod stubs;
-
-#[cfg(test)]
 mod tests {
-    use super::SOURCES;
+    use super::{SOURCES, time};
 
     #[test]
-    fn every_file_of_the_library_is_compiled_and_keeps_its_line_numbers() {
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/library");
+    fn every_file_of_the_library_is_compiled() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../php/async/src");
         let mut files: Vec<String> = std::fs::read_dir(dir)
             .expect("library")
-            .map(|entry| format!("howdah:{}", entry.expect("entry").file_name().to_string_lossy()))
+            .map(|entry| format!("/howdah:async/{}", entry.expect("entry").file_name().to_string_lossy()))
             .collect();
-        let mut named: Vec<String> = SOURCES.iter().map(|source| source.name.to_owned()).collect();
+        let mut named: Vec<_> = SOURCES.iter().map(|source| source.path.to_string_lossy().into_owned()).collect();
         files.sort();
         named.sort();
         assert_eq!(files, named);
-        assert!(SOURCES.iter().all(|source| source.text.starts_with("\n\n/*")));
+    }
+
+    #[test]
+    fn another_text_has_another_time_and_none_lies_in_the_future() {
+        assert_ne!(time("<?php"), time("<?php "));
+        assert!(SOURCES.iter().all(|source| (1..=1 << 30).contains(&time(source.text))));
     }
 }

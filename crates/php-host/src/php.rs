@@ -30,6 +30,9 @@ unsafe extern "C" {
     fn howdah_c_after_fork();
     /// Snapshot mode: forks a child of this process's parent, with locks and files of its own. Returns like fork().
     fn howdah_c_fork_sibling() -> c_int;
+    /// Async mode, in a process that the zygote has forked for this: has OPcache compile the library, which workers then
+    /// find in shared memory. The process has to end afterwards; a request of PHP stays open in it.
+    fn howdah_c_compile_library();
     /// Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
     fn howdah_c_refuse_warmup();
     /// Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit
@@ -124,6 +127,12 @@ pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
 pub(crate) fn after_fork() {
     // SAFETY: PHP was started before the fork; called once in the child before anything else of PHP.
     unsafe { howdah_c_after_fork() }
+}
+
+/// Has OPcache compile the async library. Only in a process that ends afterwards.
+pub(crate) fn compile_library() {
+    // SAFETY: PHP was started before the fork that made this process; its bailouts are caught inside.
+    unsafe { howdah_c_compile_library() }
 }
 
 /// Workers that are forked from now on run warm-up requests only where what they leave is undone.

@@ -7,7 +7,7 @@
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{php, priority, sandbox, worker, zygote_memory};
+use crate::{library, php, priority, sandbox, worker, zygote_memory};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
 use howdah_transport::{Mode, control_socket};
@@ -128,6 +128,9 @@ fn boot(spec: &BootSpec) -> Result<Option<Learner>, String> {
         ));
     }
     php::start(spec)?;
+    if spec.worker.mode == Mode::Async {
+        library::compile_once();
+    }
     sandbox::prepare(spec)
 }
 

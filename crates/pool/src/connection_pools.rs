@@ -12,12 +12,12 @@ fn from_report(report: PoolReport) -> ConnectionPool {
         limit: number(PoolNumber::Limit),
         open: number(PoolNumber::Open),
         idle: number(PoolNumber::Idle),
-        in_use: number(PoolNumber::Lent),
+        in_use: number(PoolNumber::InUse),
         waiting: number(PoolNumber::Waiting),
-        wait_max_us: number(PoolNumber::WaitMaxNs) / 1000,
-        acquired: number(PoolNumber::Taken),
-        waits: number(PoolNumber::Waited),
-        wait_us: number(PoolNumber::WaitNs) / 1000,
+        wait_max_us: number(PoolNumber::WaitMax) / 1000,
+        acquired: number(PoolNumber::Acquired),
+        waits: number(PoolNumber::Waits),
+        wait_us: number(PoolNumber::Wait) / 1000,
         timeouts: number(PoolNumber::Timeouts),
         opened: number(PoolNumber::Opened),
         closed: number(PoolNumber::Closed),
@@ -48,4 +48,21 @@ pub(crate) fn of_all<'a>(lanes: impl Iterator<Item = &'a Lane>, ended: &[Connect
 /// A worker has ended.
 pub(crate) fn keep(lane: &Lane, ended: &mut Vec<ConnectionPool>) {
     of_worker(lane).into_iter().for_each(|pool| pool.add_to_ended(ended));
+}
+
+#[cfg(test)]
+mod tests {
+    use howdah_observe::metrics::reference;
+    use howdah_transport::wire::PoolNumber;
+
+    #[test]
+    fn every_number_has_one_name_in_php_and_in_the_metrics() {
+        let metrics = reference();
+        for (position, name) in PoolNumber::NAMES.iter().enumerate() {
+            let name = name.to_str().expect("text");
+            let total = if position < PoolNumber::Acquired as usize { "" } else { "_total" };
+            let metric = format!("howdah_connection_pool_{name}{total}");
+            assert!(metrics.contains(&format!("`{metric}`")), "{metric}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what the server
 //! wrote; the server checks every number that comes from the worker.
 
+use std::ffi::CStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
 
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
@@ -199,10 +200,16 @@ pub const POOL_SLOTS: usize = 21;
 pub const POOL_NAME_LEN: usize = 56;
 
 macro_rules! pool_numbers {
-    ($($(#[$doc:meta])+ $name:ident $c:ident,)*) => {
+    ($($(#[$doc:meta])+ $name:ident $c:ident $text:literal,)*) => {
         /// What a worker counts of a connection pool: positions in `pool_page`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum PoolNumber { $($(#[$doc])+ $name),* }
+
+        impl PoolNumber {
+            /// What each is called, by position: in the metrics, and as a property of PHP's `Connections` objects and in
+            /// what `Pool::stats()` returns.
+            pub const NAMES: &[&CStr] = &[$($text),*];
+        }
 
         /// Their names in C, by position.
         pub const POOL_NUMBER_NAMES: &[&str] = &[$(stringify!($c)),*];
@@ -211,39 +218,40 @@ macro_rules! pool_numbers {
     };
 }
 
+// Seconds are nanoseconds in the page.
 pool_numbers! {
     /// Connections it may have open.
-    Limit POOL_LIMIT,
+    Limit POOL_LIMIT c"limit",
     /// Connections it has open, or is opening.
-    Open POOL_OPEN,
+    Open POOL_OPEN c"open",
     /// Of these, those nobody uses.
-    Idle POOL_IDLE,
-    /// Of these, those that are lent.
-    Lent POOL_LENT,
+    Idle POOL_IDLE c"idle",
+    /// Of these, those in use.
+    InUse POOL_IN_USE c"in_use",
     /// Coroutines that wait for one.
-    Waiting POOL_WAITING,
-    /// The longest time one has waited, in nanoseconds.
-    WaitMaxNs POOL_WAIT_MAX_NS,
+    Waiting POOL_WAITING c"waiting",
+    /// The longest time one has waited.
+    WaitMax POOL_WAIT_MAX c"wait_max_seconds",
     /// From here on they only grow: connections asked for.
-    Taken POOL_TAKEN,
+    Acquired POOL_ACQUIRED c"acquired",
     /// Times somebody had to wait for one.
-    Waited POOL_WAITED,
-    /// How long they waited all together, in nanoseconds.
-    WaitNs POOL_WAIT_NS,
+    Waits POOL_WAITS c"waits",
+    /// How long they waited all together.
+    Wait POOL_WAIT c"wait_seconds",
     /// Times somebody waited in vain.
-    Timeouts POOL_TIMEOUTS,
+    Timeouts POOL_TIMEOUTS c"timeouts",
     /// Connections opened.
-    Opened POOL_OPENED,
+    Opened POOL_OPENED c"opened",
     /// Connections closed.
-    Closed POOL_CLOSED,
+    Closed POOL_CLOSED c"closed",
     /// Connections that could not be opened.
-    OpenFailures POOL_OPEN_FAILURES,
+    OpenFailures POOL_OPEN_FAILURES c"open_failures",
     /// Connections that failed a check or a reset.
-    CheckFailures POOL_CHECK_FAILURES,
+    CheckFailures POOL_CHECK_FAILURES c"check_failures",
     /// Connections that came back only when their coroutine ended.
-    Forgotten POOL_FORGOTTEN,
+    Forgotten POOL_FORGOTTEN c"forgotten",
     /// Connections that came back with an open transaction.
-    OpenTransactions POOL_OPEN_TRANSACTIONS,
+    OpenTransactions POOL_OPEN_TRANSACTIONS c"open_transactions",
 }
 
 macro_rules! var_names {

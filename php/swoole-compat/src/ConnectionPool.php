@@ -27,7 +27,7 @@ class ConnectionPool
     {
         $taken = [];
         try {
-            while (\count($this->pool) < $this->pool->stats()['max']) {
+            while (\count($this->pool) < $this->pool->stats()['limit']) {
                 $taken[] = $this->pool->get();
             }
         } finally {

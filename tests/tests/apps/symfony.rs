@@ -128,7 +128,7 @@ const RUNNER: &str = "<?php require dirname(__DIR__) . '/vendor/autoload.php';
 (new Howdah\\Runtime\\KernelRunner(new App\\Kernel('prod', false), new Howdah\\Runtime\\Loop()))->run();";
 
 fn small(setup: Setup, script: &str, way: &str) -> Setup {
-    let package = repository("php/src/");
+    let package = repository("php/runtime/src/");
     let setup = if way.is_empty() { setup } else { setup.env("HOWDAH_SNAPSHOT_PAGES", way) };
     setup
         .workers(2)

@@ -1,4 +1,4 @@
-//! Async mode's library for PHP (`crates/php-host/library`) and the package `howdah/swoole-compat`, as requests use them.
+//! Async mode's library for PHP (`php/async`) and the package `howdah/swoole-compat`, as requests use them.
 //! The cases are PHP files in `php/library/`.
 
 use howdah_tests::servers::Server;

@@ -1,10 +1,10 @@
-//! The Composer package `howdah/runtime` (`php/`), as worker scripts use it.
+//! The Composer package `howdah/runtime` (`php/runtime`), as worker scripts use it.
 
 use howdah_tests::{Mode, Part, Request, Setup, multipart, php, run};
 
 /// A worker script that finds the package's classes.
 fn worker(setup: Setup, code: &str) -> Setup {
-    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/src/");
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/runtime/src/");
     let autoload = php!("package/worker.php", PACKAGE = package);
     setup.script("worker.php").php("worker.php", &format!("require __DIR__ . '/gate.php'; {autoload}\n{code}"))
 }
@@ -59,7 +59,7 @@ fn a_psr15_application_is_served(package: &str, factory: &str) {
     let autoload = php!(
         "package/a_psr15_application_is_served.php",
         PACKAGE = package,
-        SRC = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/src/")
+        SRC = concat!(env!("CARGO_MANIFEST_DIR"), "/../php/runtime/src/")
     );
     run(
         Mode::Worker,

@@ -5,7 +5,6 @@
 
 #include "shim.h"
 #include "async/core/coroutine_class.h"
-#include "async/pools/pool_path.h"
 #include "async/pools/pools.h"
 #include "async/tools/stacks.h"
 #include "howdah_arginfo.h"
@@ -170,7 +169,6 @@ static PHP_MINIT_FUNCTION(howdah) {
     coroutine_class_startup(register_class_Howdah_Coroutine());
     async_stacks_class_startup();
     async_pools_class_startup();
-    async_pool_path_class_startup();
     shim_sandbox_startup();
     return SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include "async/isolation/exclusive_connections.h"
 #include "async/isolation/ini.h"
 #include "async/isolation/request_globals.h"
+#include "async/pools/pools.h"
 #include "async/tools/time_slice.h"
 
 #include <stdlib.h>
@@ -191,6 +192,7 @@ static ZEND_STACK_ALIGNED void stack_main(zend_fiber_transfer *transfer) {
         coroutine_guarded(run_body, self);
         coroutine_guarded((void (*)(void *))end, self);
         /* Also after a fatal error in there: the next coroutine in this place is not this one. */
+        async_pools_let_go(self);
         coroutine_object_detach(self);
         coroutine_state_end();
         vm_stack_end();

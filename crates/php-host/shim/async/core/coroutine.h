@@ -48,6 +48,8 @@ struct coroutine {
     coroutine_object *object;
     /* Functions to call when it ends, last one first; IS_UNDEF: none. */
     zval at_end;
+    /* Connections of pools that it has and must give back (async/pools/pools.c). */
+    struct pooled *connections;
 
     coroutine_stack *stack;
     /* Where it goes on: its own context, or that of a Fiber which the script runs inside it. */

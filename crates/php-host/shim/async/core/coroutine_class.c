@@ -1,5 +1,5 @@
-/* Howdah\Coroutine: what the PHP library of async mode (crates/php-host/library) is built on. Tasks, channels and pools
- * are PHP code; here is only what PHP code cannot do: start a coroutine, wait, wake another, cancel. */
+/* Howdah\Coroutine: what the PHP library of async mode (php/async) is built on. Tasks, channels and pools are PHP code;
+ * here is only what PHP code cannot do: start a coroutine, wait, wake another, cancel. */
 #include "async/core/coroutine_class.h"
 
 #include "shim.h"
@@ -7,6 +7,7 @@
 #include "async/core/loop.h"
 #include "async/core/request.h"
 #include "async/core/serving.h"
+#include "async/pools/pools.h"
 #include "modes/script_loop.h"
 
 #include <zend_builtin_functions.h>
@@ -55,31 +56,8 @@ bool coroutine_is(const coroutine *self, const zend_object *object) {
     return self->object != NULL && &self->object->std == object;
 }
 
-/* Connections of pools that the coroutine has not given back (Pool::get() notes them in its data): their pools take
- * them back, without waiting. */
-void coroutine_give_connections_back(coroutine *self) {
-    zval *data = self->object != NULL ? OBJ_PROP_NUM(&self->object->std, 0) : NULL;
-    zval *connections = data != NULL && Z_TYPE_P(data) == IS_ARRAY
-                            ? zend_hash_str_find(Z_ARRVAL_P(data), ZEND_STRL("connections"))
-                            : NULL;
-    if (connections == NULL || Z_TYPE_P(connections) != IS_ARRAY ||
-        zend_hash_num_elements(Z_ARRVAL_P(connections)) == 0) {
-        return;
-    }
-    zval kept;
-    ZVAL_COPY(&kept, connections);
-    SEPARATE_ARRAY(data);
-    zend_hash_str_del(Z_ARRVAL_P(data), ZEND_STRL("connections"));
-    zval *entry;
-    ZEND_HASH_FOREACH_VAL(Z_ARRVAL(kept), entry) {
-        if (Z_TYPE_P(entry) == IS_OBJECT &&
-            zend_string_equals_literal(Z_OBJCE_P(entry)->name, "Howdah\\Internal\\PooledConnection")) {
-            zend_call_method_with_0_params(Z_OBJ_P(entry), Z_OBJCE_P(entry), NULL, "forgotten", NULL);
-            async_exit_or_report();
-        }
-    }
-    ZEND_HASH_FOREACH_END();
-    zval_ptr_dtor(&kept);
+coroutine *coroutine_of_object(zend_object *object) {
+    return object->ce == class_entry ? of(object)->self : NULL;
 }
 
 zend_object *coroutine_object_detach(coroutine *self) {
@@ -94,11 +72,11 @@ zend_object *coroutine_object_detach(coroutine *self) {
 }
 
 void coroutine_object_release(coroutine *self) {
+    async_pools_come_back(self);
     coroutine_object *object = self->object;
     if (object == NULL) {
         return;
     }
-    coroutine_give_connections_back(self);
     /* Its data goes now, whoever still knows the object: locks and connections of the coroutine come back with it. */
     zval *data = OBJ_PROP_NUM(&object->std, 0);
     zval old = *data;

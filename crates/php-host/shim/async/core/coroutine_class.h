@@ -1,4 +1,4 @@
-/* Howdah\Coroutine, on which the PHP library (crates/php-host/library) is built. */
+/* Howdah\Coroutine, on which the PHP library (php/async) is built. */
 #ifndef HOWDAH_ASYNC_CORE_COROUTINE_CLASS_H
 #define HOWDAH_ASYNC_CORE_COROUTINE_CLASS_H
 
@@ -14,8 +14,8 @@ bool coroutine_is(const coroutine *self, const zend_object *object);
 void coroutine_object_release(coroutine *self);
 /* The object no longer speaks for the coroutine; the reference that this had, or NULL. */
 zend_object *coroutine_object_detach(coroutine *self);
-/* The pools take back what the coroutine has of them. */
-void coroutine_give_connections_back(coroutine *self);
+/* The coroutine that an object stands for; NULL: it has ended. */
+coroutine *coroutine_of_object(zend_object *object);
 /* Calls the functions of a list (IS_UNDEF or an array), last one first, and empties it. */
 void async_call_list(zval *list);
 /* Deals with an exception that leaves a coroutine. */

@@ -7,7 +7,7 @@
 #include "async/core/coroutine.h"
 #include "async/core/descriptors.h"
 #include "async/core/serving.h"
-#include "async/pools/pools.h"
+#include "async/pools/numbers.h"
 #include "async/tools/audit.h"
 #include "async/tools/stacks.h"
 

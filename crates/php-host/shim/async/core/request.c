@@ -13,6 +13,7 @@
 #include "async/core/coroutine_state.h"
 #include "async/core/serving.h"
 #include "async/isolation/request_globals.h"
+#include "async/pools/pools.h"
 #include "async/tools/audit.h"
 #include "modes/reset.h"
 #include "modes/script_loop.h"
@@ -116,7 +117,7 @@ static void answer(void *request) {
 
 /* Before the call is done, so that what pools have to say about them is said about this request. */
 static void give_connections_back(void *self) {
-    coroutine_give_connections_back(self);
+    async_pools_come_back(self);
 }
 
 static void put_away(void *request) {

@@ -1,269 +1,481 @@
-/* What the library's connection pools (library/Pool.php) need from C: their numbers for `howdah status` and the
- * metrics, and what mysqlnd knows about a transaction of mysqli.
- *
- * A pool counts in ordinary PHP properties, which cost what a property costs. The scheduler reads them here before it
- * sleeps, and writes them into the page of the lane where the server finds them. Pools are known weakly; what a pool
- * has counted stays in its name's numbers when it goes. */
+/* Howdah\Internal\Connections: which connections a pool has, which are unused and who has the others. What happens to
+ * almost every query happens here and nowhere else: a connection is taken, and given back with nothing to undo.
+ * Howdah\Pool does what may wait. */
 #include "async/pools/pools.h"
 
 #include "shim.h"
+#include "async/core/coroutine.h"
+#include "async/core/coroutine_class.h"
+#include "async/core/loop.h"
+#include "async/pools/connection.h"
+#include "async/pools/numbers.h"
+#include "async/tools/stacks.h"
 
-#include <zend_weakrefs.h>
-#if SHIM_WITH_MYSQLI
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-#include <ext/mysqli/php_mysqli_structs.h>
-#pragma GCC diagnostic pop
-#endif
+#include <zend_closures.h>
 
-/* Numbers before this one are of now, the others only grow. */
-#define FIRST_COUNTER POOL_TAKEN
+static zend_class_entry *class_entry;
+static zend_object_handlers handlers;
 
-/* A name and what the pools that had it have counted. */
-typedef struct name_slot {
-    char name[POOL_NAME_LEN];
-    size_t length;
-    unsigned pools;
-    uint64_t past[POOL_NUMBERS];
-} name_slot;
-
-typedef struct watched_pool {
-    /* The Pool, weakly; its PoolNumbers, which know nothing of it. */
-    zend_object *pool;
-    zend_object *numbers;
-    unsigned slot;
-} watched_pool;
-
-/* Where properties lie in their objects. */
-typedef struct layout {
-    uint32_t max, open, idle, lent, line, waiting;
-    uint32_t counters[POOL_NUMBERS];
-} layout;
-
-static name_slot slots[POOL_SLOTS];
-static unsigned slots_used;
-/* By pool: watched_pool. */
-static HashTable watched;
-static layout at;
-
-/* Properties of PoolNumbers; a float is seconds, an int a count. */
-static const char *const counter_names[POOL_NUMBERS] = {
-    [POOL_WAIT_MAX_NS] = "wait_max_seconds",
-    [POOL_TAKEN] = "taken",
-    [POOL_WAITED] = "waited",
-    [POOL_WAIT_NS] = "wait_seconds",
-    [POOL_TIMEOUTS] = "timeouts",
-    [POOL_OPENED] = "opened",
-    [POOL_CLOSED] = "closed",
-    [POOL_OPEN_FAILURES] = "open_failures",
-    [POOL_CHECK_FAILURES] = "failed",
-    [POOL_FORGOTTEN] = "forgotten",
-    [POOL_OPEN_TRANSACTIONS] = "open_transactions",
-};
-
-uint32_t async_property(const zend_class_entry *class_type, const char *name) {
-    const zend_property_info *property = zend_hash_str_find_ptr(&class_type->properties_info, name, strlen(name));
-    ZEND_ASSERT(property != NULL && (property->flags & ZEND_ACC_STATIC) == 0);
-    return property->offset;
+static connection_pool *pool_of(zend_object *object) {
+    return (connection_pool *)((char *)object - XtOffsetOf(connection_pool, std));
 }
 
-static uint64_t number(const zval *value) {
-    ZVAL_DEREF(value);
-    switch (Z_TYPE_P(value)) {
-    case IS_LONG:
-        return Z_LVAL_P(value) > 0 ? (uint64_t)Z_LVAL_P(value) : 0;
-    case IS_DOUBLE:
-        return Z_DVAL_P(value) > 0 && Z_DVAL_P(value) < 1e9 ? (uint64_t)(Z_DVAL_P(value) * 1e9) : 0;
-    case IS_ARRAY:
-        return zend_hash_num_elements(Z_ARRVAL_P(value));
-    default:
-        return 0;
+static zend_object *create(zend_class_entry *type) {
+    connection_pool *self = zend_object_alloc(sizeof *self, type);
+    memset(self, 0, XtOffsetOf(connection_pool, std));
+    self->slot = -1;
+    ZVAL_UNDEF(&self->forget);
+    zend_hash_init(&self->in_use, 8, NULL, NULL, 0);
+    zend_object_std_init(&self->std, type);
+    object_properties_init(&self->std, type);
+    self->std.handlers = &handlers;
+    return &self->std;
+}
+
+/* Seconds by the clock of PHP's hrtime(), which may be some milliseconds late here. */
+static double about_now(void) {
+    return (double)async_about_now() / 1e9;
+}
+
+static double seconds(pooled *entry, uint32_t which) {
+    return zval_get_double(pooled_property(entry, which));
+}
+
+static void count(connection_pool *self, pool_number which, zend_long more) {
+    zval *number = pool_number_of(self, which);
+    ZVAL_LONG(number, zval_get_long(number) + more);
+}
+
+static uint32_t idle_count(connection_pool *self) {
+    return (uint32_t)Z_LVAL_P(pool_number_of(self, POOL_IDLE));
+}
+
+/* --- who has a connection --- */
+
+static void link_to_holder(pooled *entry, coroutine *holder) {
+    entry->holder = holder;
+    entry->previous = NULL;
+    entry->next = holder->connections;
+    if (entry->next != NULL) {
+        entry->next->previous = entry;
     }
+    holder->connections = entry;
 }
 
-static void add_counted(uint64_t *sums, const zend_object *numbers) {
-    for (unsigned i = 0; i < POOL_NUMBERS; i++) {
-        if (counter_names[i] == NULL) {
-            continue;
-        }
-        uint64_t counted = number(OBJ_PROP(numbers, at.counters[i]));
-        sums[i] = i == POOL_WAIT_MAX_NS ? MAX(sums[i], counted) : sums[i] + counted;
-    }
-}
-
-static void add_present(uint64_t *sums, const zend_object *pool) {
-    sums[POOL_LIMIT] += number(OBJ_PROP(pool, at.max));
-    sums[POOL_OPEN] += number(OBJ_PROP(pool, at.open));
-    sums[POOL_IDLE] += number(OBJ_PROP(pool, at.idle));
-    sums[POOL_LENT] += number(OBJ_PROP(pool, at.lent));
-    const zval *line = OBJ_PROP(pool, at.line);
-    if (Z_TYPE_P(line) == IS_OBJECT) {
-        sums[POOL_WAITING] += number(OBJ_PROP(Z_OBJ_P(line), at.waiting));
-    }
-}
-
-void async_pools_publish(void) {
-    if (slots_used == 0 || shim.script_child) {
+static void unlink_from_holder(pooled *entry) {
+    if (entry->holder == NULL) {
         return;
     }
-    uint64_t sums[POOL_SLOTS][POOL_NUMBERS];
-    for (unsigned i = 0; i < slots_used; i++) {
-        memcpy(sums[i], slots[i].past, sizeof sums[i]);
+    if (entry->previous != NULL) {
+        entry->previous->next = entry->next;
+    } else {
+        entry->holder->connections = entry->next;
     }
-    const watched_pool *entry;
-    ZEND_HASH_FOREACH_PTR(&watched, entry) {
-        add_present(sums[entry->slot], entry->pool);
-        add_counted(sums[entry->slot], entry->numbers);
+    if (entry->next != NULL) {
+        entry->next->previous = entry->previous;
+    }
+    entry->holder = NULL;
+    entry->next = entry->previous = NULL;
+}
+
+static pooled *in_use(connection_pool *self, const zend_object *connection) {
+    return zend_hash_index_find_ptr(&self->in_use, connection->handle);
+}
+
+/* The connection is nobody's any more; its reference is the caller's. */
+static void end_lease(connection_pool *self, pooled *entry) {
+    zend_hash_index_del(&self->in_use, Z_OBJ_HANDLE_P(pooled_property(entry, POOLED_CONNECTION)));
+    unlink_from_holder(entry);
+    entry->pool = NULL;
+    count(self, POOL_IN_USE, -1);
+}
+
+/* The connection is the running coroutine's; takes over the caller's reference. */
+static void lease(connection_pool *self, pooled *entry) {
+    const zend_object *connection = Z_OBJ_P(pooled_property(entry, POOLED_CONNECTION));
+    pooled *same = in_use(self, connection);
+    if (same != NULL) {
+        /* The application has made a pool of one object. */
+        end_lease(self, same);
+        OBJ_RELEASE(&same->std);
+    }
+    connection_state_lend(Z_OBJ_P(pooled_property(entry, POOLED_STATE)));
+    zval *taken = pooled_property(entry, POOLED_TAKEN);
+    zval_ptr_dtor(taken);
+    ZVAL_STR(taken, async_here());
+    entry->pool = self;
+    link_to_holder(entry, coroutine_current);
+    zend_hash_index_add_ptr(&self->in_use, connection->handle, entry);
+    count(self, POOL_IN_USE, 1);
+}
+
+/* Takes over the caller's reference. */
+static void push_idle(connection_pool *self, pooled *entry) {
+    uint32_t idle = idle_count(self);
+    if (idle == self->idle_size) {
+        self->idle_size = idle == 0 ? 4 : idle * 2;
+        self->idle = safe_erealloc(self->idle, self->idle_size, sizeof *self->idle, 0);
+    }
+    self->idle[idle] = entry;
+    count(self, POOL_IDLE, 1);
+}
+
+static pooled *pop_idle(connection_pool *self) {
+    count(self, POOL_IDLE, -1);
+    return self->idle[idle_count(self)];
+}
+
+static void destroy(zend_object *object) {
+    connection_pool *self = pool_of(object);
+    async_pool_numbers_remove(self);
+    pooled *entry;
+    ZEND_HASH_FOREACH_PTR(&self->in_use, entry) {
+        unlink_from_holder(entry);
+        entry->pool = NULL;
+        OBJ_RELEASE(&entry->std);
     }
     ZEND_HASH_FOREACH_END();
-    for (unsigned i = 0; i < slots_used; i++) {
-        howdah_rs_pool_numbers(i, sums[i]);
+    zend_hash_destroy(&self->in_use);
+    for (uint32_t i = 0, idle = idle_count(self); i < idle; i++) {
+        OBJ_RELEASE(&self->idle[i]->std);
+    }
+    if (self->idle != NULL) {
+        efree(self->idle);
+    }
+    zval_ptr_dtor(&self->forget);
+    zend_object_std_dtor(object);
+}
+
+void async_pools_come_back(coroutine *holder) {
+    while (holder->connections != NULL) {
+        pooled *entry = holder->connections;
+        zval function, arguments[2], result;
+        ZVAL_COPY(&function, &entry->pool->forget);
+        end_lease(entry->pool, entry);
+        ZVAL_OBJ(&arguments[0], &entry->std);
+        ZVAL_BOOL(&arguments[1], holder->cancelled);
+        ZVAL_UNDEF(&result);
+        call_user_function(NULL, NULL, &function, &result, 2, arguments);
+        zval_ptr_dtor(&result);
+        zval_ptr_dtor(&arguments[0]);
+        zval_ptr_dtor(&function);
+        async_exit_or_report();
     }
 }
 
-/* A pool is gone, and with it the connections that it had. */
-static void forget(zval *value) {
-    watched_pool *entry = Z_PTR_P(value);
-    uint64_t *past = slots[entry->slot].past;
-    add_counted(past, entry->numbers);
-    past[POOL_CLOSED] += number(OBJ_PROP(entry->numbers, at.counters[POOL_OPENED])) -
-                         number(OBJ_PROP(entry->numbers, at.counters[POOL_CLOSED]));
-    slots[entry->slot].pools--;
-    OBJ_RELEASE(entry->numbers);
-    pefree(entry, 1);
-}
-
-static int find_slot(const char *name, size_t length) {
-    length = MIN(length, POOL_NAME_LEN);
-    for (unsigned i = 0; i < slots_used; i++) {
-        if (slots[i].length == length && memcmp(slots[i].name, name, length) == 0) {
-            return (int)i;
-        }
+void async_pools_let_go(coroutine *holder) {
+    while (holder->connections != NULL) {
+        unlink_from_holder(holder->connections);
     }
-    return -1;
 }
 
-static int take_slot(const zend_string *name) {
-    int found = find_slot(ZSTR_VAL(name), ZSTR_LEN(name));
-    if (found < 0 && slots_used < POOL_SLOTS && ZSTR_LEN(name) > 0) {
-        found = (int)slots_used++;
-        slots[found].length = MIN(ZSTR_LEN(name), POOL_NAME_LEN);
-        memcpy(slots[found].name, ZSTR_VAL(name), slots[found].length);
-        howdah_rs_pool_name((unsigned)found, slots[found].name, slots[found].length);
-    }
-    return found;
-}
+/* --- methods --- */
 
-static void learn_layout(const zend_object *pool, const zend_object *numbers) {
-    at.max = async_property(pool->ce, "max");
-    at.open = async_property(pool->ce, "open");
-    at.idle = async_property(pool->ce, "idle");
-    at.lent = async_property(pool->ce, "lent");
-    at.line = async_property(pool->ce, "line");
-    at.waiting = async_property(Z_OBJCE_P(OBJ_PROP(pool, at.line)), "count");
-    for (unsigned i = 0; i < POOL_NUMBERS; i++) {
-        if (counter_names[i] != NULL) {
-            at.counters[i] = async_property(numbers->ce, counter_names[i]);
-        }
-    }
-    zend_hash_init(&watched, 8, NULL, forget, 1);
-}
+#define THIS() pool_of(Z_OBJ_P(ZEND_THIS))
 
-/* --- Howdah\Internal\PoolReport --- */
-
-/* A pool whose numbers shall be told. */
-PHP_METHOD(Howdah_Internal_PoolReport, add) {
-    zend_object *pool, *numbers;
+PHP_METHOD(Howdah_Internal_Connections, __construct) {
     zend_string *name;
-    ZEND_PARSE_PARAMETERS_START(3, 3)
-    Z_PARAM_OBJ(pool)
-    Z_PARAM_OBJ(numbers)
+    zend_long limit;
+    double check_after, lifetime;
+    bool look_first;
+    zval *forget;
+    ZEND_PARSE_PARAMETERS_START(6, 6)
     Z_PARAM_STR(name)
+    Z_PARAM_LONG(limit)
+    Z_PARAM_DOUBLE(check_after)
+    Z_PARAM_DOUBLE(lifetime)
+    Z_PARAM_BOOL(look_first)
+    Z_PARAM_OBJECT_OF_CLASS(forget, zend_ce_closure)
     ZEND_PARSE_PARAMETERS_END();
-    int slot = shim.script_child ? -1 : take_slot(name);
-    if (slot < 0) {
-        return;
+    connection_pool *self = THIS();
+    if (!Z_ISUNDEF(self->forget)) {
+        zend_throw_error(NULL, "The pool has its connections");
+        RETURN_THROWS();
     }
-    if (watched.nTableSize == 0) {
-        learn_layout(pool, numbers);
-    }
-    watched_pool *entry = pemalloc(sizeof *entry, 1);
-    *entry = (watched_pool){.pool = pool, .numbers = numbers, .slot = (unsigned)slot};
-    if (zend_weakrefs_hash_add_ptr(&watched, pool, entry) == NULL) {
-        pefree(entry, 1);
-        return;
-    }
-    GC_ADDREF(numbers);
-    slots[slot].pools++;
+    ZVAL_LONG(pool_number_of(self, POOL_LIMIT), limit);
+    self->check_after = check_after;
+    self->lifetime = lifetime;
+    self->look_first = look_first;
+    ZVAL_COPY(&self->forget, forget);
+    async_pool_numbers_add(self, name);
 }
 
-/* The name for a pool that was given none: of its kind, and not another pool's. */
-PHP_METHOD(Howdah_Internal_PoolReport, freeName) {
-    zend_string *kind;
-    ZEND_PARSE_PARAMETERS_START(1, 1)
-    Z_PARAM_STR(kind)
-    ZEND_PARSE_PARAMETERS_END();
-    int slot = find_slot(ZSTR_VAL(kind), ZSTR_LEN(kind));
-    if (slot < 0 || slots[slot].pools == 0) {
-        RETURN_STR_COPY(kind);
-    }
-    for (unsigned i = 2;; i++) {
-        /* Cut so that the number is never cut off. */
-        zend_string *numbered = zend_strpprintf(0, "%.*s-%u", POOL_NAME_LEN - 11, ZSTR_VAL(kind), i);
-        slot = find_slot(ZSTR_VAL(numbered), ZSTR_LEN(numbered));
-        if (slot < 0 || slots[slot].pools == 0) {
-            RETURN_STR(numbered);
-        }
-        zend_string_release(numbered);
-    }
+/* Whether a connection need not be looked at, as it was seen alive a short time ago. */
+static bool is_fresh(const connection_pool *self, pooled *entry) {
+    return self->check_after > 0 && seconds(entry, POOLED_SEEN) + self->check_after > about_now();
 }
 
-/* Whether a transaction is open on a mysqli connection, as the server said in its last answer. NULL: not known. */
-PHP_METHOD(Howdah_Internal_PoolReport, mysqliInTransaction) {
+/* ?object take(): lends the connection that was used last. NULL: there is none, or it has to be looked at first. */
+PHP_METHOD(Howdah_Internal_Connections, take) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    connection_pool *self = THIS();
+    uint32_t idle = idle_count(self);
+    if (idle == 0 || coroutine_current == NULL || self->closed || self->look_first ||
+        !is_fresh(self, self->idle[idle - 1])) {
+        RETURN_NULL();
+    }
+    pooled *entry = pop_idle(self);
+    count(self, POOL_ACQUIRED, 1);
+    lease(self, entry);
+    RETURN_COPY(pooled_property(entry, POOLED_CONNECTION));
+}
+
+/* object lend(PooledConnection $entry): its connection, for the running coroutine. */
+PHP_METHOD(Howdah_Internal_Connections, lend) {
     zend_object *object;
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_OBJ(object)
     ZEND_PARSE_PARAMETERS_END();
-#if SHIM_WITH_MYSQLI
-    const zend_class_entry *mysqli = zend_hash_str_find_ptr(CG(class_table), ZEND_STRL("mysqli"));
-    if (mysqli == NULL || !instanceof_function(object->ce, mysqli)) {
-        RETURN_NULL();
+    pooled *entry = is_pooled(object) ? pooled_of(object) : NULL;
+    if (entry == NULL || entry->pool != NULL || Z_TYPE_P(pooled_property(entry, POOLED_CONNECTION)) != IS_OBJECT ||
+        coroutine_current == NULL) {
+        zend_throw_error(NULL, "This is no connection to be lent");
+        RETURN_THROWS();
     }
-    const MYSQLI_RESOURCE *resource = php_mysqli_fetch_object(object)->ptr;
-    const MY_MYSQL *link = resource != NULL && resource->status == MYSQLI_STATUS_VALID ? resource->ptr : NULL;
-    if (link == NULL || link->mysql == NULL) {
-        RETURN_NULL();
-    }
-    RETURN_BOOL((mysqlnd_get_server_status(link->mysql) & SERVER_STATUS_IN_TRANS) != 0);
-#endif
+    GC_ADDREF(object);
+    lease(THIS(), entry);
+    RETURN_COPY(pooled_property(entry, POOLED_CONNECTION));
 }
 
-ZEND_BEGIN_ARG_INFO_EX(arginfo_add, 0, 0, 3)
-ZEND_ARG_TYPE_INFO(0, pool, IS_OBJECT, 0)
-ZEND_ARG_TYPE_INFO(0, numbers, IS_OBJECT, 0)
+/* Whether nothing is to be undone. What fails, or is another coroutine's at the moment, is not as new. */
+static bool is_as_new(zend_object *driver, zval *connection, zval *state) {
+    static zend_class_entry *driver_class;
+    static zend_function *function;
+    if (driver_class != driver->ce) {
+        driver_class = driver->ce;
+        function = zend_hash_str_find_ptr(&driver_class->function_table, ZEND_STRL("isasnew"));
+    }
+    zval answer, arguments[2];
+    ZVAL_FALSE(&answer);
+    ZVAL_COPY_VALUE(&arguments[0], connection);
+    ZVAL_COPY_VALUE(&arguments[1], state);
+    zend_call_known_function(function, driver, driver_class, &answer, 2, arguments, NULL);
+    if (EG(exception) != NULL) {
+        zend_clear_exception();
+        return false;
+    }
+    return Z_TYPE(answer) == IS_TRUE;
+}
+
+static bool is_idle(connection_pool *self, const zend_object *connection) {
+    for (uint32_t i = 0, idle = idle_count(self); i < idle; i++) {
+        if (Z_OBJ_P(pooled_property(self->idle[i], POOLED_CONNECTION)) == connection) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ?PooledConnection giveBack(object $connection, PoolDriver $driver): NULL: it is among the unused ones again. Else the
+ * connection is nobody's, and what comes next is the caller's business: a reset unless it is as new, and who gets it.
+ */
+PHP_METHOD(Howdah_Internal_Connections, giveBack) {
+    zval *connection;
+    zend_object *driver;
+    ZEND_PARSE_PARAMETERS_START(2, 2)
+    Z_PARAM_OBJECT(connection)
+    Z_PARAM_OBJ(driver)
+    ZEND_PARSE_PARAMETERS_END();
+    connection_pool *self = THIS();
+    pooled *entry = in_use(self, Z_OBJ_P(connection));
+    if (entry == NULL) {
+        async_throw("MisuseError", is_idle(self, Z_OBJ_P(connection)) ? "The connection was returned twice"
+                                                                      : "The connection is not lent by this pool");
+        RETURN_THROWS();
+    }
+    end_lease(self, entry);
+    zval *state = pooled_property(entry, POOLED_STATE);
+    double now = about_now();
+    bool as_new = !self->closed && Z_TYPE_P(OBJ_PROP_NUM(Z_OBJ_P(state), STATE_DOUBTFUL)) == IS_FALSE &&
+                  seconds(entry, POOLED_BORN) + self->lifetime > now && is_as_new(driver, connection, state);
+    ZVAL_BOOL(pooled_property(entry, POOLED_AS_NEW), as_new);
+    if (as_new) {
+        connection_state_take_back(Z_OBJ_P(state));
+        ZVAL_DOUBLE(pooled_property(entry, POOLED_SEEN), now);
+        if (self->kept && zval_get_long(pool_number_of(self, POOL_WAITING)) == 0) {
+            push_idle(self, entry);
+            RETURN_NULL();
+        }
+    }
+    RETURN_OBJ(&entry->std);
+}
+
+/* void doubt(object $connection): something has failed, look at it when it comes back. */
+PHP_METHOD(Howdah_Internal_Connections, doubt) {
+    zend_object *connection;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_OBJ(connection)
+    ZEND_PARSE_PARAMETERS_END();
+    pooled *entry = in_use(THIS(), connection);
+    if (entry != NULL) {
+        ZVAL_TRUE(OBJ_PROP_NUM(Z_OBJ_P(pooled_property(entry, POOLED_STATE)), STATE_DOUBTFUL));
+    }
+}
+
+/* ?object mine(): a connection that the running coroutine has of this pool. */
+PHP_METHOD(Howdah_Internal_Connections, mine) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    const connection_pool *self = THIS();
+    for (pooled *entry = coroutine_current != NULL ? coroutine_current->connections : NULL; entry != NULL;
+         entry = entry->next) {
+        if (entry->pool == self) {
+            RETURN_COPY(pooled_property(entry, POOLED_CONNECTION));
+        }
+    }
+    RETURN_NULL();
+}
+
+/* ?PooledConnection takeIdle(): the unused one that was used last. */
+PHP_METHOD(Howdah_Internal_Connections, takeIdle) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    connection_pool *self = THIS();
+    if (idle_count(self) == 0) {
+        RETURN_NULL();
+    }
+    RETURN_OBJ(&pop_idle(self)->std);
+}
+
+/* ?PooledConnection takeExpired(float $seen, int $keep): the one unused for longest, if it was last seen before that
+ * and more than so many are left. */
+PHP_METHOD(Howdah_Internal_Connections, takeExpired) {
+    double seen;
+    zend_long keep;
+    ZEND_PARSE_PARAMETERS_START(2, 2)
+    Z_PARAM_DOUBLE(seen)
+    Z_PARAM_LONG(keep)
+    ZEND_PARSE_PARAMETERS_END();
+    connection_pool *self = THIS();
+    zend_long idle = idle_count(self);
+    if (idle == 0 || idle <= keep || seconds(self->idle[0], POOLED_SEEN) >= seen) {
+        RETURN_NULL();
+    }
+    pooled *oldest = self->idle[0];
+    count(self, POOL_IDLE, -1);
+    memmove(self->idle, self->idle + 1, (size_t)(idle - 1) * sizeof *self->idle);
+    RETURN_OBJ(&oldest->std);
+}
+
+/* void addIdle(PooledConnection $entry) */
+PHP_METHOD(Howdah_Internal_Connections, addIdle) {
+    zend_object *object;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_OBJ(object)
+    ZEND_PARSE_PARAMETERS_END();
+    if (!is_pooled(object) || pooled_of(object)->pool != NULL ||
+        Z_TYPE_P(pooled_property(pooled_of(object), POOLED_CONNECTION)) != IS_OBJECT) {
+        zend_throw_error(NULL, "This is no connection to be kept");
+        RETURN_THROWS();
+    }
+    GC_ADDREF(object);
+    push_idle(THIS(), pooled_of(object));
+}
+
+/* void keep(bool $kept): whether a coroutine closes the unused ones in time. */
+PHP_METHOD(Howdah_Internal_Connections, keep) {
+    bool kept;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_BOOL(kept)
+    ZEND_PARSE_PARAMETERS_END();
+    THIS()->kept = kept;
+}
+
+/* void close(): none is lent any more without a look at Pool::$closed, and none is as new when it comes back. */
+PHP_METHOD(Howdah_Internal_Connections, close) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    THIS()->closed = true;
+}
+
+/* static void comeBack(Coroutine $holder): what a coroutine has not given back goes to its pools, without waiting. */
+PHP_METHOD(Howdah_Internal_Connections, comeBack) {
+    zend_object *holder;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_OBJ(holder)
+    ZEND_PARSE_PARAMETERS_END();
+    coroutine *self = coroutine_of_object(holder);
+    if (self != NULL) {
+        async_pools_come_back(self);
+    }
+}
+
+/* static string freeName(string $kind) */
+PHP_METHOD(Howdah_Internal_Connections, freeName) {
+    zend_string *kind;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(kind)
+    ZEND_PARSE_PARAMETERS_END();
+    RETURN_STR(async_pool_free_name(kind));
+}
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_none, 0, 0, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_construct, 0, 0, 6)
 ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
+ZEND_ARG_TYPE_INFO(0, limit, IS_LONG, 0)
+ZEND_ARG_TYPE_INFO(0, checkAfter, IS_DOUBLE, 0)
+ZEND_ARG_TYPE_INFO(0, lifetime, IS_DOUBLE, 0)
+ZEND_ARG_TYPE_INFO(0, lookFirst, _IS_BOOL, 0)
+ZEND_ARG_OBJ_INFO(0, forget, Closure, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_object, 0, 0, 1)
+ZEND_ARG_TYPE_INFO(0, object, IS_OBJECT, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_give_back, 0, 0, 2)
+ZEND_ARG_TYPE_INFO(0, connection, IS_OBJECT, 0)
+ZEND_ARG_TYPE_INFO(0, driver, IS_OBJECT, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_expired, 0, 0, 2)
+ZEND_ARG_TYPE_INFO(0, seen, IS_DOUBLE, 0)
+ZEND_ARG_TYPE_INFO(0, keep, IS_LONG, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_INFO_EX(arginfo_bool, 0, 0, 1)
+ZEND_ARG_TYPE_INFO(0, kept, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_kind, 0, 0, 1)
 ZEND_ARG_TYPE_INFO(0, kind, IS_STRING, 0)
 ZEND_END_ARG_INFO()
 
-ZEND_BEGIN_ARG_INFO_EX(arginfo_connection, 0, 0, 1)
-ZEND_ARG_TYPE_INFO(0, connection, IS_OBJECT, 0)
-ZEND_END_ARG_INFO()
-
 /* clang-format off */
 static const zend_function_entry methods[] = {
-    PHP_ME(Howdah_Internal_PoolReport, add, arginfo_add, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Internal_PoolReport, freeName, arginfo_kind, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
-    PHP_ME(Howdah_Internal_PoolReport, mysqliInTransaction, arginfo_connection, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+    PHP_ME(Howdah_Internal_Connections, __construct, arginfo_construct, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, take, arginfo_none, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, lend, arginfo_object, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, giveBack, arginfo_give_back, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, doubt, arginfo_object, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, mine, arginfo_none, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, takeIdle, arginfo_none, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, takeExpired, arginfo_expired, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, addIdle, arginfo_object, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, keep, arginfo_bool, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, close, arginfo_none, ZEND_ACC_PUBLIC)
+    PHP_ME(Howdah_Internal_Connections, comeBack, arginfo_object, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
+    PHP_ME(Howdah_Internal_Connections, freeName, arginfo_kind, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
     PHP_FE_END
 };
 /* clang-format on */
 
 void async_pools_class_startup(void) {
     zend_class_entry entry;
-    INIT_NS_CLASS_ENTRY(entry, "Howdah\\Internal", "PoolReport", methods);
-    zend_class_entry *report = zend_register_internal_class(&entry);
-    report->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NO_DYNAMIC_PROPERTIES;
+    INIT_NS_CLASS_ENTRY(entry, "Howdah\\Internal", "Connections", methods);
+    class_entry = zend_register_internal_class(&entry);
+    class_entry->ce_flags |= ZEND_ACC_FINAL | ZEND_ACC_NOT_SERIALIZABLE | ZEND_ACC_NO_DYNAMIC_PROPERTIES;
+    class_entry->create_object = create;
+    for (pool_number i = 0; i < POOL_NUMBERS; i++) {
+        const char *name = howdah_rs_pool_number_name(i);
+        if (i == POOL_WAIT || i == POOL_WAIT_MAX) {
+            zend_declare_property_double(class_entry, name, strlen(name), 0, ZEND_ACC_PUBLIC);
+        } else {
+            zend_declare_property_long(class_entry, name, strlen(name), 0, ZEND_ACC_PUBLIC);
+        }
+    }
+    handlers = *zend_get_std_object_handlers();
+    handlers.offset = XtOffsetOf(connection_pool, std);
+    handlers.free_obj = destroy;
+    handlers.clone_obj = NULL;
+    async_pool_connection_startup();
 }

@@ -34,9 +34,11 @@ static bool is_user_code(const zend_execute_data *frame) {
     return frame->func != NULL && ZEND_USER_CODE(frame->func->type);
 }
 
-/* The library's own frames are nobody's business. */
+/* The library's own frames are nobody's business. Its files have paths that no file has (php-host/src/library.rs). */
+#define LIBRARY "/howdah:"
+
 static bool is_library(const zend_execute_data *frame) {
-    return is_user_code(frame) && strncmp(ZSTR_VAL(frame->func->op_array.filename), "howdah:", strlen("howdah:")) == 0;
+    return is_user_code(frame) && strncmp(ZSTR_VAL(frame->func->op_array.filename), LIBRARY, strlen(LIBRARY)) == 0;
 }
 
 static zend_string *place_of(const zend_execute_data *frame) {

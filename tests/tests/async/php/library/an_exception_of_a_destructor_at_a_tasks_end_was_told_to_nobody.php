@@ -17,6 +17,6 @@ return function ($is) {
     unset($throws);
     $task->await();
     Howdah\delay(0.01);
-    $is('lent', $pool->stats()['lent'], 0);
+    $is('lent', $pool->stats()['in_use'], 0);
     $is('done', $task->coroutine()->isDone(), true);
 };

@@ -26,23 +26,23 @@ return static function (callable $is, callable $error): void {
     $b->broken = true;
     $pool->put($b);
     $is('not to be reset', [$closed, count($pool)], [[2], 1]);
-    $is('errors pass', [$error(static fn () => $pool->use(static fn () => throw new DomainException())), ...$stats($pool, 'idle', 'lent')], ['DomainException', 1, 0]);
+    $is('errors pass', [$error(static fn () => $pool->use(static fn () => throw new DomainException())), ...$stats($pool, 'idle', 'in_use')], ['DomainException', 1, 0]);
     $a = $pool->get();
     $a->dead = true;
     $pool->put($a);
     delay(0.02);
     $is('checked before use', $pool->use(static fn (stdClass $o) => $o->n), 3);
     go(static function () use ($pool): void { $pool->mine(); $pool->mine(); })->await();
-    while ($pool->stats()['lent'] + $pool->stats()['idle'] < 1) { suspend(); }
-    $is('forgotten', $stats($pool, 'idle', 'lent', 'forgotten'), [1, 0, 1]);
+    while ($pool->stats()['in_use'] + $pool->stats()['idle'] < 1) { suspend(); }
+    $is('forgotten', $stats($pool, 'idle', 'in_use', 'forgotten'), [1, 0, 1]);
     $error(static fn () => go(static fn () => $pool->use(static function () { exit; }))->await());
     while ($pool->stats()['idle'] < 1) { suspend(); }
-    $is('exit', $stats($pool, 'idle', 'lent'), [1, 0]);
+    $is('exit', $stats($pool, 'idle', 'in_use'), [1, 0]);
     $task = go(static fn () => $pool->use(static fn () => delay(60)));
     suspend();
     $task->cancel();
     $error(static fn () => $task->await());
-    $is('cancelled', $stats($pool, 'idle', 'lent'), [1, 0]);
+    $is('cancelled', $stats($pool, 'idle', 'in_use'), [1, 0]);
     $count = new ArrayObject(['now' => 0, 'most' => 0]);
     map(range(1, 40), static fn () => $pool->use(static function () use ($count): void { $count['most'] = max($count['most'], ++$count['now']); delay(0.001); $count['now']--; }), 40);
     $is('never more than the limit', [$count['most'], count($pool)], [2, 2]);
@@ -72,7 +72,7 @@ return static function (callable $is, callable $error): void {
     $second = go(static fn () => $plain->use($n));
     $third = go(static fn () => $plain->use($n));
     suspend();
-    $is('both wait', $stats($plain, 'waiting', 'lent', 'idle'), [2, 2, 0]);
+    $is('both wait', $stats($plain, 'waiting', 'in_use', 'idle'), [2, 2, 0]);
     $plain->put($b);
     $is('served in order', [$second->await(), $third->await()], [2, 2]);
     $plain->put($a);
@@ -82,7 +82,7 @@ return static function (callable $is, callable $error): void {
     while ($plain->stats()['idle'] < 2) { suspend(); }
     $error(static fn () => go(static fn () => $plain->use(static function () { exit; }))->await());
     while ($plain->stats()['idle'] < 2) { suspend(); }
-    $is('forgotten and exit', $stats($plain, 'lent', 'idle', 'forgotten', 'opened'), [0, 2, 2, 2]);
+    $is('forgotten and exit', $stats($plain, 'in_use', 'idle', 'forgotten', 'opened'), [0, 2, 2, 2]);
     $is('no check without need', $alive, 0);
     $error(static fn () => $plain->use(static fn () => throw new DomainException()));
     $is('doubtful ones are checked', $alive, 1);

@@ -6,6 +6,7 @@ declare(strict_types=1);
 
 namespace Howdah;
 
+use Howdah\Internal\Connections;
 use Howdah\Internal\Members;
 use Howdah\Internal\Report;
 use Howdah\Internal\TaskBody;
@@ -171,9 +172,7 @@ final class Task implements Awaitable
         $this->settled = true;
         $this->result = $result;
         $this->error = $error;
-        foreach ($this->coroutine->data['connections'] ?? [] as $connection) {
-            $connection->forgotten();
-        }
+        Connections::comeBack($this->coroutine);
         $this->coroutine->data = [];
         $this->scope?->release($this);
         $this->scope = null;

@@ -8,15 +8,12 @@ declare(strict_types=1);
 namespace Howdah;
 
 use Howdah\Internal\CallableDriver;
-use Howdah\Internal\ConnectionState;
+use Howdah\Internal\Connections;
 use Howdah\Internal\Guard;
 use Howdah\Internal\MysqliDriver;
 use Howdah\Internal\PdoDriver;
 use Howdah\Internal\PooledConnection;
 use Howdah\Internal\PoolDriver;
-use Howdah\Internal\PoolNumbers;
-use Howdah\Internal\PoolPath;
-use Howdah\Internal\PoolReport;
 use Howdah\Internal\RedisDriver;
 use Howdah\Internal\Report;
 use Howdah\Internal\Stack;
@@ -27,18 +24,11 @@ final class Pool implements \Countable
     /** What `howdah status` and the metrics call it. */
     public readonly string $name;
     private PoolDriver $driver;
-    /** @var list<PooledConnection> the one used last at the end */
-    private array $idle = [];
-    /** @var array<int, PooledConnection> by object id */
-    private array $lent = [];
-    /** All there are: idle, lent, being opened, being reset. */
-    private int $open = 0;
+    /** Which there are and who has them, in C: what almost every query does happens there and nowhere else. */
+    private readonly Connections $connections;
     private readonly WaitQueue $line;
-    private readonly PoolNumbers $numbers;
     private ?Task $keeper = null;
     private bool $closed = false;
-    /** @var \Closure(PooledConnection): void takes a forgotten connection back; knows the pool weakly, as connections hold it */
-    private readonly \Closure $forget;
 
     /**
      * A pool of any objects. Functions get the connection and may wait.
@@ -75,13 +65,13 @@ final class Pool implements \Countable
         $closure = static fn (?callable $function): ?\Closure => $function === null ? null : $function(...);
         $this->driver = new CallableDriver($factory(...), $closure($check), $closure($reset), $closure($close));
         $this->line = new WaitQueue();
-        $this->numbers = new PoolNumbers();
-        $this->name = $name ?? PoolReport::freeName('objects');
-        PoolReport::add($this, $this->numbers, $this->name);
+        $this->name = $name ?? Connections::freeName('objects');
+        // Known weakly: the connections hold what they call.
         $self = \WeakReference::create($this);
-        $this->forget = static function (PooledConnection $entry) use ($self): void {
-            $self->get()?->forgotten($entry);
+        $forget = static function (PooledConnection $entry, bool $cancelled) use ($self): void {
+            $self->get()?->comeBack($entry, $cancelled);
         };
+        $this->connections = new Connections($this->name, $max, $checkAfter, $lifetime, $minIdle > 0, $forget);
     }
 
     /**
@@ -160,39 +150,29 @@ final class Pool implements \Countable
      */
     public function get(?float $timeout = null): object
     {
-        return PoolPath::take($this) ?? $this->obtain($timeout);
+        return $this->connections->take() ?? $this->obtain($timeout);
     }
 
     /** get() where it is not simple: no unused connection, or one to be looked at first. */
     private function obtain(?float $timeout): object
     {
-        if ($this->closed) {
-            $this->mustBeOpen();
-        }
-        $coroutine = Coroutine::current() ?? WaitQueue::coroutine();
-        ++$this->numbers->taken;
+        $this->mustBeOpen();
+        WaitQueue::coroutine();
+        ++$this->connections->acquired;
         if ($this->minIdle > 0) {
             $this->keep();
         }
-        $entry = $this->idle === [] ? null : $this->pickIdle();
+        $entry = $this->pickIdle();
         if ($entry === null) {
-            if ($this->open < $this->max) {
-                ++$this->open;
+            if ($this->connections->open < $this->max) {
+                ++$this->connections->open;
             } else {
                 $entry = $this->waitInLine($timeout ?? $this->waitTimeout);
             }
             $entry ??= $this->connect();
         }
-        $entry->state->lend();
-        $entry->holder = $coroutine;
-        $entry->taken = Stack::here();
-        $connection = $entry->connection;
-        $key = spl_object_id($connection);
-        $this->lent[$key] = $entry;
-        // When the coroutine ends, it lets go of those that it has not given back.
-        $coroutine->data['connections'][$key] = $entry;
 
-        return $connection;
+        return $this->connections->lend($entry);
     }
 
     /**
@@ -203,41 +183,24 @@ final class Pool implements \Countable
      */
     public function put(object $connection): void
     {
-        if (!PoolPath::giveBack($this, $connection)) {
-            $this->giveBack($connection, null);
+        $entry = $this->connections->giveBack($connection, $this->driver);
+        if ($entry !== null) {
+            $this->takeBack($entry, null);
         }
     }
 
-    /** @param \Throwable|null $because what ended its use */
-    private function giveBack(object $connection, ?\Throwable $because): void
+    /**
+     * What is left to do with a connection that has come back: it is wanted, or not as new.
+     *
+     * @param \Throwable|null $because what ended its use
+     */
+    private function takeBack(PooledConnection $entry, ?\Throwable $because): void
     {
-        $key = spl_object_id($connection);
-        $entry = $this->lent[$key] ?? null;
-        if ($entry === null) {
-            $here = array_filter($this->idle, static fn (PooledConnection $entry): bool => $entry->connection === $connection);
-            throw new MisuseError($here === [] ? 'The connection is not lent by this pool' : 'The connection was returned twice');
-        }
-        unset($this->lent[$key], $entry->holder->data['connections'][$key]);
-        $state = $entry->state;
-        $now = \hrtime(true) / 1e9;
-        try {
-            $asNew = !$state->doubtful && !$this->closed && $entry->born + $this->lifetime > $now
-                && $this->driver->isAsNew($connection, $state);
-        } catch (\Throwable) {
-            $asNew = false;
-        }
-        if (!$asNew) {
+        if ($entry->asNew) {
+            $this->passOn($entry);
+        } else {
             $this->recycleAndTell($entry, $because);
-
-            return;
         }
-        // As takeBack() does it.
-        $state->lent = false;
-        $state->request = null;
-        $state->begun = null;
-        $entry->seen = $now;
-        $entry->holder = null;
-        $this->passOn($entry);
     }
 
     /**
@@ -247,18 +210,17 @@ final class Pool implements \Countable
      */
     public function use(callable $fn, ?float $timeout = null): mixed
     {
-        $connection = PoolPath::take($this) ?? $this->obtain($timeout);
+        $connection = $this->connections->take() ?? $this->obtain($timeout);
         $error = null;
         try {
             return $fn($connection);
         } catch (\Throwable $error) {
-            if (isset($this->lent[spl_object_id($connection)])) {
-                $this->lent[spl_object_id($connection)]->state->doubtful = true;
-            }
+            $this->connections->doubt($connection);
             throw $error;
         } finally {
-            if (!PoolPath::giveBack($this, $connection)) {
-                $this->giveBack($connection, $error);
+            $entry = $this->connections->giveBack($connection, $this->driver);
+            if ($entry !== null) {
+                $this->takeBack($entry, $error);
             }
         }
     }
@@ -266,44 +228,35 @@ final class Pool implements \Countable
     /** The connection of this coroutine: taken at the first call, returned when the coroutine ends. */
     public function mine(?float $timeout = null): object
     {
-        foreach (WaitQueue::coroutine()->data['connections'] ?? [] as $key => $entry) {
-            if (isset($this->lent[$key])) {
-                return $entry->connection;
-            }
-        }
-
-        return $this->get($timeout);
+        return $this->connections->mine() ?? $this->get($timeout);
     }
 
     /** Connections that are open. */
     public function count(): int
     {
-        return $this->open;
+        return $this->connections->open;
     }
 
     /**
-     * Numbers for monitoring: `max`, `open`, `idle`, `lent`, `waiting` are of now, the others count since the start.
+     * Numbers for monitoring, named as in the metrics: those up to `wait_max_seconds` are of now, the others count since the
+     * start.
      *
      * @return array<string, int|float>
      */
     public function stats(): array
     {
-        return [
-            'max' => $this->max,
-            'open' => $this->open,
-            'idle' => \count($this->idle),
-            'lent' => \count($this->lent),
-            'waiting' => \count($this->line),
-        ] + get_object_vars($this->numbers);
+        return get_object_vars($this->connections);
     }
 
     /** Closes the unused connections, and the others at their return. Who waits gets a PoolClosedException. */
     public function close(): void
     {
         $this->closed = true;
+        $this->connections->close();
         $this->keeper?->cancel();
         $this->line->serveAll(refused: true);
-        while (($entry = array_pop($this->idle)) !== null) {
+        $this->connections->waiting = \count($this->line);
+        while (($entry = $this->connections->takeIdle()) !== null) {
             $this->discard($entry);
         }
     }
@@ -316,7 +269,7 @@ final class Pool implements \Countable
                 throw new \ValueError("\$$name is for pools of other objects");
             }
         }
-        $limits['name'] ??= PoolReport::freeName($kind);
+        $limits['name'] ??= Connections::freeName($kind);
         $pool = new self(static fn () => null, $max, ...$limits);
         $pool->driver = $driver;
 
@@ -333,10 +286,7 @@ final class Pool implements \Countable
     /** An unused connection that is alive, or null. */
     private function pickIdle(): ?PooledConnection
     {
-        // Not array_pop(), which has to make a reference of the property.
-        while (($last = \count($this->idle) - 1) >= 0) {
-            $entry = $this->idle[$last];
-            unset($this->idle[$last]);
+        while (($entry = $this->connections->takeIdle()) !== null) {
             if ($entry->seen + $this->checkAfter > \hrtime(true) / 1e9 || $this->isAlive($entry)) {
                 return $entry;
             }
@@ -350,15 +300,18 @@ final class Pool implements \Countable
     private function waitInLine(?float $timeout): ?PooledConnection
     {
         $began = WaitQueue::now();
-        ++$this->numbers->waited;
-        $waiter = $this->line->wait($timeout);
-        $waited = WaitQueue::now() - $began;
-        $this->numbers->wait_seconds += $waited;
-        if ($waited > $this->numbers->wait_max_seconds) {
-            $this->numbers->wait_max_seconds = $waited;
+        ++$this->connections->waits;
+        $this->connections->waiting = \count($this->line) + 1;
+        try {
+            $waiter = $this->line->wait($timeout);
+        } finally {
+            $this->connections->waiting = \count($this->line);
         }
+        $waited = WaitQueue::now() - $began;
+        $this->connections->wait_seconds += $waited;
+        $this->connections->wait_max_seconds = max($this->connections->wait_max_seconds, $waited);
         if ($waiter === null) {
-            ++$this->numbers->timeouts;
+            ++$this->connections->timeouts;
             throw new TimeoutException(\sprintf('None of the pool\'s %d connections was free within %g s', $this->max, $timeout));
         }
         if ($waiter->refused) {
@@ -371,17 +324,17 @@ final class Pool implements \Countable
     /** Opens a connection in a place that is counted already. */
     private function connect(): PooledConnection
     {
-        $entry = new PooledConnection($this->forget);
+        $entry = new PooledConnection();
         // exit() and errors alike give the place back.
         $place = new Guard($this->leavePlace(...));
         try {
             $entry->connection = $this->driver->open($entry->state);
         } catch (\Throwable $error) {
-            ++$this->numbers->open_failures;
+            ++$this->connections->open_failures;
             throw $error;
         }
         $place->disarm();
-        ++$this->numbers->opened;
+        ++$this->connections->opened;
 
         return $entry;
     }
@@ -401,7 +354,7 @@ final class Pool implements \Countable
             // It was lost with the connection, of which somebody has been told already.
             return;
         }
-        ++$this->numbers->open_transactions;
+        ++$this->connections->open_transactions;
         $message = "A connection came back to the pool \"$this->name\" with an open transaction, which was rolled back";
         if ($because !== null) {
             Report::warning("$message; its use was ended by " . $because::class . ': ' . $because->getMessage() . Report::origin($taken, $begun));
@@ -436,7 +389,6 @@ final class Pool implements \Countable
             Coroutine::shield(false);
         }
         $place->disarm();
-        $entry->holder = null;
         if ($good) {
             $this->passOn($entry);
         } else {
@@ -447,13 +399,19 @@ final class Pool implements \Countable
     /** To the next in line; to the idle ones if nobody waits. */
     private function passOn(PooledConnection $entry): void
     {
-        if ($this->line->serve($entry) !== null) {
-            return;
-        }
-        $this->idle[\count($this->idle)] = $entry;
-        if ($this->keeper === null) {
+        if (!$this->serve($entry)) {
+            $this->connections->addIdle($entry);
             $this->keep();
         }
+    }
+
+    /** @param PooledConnection|null $entry for the next in line; null: a place to open one in */
+    private function serve(?PooledConnection $entry): bool
+    {
+        $served = $this->line->serve($entry) !== null;
+        $this->connections->waiting = \count($this->line);
+
+        return $served;
     }
 
     private function makeAsNew(PooledConnection $entry): bool
@@ -467,13 +425,12 @@ final class Pool implements \Countable
                 && (!$entry->state->doubtful || $this->driver->isAlive($entry->connection));
         } catch (\Throwable $error) {
             $good = false;
-            ++$this->numbers->failed;
+            ++$this->connections->check_failures;
             if (!$entry->state->doubtful) {
                 Report::warning('A connection could not be reset at its return to the pool and is closed: ' . $error->getMessage());
             }
         }
         $entry->state->takeBack();
-        $entry->state->doubtful = false;
         $entry->seen = WaitQueue::now();
 
         return $good && !$this->closed;
@@ -488,7 +445,7 @@ final class Pool implements \Countable
             $this->discard($entry);
             throw $cancelled;
         } catch (\Throwable) {
-            ++$this->numbers->failed;
+            ++$this->connections->check_failures;
 
             return false;
         }
@@ -502,39 +459,36 @@ final class Pool implements \Countable
             // It is gone either way.
         }
         $entry->connection = null;
-        ++$this->numbers->closed;
+        ++$this->connections->closed;
         $this->leavePlace();
     }
 
     /** A place is free: for the next in line, who opens a connection in it. */
     private function leavePlace(): void
     {
-        if ($this->line->serve() === null) {
-            --$this->open;
+        if (!$this->serve(null)) {
+            --$this->connections->open;
         }
     }
 
     /** The coroutine has ended with the connection. Its destructors run now, where nothing can wait. */
-    private function forgotten(PooledConnection $entry): void
+    private function comeBack(PooledConnection $entry, bool $cancelled): void
     {
-        $key = spl_object_id($entry->connection);
-        if (($this->lent[$key] ?? null) === $entry) {
-            unset($this->lent[$key]);
-            ++$this->numbers->forgotten;
-            if ($this->isInTransaction($entry)) {
-                ++$this->numbers->open_transactions;
-                $message = "A connection of the pool \"$this->name\" was left with an open transaction at its coroutine's end; it is rolled back"
-                    . Report::origin($entry->taken, $entry->state->begun);
-                $entry->holder?->isCancelled() ? Report::warning($message) : Report::error($message);
-            }
-            Task::start($this->recycle(...), [$entry], detached: true);
+        ++$this->connections->forgotten;
+        if ($this->isInTransaction($entry)) {
+            ++$this->connections->open_transactions;
+            $message = "A connection of the pool \"$this->name\" was left with an open transaction at its coroutine's end; it is rolled back"
+                . Report::origin($entry->taken, $entry->state->begun);
+            $cancelled ? Report::warning($message) : Report::error($message);
         }
+        Task::start($this->recycle(...), [$entry], detached: true);
     }
 
     /** Sees to it that unused connections are closed in time, and that $minIdle are open. */
     private function keep(): void
     {
         if ($this->keeper === null) {
+            $this->connections->keep(true);
             $this->keeper = Task::start(self::keeper(...), [\WeakReference::create($this), max(0.05, min($this->idleTimeout / 2, 30.0))], detached: true);
         }
     }
@@ -553,15 +507,15 @@ final class Pool implements \Countable
     private function expire(): bool
     {
         $limit = WaitQueue::now() - $this->idleTimeout;
-        while ($this->idle !== [] && $this->idle[0]->seen < $limit && \count($this->idle) > $this->minIdle) {
-            $this->discard(array_shift($this->idle));
+        while (($entry = $this->connections->takeExpired($limit, $this->minIdle)) !== null) {
+            $this->discard($entry);
         }
         try {
-            while (!$this->closed && \count($this->idle) < $this->minIdle && $this->open < $this->max) {
-                ++$this->open;
+            while (!$this->closed && $this->connections->idle < $this->minIdle && $this->connections->open < $this->max) {
+                ++$this->connections->open;
                 $entry = $this->connect();
-                if ($this->line->serve($entry) === null) {
-                    array_unshift($this->idle, $entry);
+                if (!$this->serve($entry)) {
+                    $this->connections->addIdle($entry);
                 }
             }
         } catch (CancelledException $cancelled) {
@@ -569,8 +523,9 @@ final class Pool implements \Countable
         } catch (\Throwable $error) {
             Report::warning('Cannot open the connections a pool shall keep: ' . $error->getMessage());
         }
-        if ($this->idle === [] && $this->minIdle === 0 || $this->closed) {
+        if ($this->connections->idle === 0 && $this->minIdle === 0 || $this->closed) {
             $this->keeper = null;
+            $this->connections->keep(false);
 
             return false;
         }

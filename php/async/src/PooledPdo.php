@@ -30,9 +30,7 @@ if (class_exists(\PDO::class, false)) {
 
         public function prepare(string $query, array $options = []): \PDOStatement|false
         {
-            if (!PoolPath::knows($this->state, $this->driver, $query)) {
-                $this->look($query);
-            }
+            $this->state->look($this->driver, $query);
             try {
                 $statement = parent::prepare($query, $options);
                 if ($statement instanceof PooledStatement) {
@@ -48,9 +46,7 @@ if (class_exists(\PDO::class, false)) {
 
         public function query(string $query, ?int $fetchMode = null, mixed ...$fetchModeArgs): \PDOStatement|false
         {
-            if (!PoolPath::knows($this->state, $this->driver, $query)) {
-                $this->look($query);
-            }
+            $this->state->look($this->driver, $query);
             try {
                 $statement = $fetchMode === null ? parent::query($query) : parent::query($query, $fetchMode, ...$fetchModeArgs);
                 if ($statement instanceof PooledStatement) {
@@ -66,9 +62,7 @@ if (class_exists(\PDO::class, false)) {
 
         public function exec(string $statement): int|false
         {
-            if (!PoolPath::knows($this->state, $this->driver, $statement)) {
-                $this->look($statement);
-            }
+            $this->state->look($this->driver, $statement);
             try {
                 return parent::exec($statement);
             } catch (\PDOException $error) {
@@ -118,19 +112,11 @@ if (class_exists(\PDO::class, false)) {
 
             return parent::setAttribute($attribute, $value);
         }
-
-        private function look(string $sql): void
-        {
-            $this->state->check();
-            if (!$this->state->changed && PoolPath::mayChange($this->driver, $sql)) {
-                $this->state->changed = true;
-            }
-        }
     }
 
     final class PooledStatement extends \PDOStatement
     {
-        /** @var ConnectionState|null set by its PDO: a constructor with arguments would cost more; not typed, as in PooledConnection */
+        /** @var ConnectionState|null set by its PDO: a constructor with arguments would cost more; not typed, as in Waiter */
         public $state = null;
 
         public function execute(?array $params = null): bool

@@ -98,7 +98,7 @@ final class MysqliDriver implements PoolDriver
 
     public function inTransaction(object $connection, ConnectionState $state): bool
     {
-        return PoolReport::mysqliInTransaction($connection) ?? $state->begun !== null;
+        return ConnectionState::mysqliInTransaction($connection) ?? $state->begun !== null;
     }
 
     public function reset(object $connection, ConnectionState $state): bool

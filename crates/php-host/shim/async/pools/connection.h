@@ -1,0 +1,24 @@
+/* One connection of a pool, as its pool and as its own class know it. */
+#ifndef HOWDAH_ASYNC_POOLS_CONNECTION_H
+#define HOWDAH_ASYNC_POOLS_CONNECTION_H
+
+#include "shim.h"
+#include "async/pools/pools.h"
+
+/* Properties of a PooledConnection, in the order in which they are declared. */
+enum { POOLED_CONNECTION, POOLED_STATE, POOLED_BORN, POOLED_SEEN, POOLED_TAKEN, POOLED_AS_NEW };
+/* Those of a ConnectionState: what the connection's own class notes about its use. */
+enum { STATE_CHANGED, STATE_DOUBTFUL, STATE_BEGUN, STATE_ROLLED_BACK, STATE_ATTRIBUTES };
+
+void async_pool_connection_startup(void);
+pooled *pooled_of(zend_object *object);
+bool is_pooled(const zend_object *object);
+/* The connection is the current request's, or nobody's. */
+void connection_state_lend(zend_object *state);
+void connection_state_take_back(zend_object *state);
+
+static inline zval *pooled_property(pooled *entry, uint32_t which) {
+    return OBJ_PROP_NUM(&entry->std, which);
+}
+
+#endif

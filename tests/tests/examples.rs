@@ -1,0 +1,59 @@
+//! The applications in `examples/`, as their READMEs start them.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::servers::Server;
+use howdah_tests::{Mode, Request, Setup, Site, run};
+use std::collections::BTreeSet;
+
+/// The example's script, where a pool in this mode has its own. Its front page also has the path by which the harness asks
+/// whether PHP is there.
+fn example(setup: Setup, script: &str, front: &str) -> Setup {
+    assert!(script.contains(front), "the example has no front page");
+    let script = script.replacen(front, &front.replace('/', "/gate.php"), 1);
+    setup.workers(1).script("worker.php").file("worker.php", script)
+}
+
+#[test]
+fn worker_example_keeps_its_notes() {
+    let script = include_str!("../../examples/worker/worker.php");
+    let notes = |site: &Site| site.get("/notes").expect(200).json();
+    let file = tempfile::NamedTempFile::new().expect("file");
+    let path = file.path().display().to_string();
+    run(
+        Mode::Worker,
+        |s| example(s.env("NOTES_FILE", &path), script, "'GET /' =>"),
+        |site| {
+            assert_eq!(notes(site), serde_json::json!([]));
+            assert_eq!(site.send(&Request::form("/notes", "text=one")).expect(201).text(), "1\n");
+            assert_eq!(site.send(&Request::form("/notes", "text=two")).expect(201).header("location"), Some("/notes"));
+            assert_eq!(notes(site), serde_json::json!([{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]));
+            assert_eq!(site.send(&Request::form("/notes", "text=")).status, 422);
+            assert_eq!(site.get("/else").status, 404);
+        },
+    );
+}
+
+#[test]
+fn async_example_asks_its_questions_at_once() {
+    let server = Server::mariadb();
+    let dsn = format!("mysql:host=127.0.0.1;port={}", server.port);
+    let script = include_str!("../../examples/async/worker.php");
+    run(
+        Mode::Async,
+        |s| example(s.env("DB_DSN", &dsn).env("DB_USER", "tester"), script, "'/' =>"),
+        |site| {
+            // One after the other they would all have the same connection.
+            let at_once = eventually(PATIENCE, || {
+                let page = site.get("/gate.php").expect(200).json();
+                assert!(page["version"]["version"].as_str().is_some_and(|version| !version.is_empty()), "{page}");
+                let connection = |name: &str| page[name]["connection"].as_u64().expect("a number");
+                let used: BTreeSet<_> = ["version", "tables", "slow"].into_iter().map(connection).collect();
+                used.len() == 3
+            });
+            assert!(at_once, "the questions share a connection");
+            let numbers = site.get("/pool").expect(200).json();
+            assert_eq!((&numbers["limit"], &numbers["in_use"]), (&8.into(), &0.into()), "{numbers}");
+            assert_eq!(site.get("/else").status, 404);
+        },
+    );
+}
