@@ -4,7 +4,7 @@ use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, Shards, start_pool};
+use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
 use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
@@ -22,10 +22,15 @@ pub(crate) struct Pools(Vec<Arc<Pool>>);
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
-    pub(crate) fn start(configs: Vec<PoolConfig>, shards: &Shards, metrics: &Metrics, launcher: &Launcher) -> Self {
+    pub(crate) fn start(
+        configs: Vec<PoolConfig>,
+        io_threads: &IoThreads,
+        metrics: &Metrics,
+        launcher: &Launcher,
+    ) -> Self {
         let start = |config: PoolConfig| {
             let metrics = metrics.pool(&config.boot.pool);
-            start_pool(config, shards.clone(), metrics, launcher.clone())
+            start_pool(config, io_threads.clone(), metrics, launcher.clone())
         };
         Self(configs.into_iter().map(start).collect())
     }

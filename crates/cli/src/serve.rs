@@ -12,7 +12,7 @@ use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLog, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
-use howdah_pool::{PoolConfig, Shards};
+use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
@@ -103,16 +103,16 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let mut signals = Signals::new()?;
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
-    let shards = Shards::new(runtimes.iter().map(|r| r.handle().clone()).collect());
+    let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &shards, &metrics, &launcher));
+    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let site = Arc::new(site);
     let service = |_| Service::new(site.clone(), pools.clone());
-    let mut front = Front::start(&shared, service, howdah_pool::shard::enter, listeners, runtimes)?;
+    let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
     let watchers = watch::start(watched, &pools);

@@ -43,9 +43,12 @@ pub(crate) fn render(status: &Value) -> String {
         }
     }
     for pool in status["pools"].as_array().into_iter().flatten() {
-        let several = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
-        let each =
-            if several { format!(", {} at once in each worker", text(&pool["concurrency"])) } else { String::new() };
+        let is_multiplexed = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
+        let each = if is_multiplexed {
+            format!(", {} at once in each worker", text(&pool["concurrency"]))
+        } else {
+            String::new()
+        };
         let _ = writeln!(
             out,
             "\npool {} ({} mode{each}, PHP {}, generation {})",
@@ -106,7 +109,7 @@ pub(crate) fn render(status: &Value) -> String {
         }
         for worker in pool["workers"].as_array().into_iter().flatten() {
             let state = if worker["busy"] == true { "busy".to_owned() } else { text(&worker["phase"]) };
-            let state = match (several, &worker["in_flight"]) {
+            let state = match (is_multiplexed, &worker["in_flight"]) {
                 (true, Value::Number(running)) if state == "busy" => format!("runs {running}"),
                 _ => state,
             };

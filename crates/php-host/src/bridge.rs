@@ -74,11 +74,11 @@ static HOST: HostCell = HostCell(UnsafeCell::new(None));
 
 /// Gives the bridge its lane. Once, in a worker, before PHP runs.
 pub(crate) fn install(lane: WorkerEnd) {
-    let several = lane.wake_fd().is_some();
+    let is_multiplexed = lane.wake_fd().is_some();
     TIMED_OUT.store(lane.timeout_word().cast_mut(), Ordering::Relaxed);
     let host = Host {
         lane,
-        current: (!several).then(|| Box::new(OpenCall::none())),
+        current: (!is_multiplexed).then(|| Box::new(OpenCall::none())),
         others: CallMap::default(),
         spare: Vec::new(),
         head: Vec::with_capacity(1024),
@@ -326,8 +326,8 @@ impl Host {
         current.ended = true;
     }
 
-    /// True if this worker runs several calls.
-    fn several(&self) -> bool {
+    /// True if this worker is multiplexed.
+    fn is_multiplexed(&self) -> bool {
         self.lane.wake_fd().is_some()
     }
 }
@@ -338,7 +338,7 @@ impl Host {
 extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
     let Some(current) = host.current.as_ref() else { return };
-    let wait = host.several() || done_follows && current.elapsed() < SHORT_CALL;
+    let wait = host.is_multiplexed() || done_follows && current.elapsed() < SHORT_CALL;
     host.end_response(!wait);
 }
 
@@ -362,7 +362,7 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     if let Some(memory) = memory {
         host.lane.recycle(memory);
     }
-    if host.several()
+    if host.is_multiplexed()
         && let Some(call) = host.current.take()
         && host.spare.len() < SPARE_CALLS
     {
@@ -375,7 +375,7 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     let Some(host) = host() else { return false };
-    if host.several() || host.current.as_ref().is_none_or(|call| call.head_sent || call.ended) {
+    if host.is_multiplexed() || host.current.as_ref().is_none_or(|call| call.head_sent || call.ended) {
         return false;
     }
     host.lane.return_call(boot_began_us);
@@ -413,7 +413,7 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
     }
 }
 
-// --- several calls at once ---------------------------------------------------------------------------------------------
+// --- multiplexed workers --------------------------------------------------------------------------------------------------
 
 /// What the server has sent.
 #[repr(C)]
@@ -460,7 +460,7 @@ extern "C" fn howdah_rs_publish() {
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_select_call(number: u64) {
     let Some(host) = host() else { return };
-    if host.lane.number() == number || !host.several() {
+    if host.lane.number() == number || !host.is_multiplexed() {
         return;
     }
     if let Some(current) = host.current.take() {
@@ -543,7 +543,7 @@ impl Host {
 /// deadline costs the worker its life. STOP, once: no call follows, end with the last one; CANCEL may still come.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_take_event(call: *mut *const WireCall, number: *mut u64, reason: *mut c_uint) -> EventKind {
-    let Some(host) = host().filter(|host| host.several()) else { return EventKind::None };
+    let Some(host) = host().filter(|host| host.is_multiplexed()) else { return EventKind::None };
     let (mut its_call, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
     let kind = host.take_event(&mut its_call, &mut its_number, &mut its_reason);
     // SAFETY: C's promise in bridge.h: three valid places, used by nobody else during the call.

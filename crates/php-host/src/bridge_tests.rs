@@ -1,9 +1,9 @@
-//! The functions for several calls at once, called as the shim calls them.
+//! The functions of a multiplexed worker, called as the shim calls them.
 
 use super::*;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName};
-use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_bell, new_eventfd};
+use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd, new_wake_pipe};
 use std::os::fd::AsFd;
 
 struct Server {
@@ -16,10 +16,10 @@ struct Server {
 fn become_worker() -> Server {
     let (sender, frames, fd) = create_lane(LaneSizes::DEFAULT).unwrap();
     let (ours, theirs) = control_socket::pair().unwrap();
-    let (our_bell, their_bell) = new_bell().unwrap();
+    let (our_wake_pipe, their_wake_pipe) = new_wake_pipe().unwrap();
     let end = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
-    install(end.with_bell(their_bell));
-    Server { sender: sender.with_bell(our_bell), frames, control: ours.into() }
+    install(end.with_wake_pipe(their_wake_pipe));
+    Server { sender: sender.with_wake_pipe(our_wake_pipe), frames, control: ours.into() }
 }
 
 fn call(uri: &[u8]) -> EncodedCall {

@@ -15,15 +15,15 @@ pub(crate) struct Descriptors {
     /// Wakes the server.
     pub(crate) eventfd: OwnedFd,
     pub(crate) control: OwnedFd,
-    /// Its end of the bell, in async mode.
-    pub(crate) bell: Option<OwnedFd>,
+    /// Its end of the wake pipe, in async mode.
+    pub(crate) wake_pipe: Option<OwnedFd>,
 }
 
 impl Descriptors {
     /// Those of a fork order, in their order.
     pub(crate) fn new(fds: Vec<OwnedFd>) -> Option<Self> {
         let mut fds = fds.into_iter();
-        let given = Self { lane: fds.next()?, eventfd: fds.next()?, control: fds.next()?, bell: fds.next() };
+        let given = Self { lane: fds.next()?, eventfd: fds.next()?, control: fds.next()?, wake_pipe: fds.next() };
         fds.next().is_none().then_some(given)
     }
 }
@@ -56,11 +56,11 @@ pub(crate) fn die_with(zygote: Pid) {
 
 /// Makes this process the worker behind a lane.
 pub(crate) fn take_lane(worker: u32, descriptors: Descriptors) {
-    let Descriptors { lane, eventfd, control, bell } = descriptors;
+    let Descriptors { lane, eventfd, control, wake_pipe } = descriptors;
     let stack_socket = control.as_raw_fd();
     let end = match WorkerEnd::attach(&lane, eventfd, ControlSocket::from(control)) {
-        Ok(end) => match bell {
-            Some(bell) => end.with_bell(bell),
+        Ok(end) => match wake_pipe {
+            Some(wake_pipe) => end.with_wake_pipe(wake_pipe),
             None => end,
         },
         Err(error) => {

@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_bell, new_eventfd};
+use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd, new_wake_pipe};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -66,9 +66,10 @@ impl Generation {
             let eventfd = new_eventfd()?;
             let (ours, theirs) = control_socket::pair()?;
             // The worker gets the end that it waits at; the other one never leaves this process.
-            let (our_bell, their_bell) = if pool.config().is_multiplexed() { Some(new_bell()?) } else { None }.unzip();
+            let (our_wake_pipe, their_wake_pipe) =
+                if pool.config().is_multiplexed() { Some(new_wake_pipe()?) } else { None }.unzip();
             let mut fds = vec![lane.as_fd(), eventfd.as_fd(), theirs.as_fd()];
-            fds.extend(their_bell.as_ref().map(AsFd::as_fd));
+            fds.extend(their_wake_pipe.as_ref().map(AsFd::as_fd));
             match self.zygote.fork(number, &fds) {
                 // Its end will be told in a moment.
                 Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
@@ -77,8 +78,8 @@ impl Generation {
                 }
                 ordered => ordered?,
             }
-            let sender = match our_bell {
-                Some(bell) => sender.with_bell(bell),
+            let sender = match our_wake_pipe {
+                Some(wake_pipe) => sender.with_wake_pipe(wake_pipe),
                 None => sender,
             };
             self.ordered.insert(number, Ordered { sender, frames, eventfd, control: ours.into() });

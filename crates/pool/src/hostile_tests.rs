@@ -3,9 +3,9 @@
 use crate::call::{Call, RequestBody, TakesInterim};
 use crate::event::Event;
 use crate::fault::FaultKind;
+use crate::io_threads::IoThreads;
 use crate::pool::start_pool;
 use crate::pool_stage::{Puppet, Stage, call, config, finish, finish_all};
-use crate::shard::Shards;
 use bytes::Bytes;
 use howdah_observe::Metrics;
 use howdah_transport::LaneSizes;
@@ -196,8 +196,8 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_calls_and_nothing_else()
 
 #[tokio::test]
 async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
-    let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
-    let pool = start_pool(config(1), shards, Metrics::new().pool("test"), crate::launcher::Launcher::default());
+    let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
+    let pool = start_pool(config(1), io_threads, Metrics::new().pool("test"), crate::launcher::Launcher::default());
     for _ in 0..3 {
         pool.shared().tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;
@@ -213,10 +213,10 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
     let mut stage = Stage::new(10);
     let evil = stage.puppet().await;
     let stop = Arc::new(AtomicBool::new(false));
-    let (bell, stopped) = (evil.eventfd.try_clone().unwrap(), stop.clone());
+    let (wake_pipe, stopped) = (evil.eventfd.try_clone().unwrap(), stop.clone());
     let ringer = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
-            let _ = rustix::io::write(&bell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&wake_pipe, &1u64.to_ne_bytes());
             std::thread::yield_now();
         }
     });

@@ -24,6 +24,7 @@ mod frame_order;
 mod generation;
 #[cfg(test)]
 mod hostile_tests;
+pub mod io_threads;
 mod job;
 mod lane;
 mod lane_handle;
@@ -51,7 +52,6 @@ mod reply_stand_in;
 mod rescue;
 mod sandbox_report;
 mod scheduler;
-pub mod shard;
 mod shared;
 mod shares;
 mod status;
@@ -67,12 +67,12 @@ pub use call::{Call, CallStats, Chunk, Reply, RequestBody, RequestId, TakesInter
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
+pub use io_threads::IoThreads;
 pub use orphans::adopt_orphans;
 pub use pool::{Pool, start_pool};
 pub use reply_sink::ReplyBody;
 #[cfg(feature = "stand-in")]
 pub use reply_stand_in::ReplyWriter;
 pub use sandbox_report::sandbox_report;
-pub use shard::Shards;
 pub use status::{PoolStatus, WorkerStatus};
 pub use whole_body::WholeBody;

@@ -4,12 +4,12 @@ use crate::call::{Call, CallStats, Reply};
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
+use crate::io_threads::{self, IoThreads};
 use crate::job::Job;
 use crate::launcher::Launcher;
 use crate::quarantine;
 use crate::reply_parts;
 use crate::reply_sink::{self, ReplyBody};
-use crate::shard::{self, Shards};
 use crate::shared::Shared;
 use crate::status::{self, PoolStatus};
 use crate::supervisor::Supervisor;
@@ -33,9 +33,14 @@ pub struct Pool {
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
 #[must_use]
-pub fn start_pool(config: PoolConfig, shards: Shards, metrics: Arc<PoolMetrics>, launcher: Launcher) -> Arc<Pool> {
+pub fn start_pool(
+    config: PoolConfig,
+    io_threads: IoThreads,
+    metrics: Arc<PoolMetrics>,
+    launcher: Launcher,
+) -> Arc<Pool> {
     let (sender, events) = mpsc::unbounded_channel();
-    let pool = Pool::unsupervised(config, shards, metrics, sender.clone());
+    let pool = Pool::unsupervised(config, io_threads, metrics, sender.clone());
     tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher).run());
     pool
 }
@@ -44,7 +49,7 @@ impl Pool {
     /// A pool whose events go to whoever has the other end.
     pub(crate) fn unsupervised(
         config: PoolConfig,
-        shards: Shards,
+        io_threads: IoThreads,
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
@@ -53,7 +58,7 @@ impl Pool {
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let shared = Shared::new(config, shards, metrics, events);
+        let shared = Shared::new(config, io_threads, metrics, events);
         watch::start(&shared);
         Arc::new(Self { shared, limits })
     }
@@ -131,7 +136,7 @@ impl Pool {
                 return Err((Fault::new(FaultKind::Quarantined), job));
             }
         }
-        let submitted = scheduler.submit(job, shard::current());
+        let submitted = scheduler.submit(job, io_threads::current());
         if scheduler.wants_workers() {
             self.shared.tell_supervisor(Event::CallsWait);
         }

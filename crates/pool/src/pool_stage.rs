@@ -5,17 +5,19 @@ use crate::call::{Call, Reply, RequestBody, RequestId};
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
+use crate::io_threads::IoThreads;
 use crate::lane::{Lane, NewWorker};
 use crate::lane_handle::LaneHandle;
 use crate::lane_reader::LaneReader;
 use crate::pool::Pool;
-use crate::shard::Shards;
 use crate::shared::Shared;
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, VarName, WireDone};
 use howdah_transport::zygote_protocol::BootSpec;
-use howdah_transport::{Event as Sent, LaneSizes, Mode, WorkerEnd, WorkerSpec, create_lane, new_bell, new_eventfd};
+use howdah_transport::{
+    Event as Sent, LaneSizes, Mode, WorkerEnd, WorkerSpec, create_lane, new_eventfd, new_wake_pipe,
+};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -80,8 +82,8 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
 impl Stage {
     pub(crate) fn new(concurrency: usize) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
-        let shards = Shards::new(vec![tokio::runtime::Handle::current()]);
-        let pool = Pool::unsupervised(config(concurrency as u32), shards, Metrics::new().pool("test"), sender);
+        let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
+        let pool = Pool::unsupervised(config(concurrency as u32), io_threads, Metrics::new().pool("test"), sender);
         // Puppets take what they were sent when the test says so, not when they can.
         let shared = pool.shared().clone();
         shared.lock().untaken = Duration::from_secs(3600);
@@ -92,7 +94,7 @@ impl Stage {
     pub(crate) async fn puppet(&mut self) -> Puppet {
         let index = self.shared.lock().lanes.len();
         let (sender, frames, fd) = create_lane(self.sizes).unwrap();
-        let (eventfd, (our_bell, their_bell)) = (new_eventfd().unwrap(), new_bell().unwrap());
+        let (eventfd, (our_wake_pipe, their_wake_pipe)) = (new_eventfd().unwrap(), new_wake_pipe().unwrap());
         let (ours, theirs) = control_socket::pair().unwrap();
         let own_eventfd = eventfd.try_clone().unwrap();
         let end = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
@@ -109,10 +111,11 @@ impl Stage {
             launcher: crate::launcher::Launcher::default(),
         };
         let reader = LaneReader::new(LaneHandle::new(self.shared.clone(), index, new.pid), &new, frames, eventfd);
-        let lane = Lane::new(new, sender.with_bell(our_bell), Arc::new(ours.into()));
+        let lane = Lane::new(new, sender.with_wake_pipe(our_wake_pipe), Arc::new(ours.into()));
         self.shared.lock().add_lane(lane);
         tokio::spawn(reader.run());
-        let mut puppet = Puppet { end: end.with_bell(their_bell), life, index, lane: fd, eventfd: own_eventfd };
+        let mut puppet =
+            Puppet { end: end.with_wake_pipe(their_wake_pipe), life, index, lane: fd, eventfd: own_eventfd };
         puppet.end.ready();
         assert!(matches!(self.event().await, Event::WorkerReady { .. }));
         puppet

@@ -120,7 +120,7 @@ impl Scheduler {
     }
 
     /// Finds a place for a new call. A fault means that it was not taken, and comes with the call.
-    pub(crate) fn submit(&mut self, mut job: Box<Job>, shard: usize) -> Result<(), (Fault, Box<Job>)> {
+    pub(crate) fn submit(&mut self, mut job: Box<Job>, io_thread: usize) -> Result<(), (Fault, Box<Job>)> {
         if self.stopping {
             return Err((Fault::new(FaultKind::Stopping), job));
         }
@@ -131,11 +131,11 @@ impl Scheduler {
             self.precedence.short_came(now);
         }
         job.cost = job.expected.mean / self.shares.weight(job.call.route);
-        let job = match self.pick_behind_short(&job, shard, now) {
+        let job = match self.pick_behind_short(&job, io_thread, now) {
             Some(index) => self.send_behind(index, job, now),
             None => Some(job),
         };
-        let Some(job) = job.and_then(|job| self.place(job, shard, now)) else { return Ok(()) };
+        let Some(job) = job.and_then(|job| self.place(job, io_thread, now)) else { return Ok(()) };
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), job));
         }
@@ -163,27 +163,27 @@ impl Scheduler {
 
     /// Finds a new place for a call that a worker had; before all that waits, as it was accepted before that. It is not laid
     /// behind others a second time while a worker is idle: where one expectation failed, the next may.
-    pub(crate) fn resubmit(&mut self, job: Box<Job>, shard: usize, now: Instant) {
-        if let Some(job) = self.place(job, shard, now) {
+    pub(crate) fn resubmit(&mut self, job: Box<Job>, io_thread: usize, now: Instant) {
+        if let Some(job) = self.place(job, io_thread, now) {
             self.queue.put_back(job);
         }
     }
 
     /// Gives the call to a lane of its own, or to one that is free soon if no worker is idle; returns it if there is none.
-    fn place(&mut self, mut job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
+    fn place(&mut self, mut job: Box<Job>, io_thread: usize, now: Instant) -> Option<Box<Job>> {
         if !self.shares.may_run(&job, &self.lanes) {
             return Some(job);
         }
         if self.multiplexed {
-            return self.place_among_others(job, shard, now);
+            return self.place_among_others(job, io_thread, now);
         }
         let gives_way = self.precedence.gives_way(job.expected, now);
-        while let Some(index) = self.pick_idle(shard, gives_way) {
+        while let Some(index) = self.pick_idle(io_thread, gives_way) {
             job = self.send(index, job, now)?;
         }
         // What waits in the queue was here before.
         if self.queue.is_empty()
-            && let Some(index) = self.pick_soon_free(&job, shard, now)
+            && let Some(index) = self.pick_soon_free(&job, io_thread, now)
         {
             job = self.send_behind(index, job, now)?;
         }
@@ -191,12 +191,12 @@ impl Scheduler {
     }
 
     /// A worker behind whose calls this one will not wait for long, although others are idle.
-    fn pick_behind_short(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
+    fn pick_behind_short(&self, job: &Job, io_thread: usize, now: Instant) -> Option<usize> {
         if !job.expected.is_short() || self.idle.is_empty() || !self.shares.may_run(job, &self.lanes) {
             return None;
         }
         let has_place = |lane: &Lane| {
-            lane.home == shard
+            lane.home == io_thread
                 && lane.state.is_serving()
                 && (1..MOST).contains(&lane.in_flight.len())
                 && lane.in_flight.are_short()

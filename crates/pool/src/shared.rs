@@ -4,10 +4,10 @@
 use crate::about::About;
 use crate::config::PoolConfig;
 use crate::event::Event;
+use crate::io_threads::IoThreads;
 use crate::precedence::Precedence;
 use crate::queue;
 use crate::scheduler::Scheduler;
-use crate::shard::Shards;
 use crate::shares::Shares;
 use howdah_observe::PoolMetrics;
 use parking_lot::{Mutex, MutexGuard};
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     config: PoolConfig,
     name: Arc<str>,
     scheduler: Mutex<Scheduler>,
-    shards: Shards,
+    io_threads: IoThreads,
     events: mpsc::UnboundedSender<Event>,
     pub(crate) counters: Counters,
     metrics: Arc<PoolMetrics>,
@@ -63,7 +63,7 @@ impl BootLog {
 impl Shared {
     pub(crate) fn new(
         config: PoolConfig,
-        shards: Shards,
+        io_threads: IoThreads,
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
@@ -71,13 +71,13 @@ impl Shared {
             queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
         let precedence = Precedence::new(config.slow_nice);
-        let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), shards.len());
+        let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), io_threads.len());
         let name = Arc::from(config.name());
         Arc::new(Self {
             config,
             name,
             scheduler: Mutex::new(scheduler),
-            shards,
+            io_threads,
             events,
             counters: Counters::default(),
             metrics,
@@ -103,8 +103,8 @@ impl Shared {
         &self.metrics
     }
 
-    pub(crate) const fn shards(&self) -> &Shards {
-        &self.shards
+    pub(crate) const fn io_threads(&self) -> &IoThreads {
+        &self.io_threads
     }
 
     /// Never panics: each operation leaves the scheduler consistent.
@@ -130,6 +130,6 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // The watches find the pool gone, and end.
         let scheduler = self.lock();
-        (0..self.shards.len()).for_each(|io_thread| scheduler.watch(io_thread).notify_one());
+        (0..self.io_threads.len()).for_each(|io_thread| scheduler.watch(io_thread).notify_one());
     }
 }

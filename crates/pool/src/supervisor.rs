@@ -309,7 +309,7 @@ impl Supervisor {
         }
     }
 
-    /// A worker runs: gives it a lane in the scheduler and a reader on its home shard.
+    /// A worker runs: gives it a lane in the scheduler and a reader on its home.
     fn forked(&mut self, number: u64, worker: u32, pid: u32, mut fds: Vec<OwnedFd>) {
         let home = self.next_home;
         self.next_home += 1;
@@ -323,14 +323,14 @@ impl Supervisor {
             return;
         };
         let pidfd = Arc::new(pidfd);
-        let shards = self.pool.shards();
+        let io_threads = self.pool.io_threads();
         let config = self.pool.config();
         let new = NewWorker {
             worker,
             generation: number,
             pid,
             pidfd,
-            home: home % shards.len().max(1),
+            home: home % io_threads.len().max(1),
             concurrency: config.lane_depth(),
             launcher: self.launcher.clone(),
         };
@@ -342,7 +342,7 @@ impl Supervisor {
             lane.kill(KillReason::Stopping);
         }
         self.pool.lock().add_lane(lane);
-        shards.runtime(home).spawn(reader.run());
+        io_threads.runtime(home).spawn(reader.run());
     }
 
     fn zygote_gone(&mut self, number: u64, end: &End) {

@@ -18,9 +18,9 @@ use tokio::sync::Notify;
 
 /// Starts a watch on each I/O thread.
 pub(crate) fn start(pool: &Arc<Shared>) {
-    for io_thread in 0..pool.shards().len() {
+    for io_thread in 0..pool.io_threads().len() {
         let (looked_after, notify) = (Arc::downgrade(pool), pool.lock().watch(io_thread));
-        pool.shards().runtime(io_thread).spawn(async move {
+        pool.io_threads().runtime(io_thread).spawn(async move {
             let watch = || run(looked_after.clone(), io_thread, notify.clone());
             panics::kept_running("the watch over waiting calls", watch).await;
         });

@@ -19,7 +19,7 @@
 //! | control socket of a worker | nobody: each end is a description of its own | `MSG_DONTWAIT` on every call |
 //! | zygote's socket | nobody: likewise | `MSG_DONTWAIT` on every call |
 //! | eventfd that wakes the server | zygote, worker | waits for edges in epoll; neither reads nor writes it |
-//! | bell of a worker in async mode | nobody: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
+//! | wake pipe of a worker in async mode | nobody: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
 //! | lane | zygote, worker | memory only; sealed, so that no page of it can vanish |
 //! | pidfd | zygote | waits in epoll, sends signals; neither waits |
 //! | a body's file | the worker that runs the call | nothing, once it was handed over |
@@ -55,7 +55,7 @@ pub use held::HeldPayload;
 pub use pool_page::PoolReport;
 pub use segment::{Hole, LaneSizes};
 pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
-pub use wake::new_bell;
+pub use wake::new_wake_pipe;
 pub use worker_end::WorkerEnd;
 pub use worker_events::Event;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};

@@ -86,8 +86,8 @@ struct Model {
     response_tail: AtomicU64,
     aborted: AtomicU64,
     /// Descriptors that are waited on edge-triggered: a write ends one wait, the next or the present one.
-    worker_bell: Notify,
-    server_bell: Notify,
+    worker_wake: Notify,
+    server_wake: Notify,
 }
 
 /// Runs both sides in every order. Three forced switches between threads are enough for each of the failures below.
@@ -104,8 +104,8 @@ fn in_every_order(lack: Lack, worker: fn(&Model), server: fn(&Model)) {
             response_head: AtomicU64::new(0),
             response_tail: AtomicU64::new(0),
             aborted: AtomicU64::new(0),
-            worker_bell: Notify::new(),
-            server_bell: Notify::new(),
+            worker_wake: Notify::new(),
+            server_wake: Notify::new(),
         });
         let other = model.clone();
         let thread = thread::spawn(move || worker(&other));
@@ -192,24 +192,24 @@ fn without_the_fence_it_would_not_learn_that() {
     in_every_order(Lack::Fence, wait_for_room_or_the_clients_end, abort);
 }
 
-// --- a worker that waits for its bell among other descriptors ------------------------------------------------------------
+// --- a worker that waits for its wake pipe among other descriptors ------------------------------------------------------------
 
-fn send_calls_with_the_bell(model: &Model) {
+fn send_calls_with_the_wake_pipe(model: &Model) {
     for n in 1..=2 {
         model.request_head.store(n, Release);
         if wake::take(&model.worker_word, WORKER_WAITS_EVENT) {
-            model.worker_bell.notify();
+            model.worker_wake.notify();
         }
     }
 }
 
-fn wait_for_the_bell(model: &Model) {
+fn wait_for_the_wake_pipe(model: &Model) {
     let mut tail = 0;
     while tail < 2 {
         let head = model.request_head.load(Acquire);
         if head == tail {
             if wake::prepare_worker_event(&model.worker_word, || model.request_head.load(Acquire) != tail) {
-                model.worker_bell.wait();
+                model.worker_wake.wait();
             }
             model.worker_word.store(0, Relaxed);
         }
@@ -218,14 +218,14 @@ fn wait_for_the_bell(model: &Model) {
 }
 
 #[test]
-fn a_worker_that_waits_for_its_bell_gets_each_call() {
-    in_every_order(Lack::Nothing, wait_for_the_bell, send_calls_with_the_bell);
+fn a_worker_that_waits_for_its_wake_pipe_gets_each_call() {
+    in_every_order(Lack::Nothing, wait_for_the_wake_pipe, send_calls_with_the_wake_pipe);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_fence_its_bell_would_not_ring() {
-    in_every_order(Lack::Fence, wait_for_the_bell, send_calls_with_the_bell);
+fn without_the_fence_its_wake_would_be_lost() {
+    in_every_order(Lack::Fence, wait_for_the_wake_pipe, send_calls_with_the_wake_pipe);
 }
 
 // --- the server ----------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ fn publish_frames(model: &Model) {
     for n in 1..=2 {
         model.response_head.store(n, Release);
         if wake::take_any(&model.server_word) {
-            model.server_bell.notify();
+            model.server_wake.notify();
         }
     }
 }
@@ -245,7 +245,7 @@ fn wait_for_frames(model: &Model) {
         let head = model.response_head.load(Acquire);
         if head == tail && wake::prepare_server_sleep(&model.server_word, || model.response_head.load(Acquire) != tail)
         {
-            model.server_bell.wait();
+            model.server_wake.wait();
         }
         tail = head;
     }
@@ -265,14 +265,14 @@ fn without_the_fence_the_server_would_miss_a_frame() {
 fn give_back(model: &Model) {
     model.request_tail.store(1, Release);
     if wake::take_any(&model.room_wanted) {
-        model.server_bell.notify();
+        model.server_wake.notify();
     }
 }
 
 fn want_room(model: &Model) {
     wake::announce(&model.room_wanted, 1);
     while model.request_tail.load(Acquire) == 0 {
-        model.server_bell.wait();
+        model.server_wake.wait();
     }
 }
 

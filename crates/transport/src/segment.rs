@@ -56,7 +56,7 @@ pub(crate) struct Control {
     /// 1 = the server has something for the request ring that did not fit; set by it, taken back by a worker that runs
     /// several calls.
     pub(crate) room_wanted: Line<AtomicU32>,
-    /// Written by a worker that runs several calls: the call whose code runs, or 0.
+    /// Written by a multiplexed worker: the call whose code runs, or 0.
     pub(crate) selected: Line<AtomicU64>,
     /// Written by the worker, in a signal handler: the last call whose script has run past its time limit.
     pub(crate) timed_out: Line<AtomicU64>,

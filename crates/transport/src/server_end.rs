@@ -77,7 +77,8 @@ pub enum BodyInLane<'a> {
 pub fn create_lane(sizes: LaneSizes) -> io::Result<(CallSender, FrameReceiver, OwnedFd)> {
     let (segment, fd) = Segment::create(sizes)?;
     let segment = Arc::new(segment);
-    let sender = CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, bell: None };
+    let sender =
+        CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, wake_pipe: None };
     let holds = Arc::new(Holds::new(segment.clone()));
     let receiver = FrameReceiver { responses: segment.response_ring(), segment, holds, response_tail: 0 };
     Ok((sender, receiver, fd))
@@ -90,8 +91,8 @@ pub struct CallSender {
     requests: Ring,
     /// Own copy of `Control::request_head`.
     request_head: u64,
-    /// The bell of a worker that runs several calls; `None`: it waits on the futex.
-    bell: Option<OwnedFd>,
+    /// The wake pipe of a multiplexed worker; `None`: it waits on the futex.
+    wake_pipe: Option<OwnedFd>,
 }
 
 /// The half of the server's end that receives frames.
@@ -105,11 +106,11 @@ pub struct FrameReceiver {
 }
 
 impl CallSender {
-    /// Makes this the end of a lane whose worker runs several calls and waits for this bell, of which nobody else has the
+    /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe, of which nobody else has the
     /// write end.
     #[must_use]
-    pub fn with_bell(mut self, bell: OwnedFd) -> Self {
-        self.bell = Some(bell);
+    pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
+        self.wake_pipe = Some(wake_pipe);
         self
     }
 
@@ -188,7 +189,7 @@ impl CallSender {
         self.requests.place(self.request_head, tail, payload)
     }
 
-    /// Asks a worker that runs several calls to wake the server once it has taken what lies in the lane. Any other makes
+    /// Asks a multiplexed worker to wake the server once it has taken what lies in the lane. Any other makes
     /// room with the end of each call.
     pub fn want_room(&self) {
         // The server stores its wish and then looks at the worker's cursor; the worker stores that and then looks at the
@@ -203,16 +204,16 @@ impl CallSender {
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
         control.request_head.0.store(self.request_head, Ordering::Release);
-        match &self.bell {
+        match &self.wake_pipe {
             None => wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL),
-            Some(bell) => wake::wake_worker_event(&control.worker_word.0, bell.as_fd()),
+            Some(wake_pipe) => wake::wake_worker_event(&control.worker_word.0, wake_pipe.as_fd()),
         }
     }
 
     /// A body was sent over the control socket, on which a worker that runs one call at a time waits by itself.
     pub fn body_sent(&self) {
-        if let Some(bell) = &self.bell {
-            wake::wake_worker_event(&self.segment.control().worker_word.0, bell.as_fd());
+        if let Some(wake_pipe) = &self.wake_pipe {
+            wake::wake_worker_event(&self.segment.control().worker_word.0, wake_pipe.as_fd());
         }
     }
 
@@ -229,7 +230,7 @@ impl CallSender {
     pub fn is_begun(&self, slot: CallSlot) -> bool {
         // Where calls are copied out, a slot that was given back may hold another call by now.
         call_state::is_decided(self.requests.state(slot.0))
-            || (self.bell.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
+            || (self.wake_pipe.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
 
     /// For how long a worker that runs one call at a time has run this one, in microseconds (as far as it tells); `None` if
@@ -243,7 +244,7 @@ impl CallSender {
         }
     }
 
-    /// Tells a worker that runs several calls that the answer to one of them is not wanted any more; `reason` is one of
+    /// Tells a multiplexed worker that the answer to one of them is not wanted any more; `reason` is one of
     /// `wire::CANCEL_*`.
     ///
     /// # Errors
@@ -256,7 +257,7 @@ impl CallSender {
         Ok(())
     }
 
-    /// The call whose code a worker that runs several calls was running when it was last heard of (as far as it tells); 0
+    /// The call whose code a multiplexed worker was running when it was last heard of (as far as it tells); 0
     /// for none.
     #[must_use]
     pub fn selected(&self) -> u64 {

@@ -3,11 +3,11 @@
 //! Both directions follow one pattern. The sleeper stores "I am going to sleep" into a word and then looks once more for
 //! work; the waker publishes work and then looks at the word. A sequentially consistent fence between the two steps on
 //! each side makes it impossible that both miss the other: either the sleeper sees the work or the waker sees the word.
-//! The waker takes the word back to 0, so that one sleep costs at most one wake-up. A worker that runs several calls
-//! waits for its bell among its own descriptors instead of on the futex, except for room; whoever wakes it must take
+//! The waker takes the word back to 0, so that one sleep costs at most one wake-up. A multiplexed worker
+//! waits for its wake pipe among its own descriptors instead of on the futex, except for room; whoever wakes it must take
 //! back exactly the reason it has seen, since the worker may be waiting for another one by then.
 //!
-//! The bell is a pipe, of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
+//! The wake pipe is one of which the server keeps the write end to itself: the worker cannot make a write to it wait. The
 //! worker empties it now and then (`WorkerEnd::woken`), long before it is full.
 
 use crate::word::Word;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 pub(crate) const WORKER_WAITS_CALL: u32 = 1;
 /// The worker waits for room in the response ring.
 pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
-/// The worker waits for its bell, among other descriptors.
+/// The worker waits for its wake pipe, among other descriptors.
 pub(crate) const WORKER_WAITS_EVENT: u32 = 3;
 
 /// Takes the announcement of a sleep for this reason back; false if there is none.
@@ -49,34 +49,34 @@ pub(crate) fn wake_worker(word: &impl Word, reason: u32) {
     }
 }
 
-/// A bell: the server's end, which it must not give away, and the worker's.
+/// A wake pipe: the server's end, which it must not give away, and the worker's.
 ///
 /// # Errors
 /// The system's error when no descriptors can be made.
-pub fn new_bell() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn new_wake_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((ours, theirs))
 }
 
-/// Wakes the worker if it waits for its bell. Call after publishing.
-pub(crate) fn wake_worker_event(word: &impl Word, bell: BorrowedFd<'_>) {
+/// Wakes the worker if it waits for its wake pipe. Call after publishing.
+pub(crate) fn wake_worker_event(word: &impl Word, wake_pipe: BorrowedFd<'_>) {
     if take(word, WORKER_WAITS_EVENT) {
-        // A worker whose bell is full has been rung for in vain more often than an honest one can be: it does not listen.
+        // A worker whose wake pipe is full was woken in vain more often than an honest one can be: it does not listen.
         // One that is dead has closed its end; its reader will notice.
-        let _ = rustix::io::write(bell, &[1]);
+        let _ = rustix::io::write(wake_pipe, &[1]);
     }
 }
 
-/// Empties a bell.
-pub(crate) fn silence(bell: BorrowedFd<'_>) {
+/// Empties a wake pipe.
+pub(crate) fn silence(wake_pipe: BorrowedFd<'_>) {
     let mut bytes = [0u8; 4096];
-    while matches!(rustix::io::read(bell, &mut bytes), Ok(1..) | Err(Errno::INTR)) {}
+    while matches!(rustix::io::read(wake_pipe, &mut bytes), Ok(1..) | Err(Errno::INTR)) {}
 }
 
-/// Announces that the worker is about to wait for its bell; returns false if `ready` finds work after all.
+/// Announces that the worker is about to wait for its wake pipe; returns false if `ready` finds work after all.
 pub(crate) fn prepare_worker_event(word: &impl Word, ready: impl Fn() -> bool) -> bool {
     announce(word, WORKER_WAITS_EVENT);
-    // Should the server have seen the announcement meanwhile, the bell rings once too often.
+    // Should the server have seen the announcement meanwhile, it is woken once too often.
     !ready()
 }
 

@@ -45,8 +45,8 @@ pub struct WorkerEnd {
     responses: Ring,
     eventfd: OwnedFd,
     pub(crate) control: ControlSocket,
-    /// Where the server wakes a worker that runs several calls; `None`: one call at a time.
-    pub(crate) bell: Option<Bell>,
+    /// Where the server wakes a multiplexed worker; `None`: one call at a time.
+    pub(crate) wake_pipe: Option<WakePipe>,
     /// End of what is written in the response ring, published or not.
     head: u64,
     /// End of what is published in the response ring.
@@ -65,9 +65,9 @@ pub struct WorkerEnd {
     pub(crate) bodies: AwaitedBodies,
 }
 
-/// What wakes a worker that runs several calls.
+/// What wakes a multiplexed worker.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct WakePipe {
     pub(crate) fd: OwnedFd,
     /// Waits since it was last emptied; each may have left a byte in it.
     pub(crate) waits: u32,
@@ -88,7 +88,7 @@ impl WorkerEnd {
             responses,
             eventfd,
             control,
-            bell: None,
+            wake_pipe: None,
             spare_memory: Vec::new(),
             bodies: AwaitedBodies::default(),
             head,
@@ -100,11 +100,11 @@ impl WorkerEnd {
         })
     }
 
-    /// Makes this the end of a worker that runs several calls: it uses `worker_events` instead of `next_call`, and the
-    /// server wakes it through this bell.
+    /// Makes this the end of a multiplexed worker: it uses `worker_events` instead of `next_call`, and the
+    /// server wakes it through this wake pipe.
     #[must_use]
-    pub fn with_bell(mut self, bell: OwnedFd) -> Self {
-        self.bell = Some(Bell { fd: bell, waits: 0 });
+    pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
+        self.wake_pipe = Some(WakePipe { fd: wake_pipe, waits: 0 });
         self
     }
 
@@ -326,10 +326,10 @@ impl WorkerEnd {
         if let Some(end) = self.call_end.take() {
             self.segment.control().request_tail.0.store(end, Ordering::Release);
         }
-        if self.bell.is_none() || self.unpublished() >= self.responses.cap() / 4 {
+        if self.wake_pipe.is_none() || self.unpublished() >= self.responses.cap() / 4 {
             self.publish();
         }
-        if self.bell.is_some() {
+        if self.wake_pipe.is_some() {
             self.write_for(0);
         }
         self.number = 0;
@@ -343,7 +343,7 @@ impl WorkerEnd {
 
     /// Writes a log line; cut to what fits into a frame.
     pub fn log(&mut self, level: u8, text: &[u8]) {
-        if self.number == 0 && self.bell.is_none() {
+        if self.number == 0 && self.wake_pipe.is_none() {
             self.look_again();
         }
         self.close_body(0);

@@ -1,4 +1,4 @@
-//! The worker's end for a worker that runs several calls at once and waits for them among its own descriptors.
+//! The worker's end for a multiplexed worker, which waits for requests among its own descriptors.
 //!
 //! Each call is copied out of the request ring when it is taken, so the ring's room is given back at once whatever the
 //! calls do. The worker says for which call it writes (`select`) and when all of it is to be seen (`publish`). Waiting is
@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, IntoBytes};
 const SPARE_MEMORY: usize = 64;
 const LARGEST_SPARE: usize = 2048;
 
-/// A wait leaves a byte in the bell at most, and the smallest pipe holds 4096.
+/// A wait leaves a byte in the wake pipe at most, and the smallest pipe holds 4096.
 const WAITS_UNTIL_SILENCED: u32 = 1024;
 
 /// Bodies that may be asked for and not received: they fit into the control socket many times over.
@@ -246,7 +246,7 @@ impl WorkerEnd {
     /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one call at a time.
     #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.as_ref().map(|bell| bell.fd.as_fd())
+        self.wake_pipe.as_ref().map(|wake_pipe| wake_pipe.fd.as_fd())
     }
 
     /// Publishes everything and announces that the worker will wait on `wake_fd`. False: there is something to take
@@ -265,16 +265,16 @@ impl WorkerEnd {
         false
     }
 
-    /// Takes the announcement back after the wait, for whatever reason that ended. The bell stays unread: it is watched
+    /// Takes the announcement back after the wait, for whatever reason that ended. The pipe stays unread: it is watched
     /// edge-triggered, so what was written to it before does not end a later wait, and it is emptied only from time to
     /// time. A server that has taken the announcement but writes only now ends one wait too early, which is harmless.
     pub fn woken(&mut self) {
         self.segment.control().worker_word.0.store(0, Ordering::Relaxed);
-        if let Some(bell) = self.bell.as_mut() {
-            bell.waits += 1;
-            if bell.waits == WAITS_UNTIL_SILENCED {
-                bell.waits = 0;
-                wake::silence(bell.fd.as_fd());
+        if let Some(wake_pipe) = self.wake_pipe.as_mut() {
+            wake_pipe.waits += 1;
+            if wake_pipe.waits == WAITS_UNTIL_SILENCED {
+                wake_pipe.waits = 0;
+                wake::silence(wake_pipe.fd.as_fd());
             }
         }
     }

@@ -80,7 +80,7 @@ pub enum Mode {
 words!(Mode { Classic = "classic", Worker = "worker", Snapshot = "snapshot", Async = "async" });
 
 impl Mode {
-    /// Whether a worker runs several requests at once.
+    /// Whether a worker is multiplexed: runs many requests at once.
     #[must_use]
     pub const fn is_multiplexed(self) -> bool {
         matches!(self, Self::Async)

@@ -13,7 +13,7 @@ pub enum ToZygote {
     /// First message: start PHP.
     Boot(Box<BootSpec>),
     /// Fork a worker. The zygote passes this on to the template, where it has one. Descriptors: the lane, the eventfd,
-    /// the worker's end of its control socket; in async mode also its end of the bell.
+    /// the worker's end of its control socket; in async mode also its end of the wake pipe.
     Fork {
         /// The worker's number within the pool.
         worker: u32,

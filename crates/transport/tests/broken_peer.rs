@@ -4,7 +4,7 @@
 use howdah_transport::control_socket;
 use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
 use howdah_transport::{
-    BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_bell, new_eventfd,
+    BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd, new_wake_pipe,
 };
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io::{BufRead, BufReader};
@@ -125,8 +125,8 @@ fn next(seed: &mut u64) -> u64 {
 /// reads and sends again. Everything but a panic or a crash is right.
 fn attack(mut seed: u64) {
     let (sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
-    let several = seed.is_multiple_of(2);
-    let mut sender = if several { sender.with_bell(new_bell().unwrap().0) } else { sender };
+    let is_multiplexed = seed.is_multiple_of(2);
+    let mut sender = if is_multiplexed { sender.with_wake_pipe(new_wake_pipe().unwrap().0) } else { sender };
     let (_ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let view = View::of(&fd);
@@ -176,7 +176,7 @@ fn attack(mut seed: u64) {
         for slot in &slots {
             let _ = (sender.is_begun(*slot), sender.take_back(*slot));
         }
-        if several {
+        if is_multiplexed {
             let _ = (sender.send_cancel(round + 1, 1), sender.is_empty(), sender.selected());
             sender.want_room();
         } else {

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 impl Scheduler {
     /// Gives the call to the lane that has fewest; returns it if there is none with room.
-    pub(super) fn place_among_others(&mut self, mut job: Box<Job>, shard: usize, now: Instant) -> Option<Box<Job>> {
+    pub(super) fn place_among_others(&mut self, mut job: Box<Job>, io_thread: usize, now: Instant) -> Option<Box<Job>> {
         loop {
-            let Some(index) = self.pick_least_loaded(shard) else { return Some(job) };
+            let Some(index) = self.pick_least_loaded(io_thread) else { return Some(job) };
             self.idle.retain(|&i| i != index);
             job = self.send_behind(index, job, now)?;
         }
     }
 
-    fn pick_least_loaded(&self, shard: usize) -> Option<usize> {
+    fn pick_least_loaded(&self, io_thread: usize) -> Option<usize> {
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref().filter(|lane| lane.has_place())?;
             // A worker that has not taken its last call is busy with another one.
-            Some((lane.holds_waiting_call(), lane.in_flight.len(), lane.home != shard, index))
+            Some((lane.holds_waiting_call(), lane.in_flight.len(), lane.home != io_thread, index))
         });
         candidates.min().map(|(_, _, _, index)| index)
     }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 impl Scheduler {
     /// An idle worker, the one used last: best one that gives way already if the call is to, else one that does not, and
     /// best at home.
-    pub(super) fn pick_idle(&mut self, shard: usize, gives_way: bool) -> Option<usize> {
+    pub(super) fn pick_idle(&mut self, io_thread: usize, gives_way: bool) -> Option<usize> {
         let fits = |&index: &usize| {
             self.lanes[index]
                 .as_ref()
-                .map_or(0, |lane| 2 * usize::from(lane.gives_way() == gives_way) + usize::from(lane.home == shard))
+                .map_or(0, |lane| 2 * usize::from(lane.gives_way() == gives_way) + usize::from(lane.home == io_thread))
         };
         // Of equals `max_by_key` takes the last.
         let (position, _) = self.idle.iter().enumerate().max_by_key(|(_, index)| fits(index))?;
@@ -26,12 +26,12 @@ impl Scheduler {
     }
 
     /// The busy worker that will be free first, if that is soon.
-    pub(super) fn pick_soon_free(&self, job: &Job, shard: usize, now: Instant) -> Option<usize> {
+    pub(super) fn pick_soon_free(&self, job: &Job, io_thread: usize, now: Instant) -> Option<usize> {
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref().filter(|lane| lane.state.is_serving())?;
             let wait = lane.expected_wait(now).filter(|&wait| wait <= AHEAD)?;
             let has_place = lane.in_flight.len() < depth(lane, job.expected.is_short());
-            has_place.then_some((lane.home != shard, wait, index))
+            has_place.then_some((lane.home != io_thread, wait, index))
         });
         candidates.min().map(|(_, _, index)| index)
     }

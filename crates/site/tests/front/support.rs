@@ -271,7 +271,8 @@ impl Server {
         let stand = Arc::new(Stand::default());
         let shared = Arc::new(Shared::new(&site.settings.http, budgets, metrics.clone()));
         let service = |_| Faulty(Service::new(site.clone(), stand.clone()));
-        let front = Front::start(&shared, service, howdah_pool::shard::enter, listeners, runtimes(2).unwrap()).unwrap();
+        let front =
+            Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes(2).unwrap()).unwrap();
         Self { root, stand, addr, metrics, log, front: Some(front) }
     }
 

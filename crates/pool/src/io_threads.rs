@@ -1,4 +1,4 @@
-//! Shards: the I/O threads. Each runs one current-thread runtime; a lane's reader lives on one of them (its home), and a
+//! The I/O threads. Each runs one current-thread runtime; a lane's reader lives on one of them (its home), and a
 //! connection prefers workers whose home is its own thread, because then an answer wakes no other thread.
 
 use std::cell::Cell;
@@ -10,10 +10,10 @@ thread_local! {
 
 /// The I/O threads of the server, in order of their numbers.
 #[derive(Debug, Clone)]
-pub struct Shards(Vec<Handle>);
+pub struct IoThreads(Vec<Handle>);
 
-impl Shards {
-    /// The shards, given each thread's runtime. At least one.
+impl IoThreads {
+    /// The I/O threads, given each thread's runtime. At least one.
     #[must_use]
     pub fn new(runtimes: Vec<Handle>) -> Self {
         Self(runtimes)
@@ -31,19 +31,19 @@ impl Shards {
         self.0.is_empty()
     }
 
-    /// The runtime of a shard; numbers wrap.
+    /// The runtime of one; numbers wrap.
     #[must_use]
     pub fn runtime(&self, number: usize) -> &Handle {
         &self.0[number % self.0.len()]
     }
 }
 
-/// Says that the calling thread is a shard. Called once, when an I/O thread starts.
+/// Says that the calling thread is an I/O thread, and which. Called once, when an I/O thread starts.
 pub fn enter(number: usize) {
     CURRENT.set(number);
 }
 
-/// The calling thread's shard.
+/// Which I/O thread the calling one is.
 #[must_use]
 pub fn current() -> usize {
     CURRENT.get()

@@ -1,4 +1,4 @@
-//! A lane whose worker runs several calls: both ends in one process, at every boundary of the smallest rings.
+//! A lane of a multiplexed worker: both ends in one process, at every boundary of the smallest rings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket::{self, ControlSocket};
@@ -8,7 +8,8 @@ use howdah_transport::wire::{
 use howdah_transport::worker_end::call_parts;
 use howdah_transport::worker_events::TakenCall;
 use howdah_transport::{
-    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_bell, new_eventfd,
+    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+    new_wake_pipe,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ struct Server {
     control: ControlSocket,
 }
 
-/// A worker with the epoll in which it watches its bell: edge-triggered, as the bell is never read.
+/// A worker with the epoll in which it watches its wake pipe: edge-triggered, as the wake pipe is never read.
 struct Worker {
     end: WorkerEnd,
     epoll: OwnedFd,
@@ -45,12 +46,13 @@ impl DerefMut for Worker {
 impl Worker {
     fn new(end: WorkerEnd) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let bell = end.wake_fd().unwrap();
-        epoll::add(&epoll, bell, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
+        let wake_pipe = end.wake_fd().unwrap();
+        epoll::add(&epoll, wake_pipe, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)
+            .unwrap();
         Self { end, epoll }
     }
 
-    /// Waits for the bell; false when the time is over.
+    /// Waits for the wake pipe; false when the time is over.
     fn rings_within(&self, seconds: i64) -> bool {
         let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }];
@@ -60,11 +62,14 @@ impl Worker {
 
 fn lane(sizes: LaneSizes) -> (Server, Worker) {
     let (sender, frames, fd) = create_lane(sizes).unwrap();
-    let (eventfd, (our_bell, their_bell)) = (new_eventfd().unwrap(), new_bell().unwrap());
+    let (eventfd, (our_wake_pipe, their_wake_pipe)) = (new_eventfd().unwrap(), new_wake_pipe().unwrap());
     let (ours, theirs) = control_socket::pair().unwrap();
     let worker = WorkerEnd::attach(&fd, eventfd.try_clone().unwrap(), theirs.into()).unwrap();
-    let worker = worker.with_bell(their_bell);
-    (Server { sender: sender.with_bell(our_bell), frames, eventfd, control: ours.into() }, Worker::new(worker))
+    let worker = worker.with_wake_pipe(their_wake_pipe);
+    (
+        Server { sender: sender.with_wake_pipe(our_wake_pipe), frames, eventfd, control: ours.into() },
+        Worker::new(worker),
+    )
 }
 
 fn call(query: &[u8]) -> EncodedCall {
@@ -421,20 +426,20 @@ fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_th
     assert_eq!(taken, (1..=300).filter(|&number| number != 100).collect::<Vec<_>>());
 }
 
-/// The bell was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the server.
+/// The wake pipe was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the server.
 #[test]
-fn a_worker_cannot_make_the_server_wait_at_its_bell() {
+fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     let (mut server, worker) = lane(LaneSizes::DEFAULT);
-    let bell = worker.wake_fd().unwrap();
-    let flags = rustix::fs::fcntl_getfl(bell).unwrap();
+    let wake_pipe = worker.wake_fd().unwrap();
+    let flags = rustix::fs::fcntl_getfl(wake_pipe).unwrap();
     // It can fill the pipe through a description of its own, and make that one and its own end wait.
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&bell));
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&wake_pipe));
     let own =
         rustix::fs::open(path, rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty());
     let own = own.unwrap();
     while rustix::io::write(&own, &[0; 4096]).is_ok() {}
     while rustix::io::write(&own, &[0]).is_ok() {}
-    rustix::fs::fcntl_setfl(bell, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+    rustix::fs::fcntl_setfl(wake_pipe, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
     rustix::fs::fcntl_setfl(&own, rustix::fs::OFlags::empty()).unwrap();
     let mut worker = worker;
     assert!(worker.prepare_wait());
@@ -445,7 +450,7 @@ fn a_worker_cannot_make_the_server_wait_at_its_bell() {
 }
 
 #[test]
-fn a_bell_never_fills_up_at_an_honest_worker() {
+fn a_wake_pipe_never_fills_up_at_an_honest_worker() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=20_000 {
         assert!(worker.prepare_wait());
@@ -479,12 +484,12 @@ fn what_was_written_stays_unseen_until_it_is_published_and_waiting_publishes_it(
 }
 
 #[test]
-fn a_bell_rung_late_does_not_keep_the_worker_awake() {
+fn a_late_wake_does_not_keep_the_worker_awake() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     for number in 1..=50 {
         assert!(worker.prepare_wait());
         server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
-        // The worker ends its wait for another reason, with or without having seen the bell.
+        // The worker ends its wait for another reason, with or without having seen the wake pipe.
         if number % 2 == 0 {
             assert!(worker.rings_within(0));
         }
