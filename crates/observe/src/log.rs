@@ -301,7 +301,7 @@ mod tests {
         });
         assert!(!text.contains('\u{1b}'));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["target"], "http");
+        assert_eq!(value["target"], "site");
         assert_eq!(value["status"], 200);
         assert_eq!(value["url"], "/\"x\"\u{1b}[0m");
         assert_eq!(value["message"], "a \\ b");
