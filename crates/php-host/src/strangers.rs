@@ -94,7 +94,11 @@ impl Strangers {
 pub(crate) fn end_all() {
     let begun = Instant::now();
     let mut ending = Ending::default();
-    while begun.elapsed() < LAST_WAIT && !ending.round(&children()) {
+    while !ending.round(&children()) {
+        if begun.elapsed() >= LAST_WAIT {
+            eprintln!("howdah-php: {} processes of scripts did not end within {LAST_WAIT:?}", children().len());
+            return;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
