@@ -153,9 +153,9 @@ fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
         both_pools_serve(site);
     }
     site.howdah().signal(Signal::TERM);
-    // How long that takes is the machine's business: a bomb leaves little of a processor. A zygote that gives up on it
-    // says so in the log, which fails the test.
     assert_eq!(site.howdah_mut().wait(), Some(0));
+    // How long that takes is the machine's business: a bomb leaves little of a processor. A zygote says so if it gives up.
+    assert!(!site.howdah().log().contains("did not end within"), "the bomb lasts");
 }
 
 /// How many processes a user has.
