@@ -82,6 +82,13 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup) -> String {
     lines.join("\n")
 }
 
+/// Copies a program that is to be started. Another process does it: a test beside this one may start a process at any moment,
+/// which has a copy of each open descriptor for a while, and no program runs that is open for writing (ETXTBSY).
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cannot copy {} to {}", from.display(), to.display());
+}
+
 /// The programs, where the user who starts them can reach them.
 fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
     let original = (program(), php_program());
@@ -92,7 +99,7 @@ fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
     fs::create_dir(&bin).unwrap_or_else(|e| panic!("{}: {e}", bin.display()));
     let copy = |from: PathBuf, name: &str| {
         let to = bin.join(name);
-        fs::copy(&from, &to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+        copy_program(&from, &to);
         to
     };
     (copy(original.0, "howdah"), copy(original.1, "howdah-php"))

@@ -63,7 +63,7 @@ pub fn settings_page() -> String {
 /// Columns of a generated page.
 const WIDTH: usize = 120;
 
-/// A page of Markdown with no line of prose longer than [`WIDTH`]: what follows a long line's first part is indented as the
+/// A page of Markdown with no line of prose longer than `WIDTH`: what follows a long line's first part is indented as the
 /// list item it belongs to. Code stays in one piece.
 #[must_use]
 pub fn wrapped(page: &str) -> String {

@@ -127,7 +127,7 @@ settings! {
         ///
         /// It is added to the nice value of their worker while they run, if their route usually computes for a millisecond or
         /// more, and only while short requests come. Not in mode `async`, whose workers run both at once.
-        slow_nice: u32 = "12" in(0, 19) example("5");
+        slow_nice: u32 = "15" in(0, 19) example("5");
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
         /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not

@@ -4,7 +4,7 @@
 //! ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread, in its worker, in
 //! the I/O thread again. So while a pool has both, those that compute run with a higher nice value, which their worker sets
 //! before it begins them, and takes back before its next call. They still get what nobody else wants, and some share of
-//! what others do (nice 12: 7 % of theirs). A call that waits for a database computes little and does not give way.
+//! what others do (nice 15: 3.5 % of the weight). A call that waits for a database computes little and does not give way.
 //!
 //! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools). Without that a
 //! worker that has once given way does so for good. Then half of the workers at most may become such, and calls that compute

@@ -141,7 +141,7 @@ impl Listener {
                 };
                 // Only a listener on every address has to ask which one the client used.
                 let local = if addr.ip().is_unspecified() { stream.local_addr()? } else { *addr };
-                if remote.ip().to_canonical().is_loopback() {
+                if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
                 Ok(Accepted::Tcp { stream, remote, local })
@@ -189,9 +189,9 @@ impl Listener {
 /// between two sockets of one machine, but where BBR is the system's choice it spaces out even their packets, with
 /// timers: a fifth to a quarter of the processor time of a large answer, and connections that wait. Reno is part of
 /// every kernel and may be chosen without privileges (tcp(7), `TCP_CONGESTION`).
-fn do_without_pacing(stream: &TcpStream) {
+fn do_without_pacing(socket: impl std::os::fd::AsFd) {
     // Without it the connection works as well, only slower.
-    let _ = rustix::net::sockopt::set_tcp_congestion(stream, "reno");
+    let _ = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
 }
 
 /// Errors of `accept` that concern the connection that was waiting, not the listener (see accept(2)).
@@ -212,6 +212,10 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Inner> {
     }
     // Accepted sockets inherit it from the listener, which saves a system call per connection.
     socket.set_tcp_nodelay(true)?;
+    if addr.ip().is_loopback() {
+        // The same: nobody else can reach this address.
+        do_without_pacing(&socket);
+    }
     socket.bind(&SockAddr::from(addr))?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;

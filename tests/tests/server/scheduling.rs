@@ -4,7 +4,7 @@
 
 use howdah_tests::gate::Held;
 use howdah_tests::process::{PATIENCE, eventually};
-use howdah_tests::{Conn, Request, Site, php, scenario};
+use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
 use serde_json::Value;
 
 fn pool(site: &Site) -> Value {
@@ -195,5 +195,28 @@ scenario!(
         assert!(pids.len() >= 3, "{pids:?}");
         let workers = || pool(site)["workers"].as_array().unwrap().len();
         assert!(eventually(PATIENCE, || workers() == 1), "{} are there", workers());
+    },
+);
+
+script_scenario!(
+    requests_that_compute_give_way_to_short_ones,
+    howdah_only = "PHP-FPM leaves all of it to the kernel",
+    not_async = "a worker runs both kinds at once",
+    |s| s
+        .workers(1)
+        .php("nice.php", "echo explode(' ', explode(') ', file_get_contents('/proc/self/stat'))[1])[16];")
+        .php("compute.php", php!("scheduling/requests_that_compute_give_way_to_short_ones.php")),
+    |site| {
+        let nice = |target: &str| site.get_ok(target).parse::<i32>().unwrap();
+        let own = nice("/nice.php");
+        // What the routes take is learnt.
+        let gives_way = eventually(PATIENCE, || {
+            (0..8).for_each(|_| drop(site.get_ok("/nice.php")));
+            nice("/compute.php") > own
+        });
+        assert!(gives_way, "requests that compute run with the nice value of all others");
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(nice("/nice.php"), own, "a short request runs as if nothing had been before it");
+        }
     },
 );

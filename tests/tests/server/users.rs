@@ -3,7 +3,7 @@
 //! Root runs these, as it does where the tests are run as a whole: nobody else can become several users.
 
 use howdah_skip::skip;
-use howdah_tests::howdah::program;
+use howdah_tests::howdah::{copy_program, program};
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Setup, Site, php, scenario, script_scenario};
 use rustix::process::Signal;
@@ -332,7 +332,7 @@ fn root_does_not_serve_without_a_word_about_users() {
     // Nobody else can become somebody.
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let binary = directory.path().join("howdah");
-    fs::copy(program(), &binary).unwrap();
+    copy_program(&program(), &binary);
     let output = Command::new("setpriv")
         .args(["--reuid=daemon", "--regid=daemon", "--clear-groups", "--"])
         .arg(&binary)
