@@ -4,7 +4,8 @@
 //!
 //! What a script itself forks (`pcntl_fork()`, `proc_open()`) ends with its worker already: see `shim/process/fork.c`.
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, wait, waitid, waitpid};
+use howdah_transport::descendants::{Ending, has_ended};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -89,30 +90,16 @@ impl Strangers {
     }
 }
 
-fn has_ended(pid: Pid) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_)))
-}
-
-/// Ends all children. Theirs become this process's own with that, and are next.
+/// Ends all children, whatever session or group they have made for themselves. Theirs become this process's own with that.
 pub(crate) fn end_all() {
     let begun = Instant::now();
-    while begun.elapsed() < LAST_WAIT {
-        let left = children();
-        if left.is_empty() {
+    let mut ending = Ending::default();
+    while !ending.round(&children()) {
+        if begun.elapsed() >= LAST_WAIT {
+            eprintln!("howdah-php: {} processes of scripts did not end within {LAST_WAIT:?}", children().len());
             return;
         }
-        for &pid in &left {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        let mut reaped = false;
-        // Whatever session or group they have made for themselves.
-        while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {
-            reaped = true;
-        }
-        if !reaped {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -7,11 +7,12 @@
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
+use howdah_transport::descendants::Ending;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::net::SocketType;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -182,18 +183,14 @@ impl Launcher {
     /// Ends and reaps children that were not started here: what zygotes have left behind. Theirs are next.
     fn end_orphans(&self) {
         let begun = Instant::now();
+        let mut ending = Ending::default();
         while begun.elapsed() < LAST_GRACE {
             let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
             let known = |pid: &i32| self.started.iter().any(|started| i32::try_from(started.child.id()) == Ok(*pid));
             let numbers = listed.split_ascii_whitespace().filter_map(|number| number.parse().ok());
             let left: Vec<Pid> = numbers.filter(|pid| !known(pid)).filter_map(Pid::from_raw).collect();
-            if left.is_empty() {
+            if ending.round(&left) {
                 return;
-            }
-            for pid in left {
-                // An unreaped child: the number is still its own.
-                let _ = kill_process(pid, Signal::KILL);
-                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -4,8 +4,9 @@
 //!
 //! Not in a process that has the number 1, as in a container: there the kernel hands over everybody's orphans.
 
+use howdah_transport::descendants::Ending;
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -48,16 +49,13 @@ fn change(change: impl FnOnce(&mut BTreeSet<i32>)) {
 /// Ends and reaps the children that are no zygotes.
 pub(crate) async fn end_orphans() {
     let begun = Instant::now();
+    let mut ending = Ending::default();
     while begun.elapsed() < LAST_WAIT {
         let ours = OURS.lock().clone();
         let Some(ours) = ours else { return };
         let left: Vec<Pid> = children().difference(&ours).filter_map(|&pid| Pid::from_raw(pid)).collect();
-        if left.is_empty() {
+        if ending.round(&left) {
             return;
-        }
-        for pid in left {
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
         tokio::time::sleep(LOOK).await;
     }

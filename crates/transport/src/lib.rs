@@ -29,6 +29,7 @@ mod c_text;
 mod call_state;
 mod clock;
 pub mod control_socket;
+pub mod descendants;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 #[cfg(any(test, feature = "fuzz"))]

@@ -9,7 +9,6 @@ use howdah_tests::{Mode, Setup, Site, php};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Enough for a zygote, a template and two workers; a bomb fills the rest at once.
 const MOST_PROCESSES: usize = 30;
@@ -145,7 +144,7 @@ fn php_does_not_start_without_a_limit_that_the_kernel_lacks() {
     groups.end();
 }
 
-/// The other pool serves beside a bomb that has filled its own, which serves as well; and then all of it ends, soon.
+/// The other pool serves beside a bomb that has filled its own, which serves as well; and then all of it ends.
 fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     both_pools_serve(site);
     assert_eq!(site.get_ok("/b/bomb.php"), "lit");
@@ -153,11 +152,10 @@ fn bomb(site: &mut Site, refused: impl Fn() -> bool) {
     for _ in 0..50 {
         both_pools_serve(site);
     }
-    let begun = Instant::now();
     site.howdah().signal(Signal::TERM);
     assert_eq!(site.howdah_mut().wait(), Some(0));
-    // Five seconds are what the process that forks waits at most for those that do not end.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // How long that takes is the machine's business: a bomb leaves little of a processor. A zygote says so if it gives up.
+    assert!(!site.howdah().log().contains("did not end within"), "the bomb lasts");
 }
 
 /// How many processes a user has.
@@ -199,8 +197,8 @@ fn a_fork_bomb_fills_its_control_group_and_ends_with_its_pool() {
         // Without the limit what follows would be the machine's end.
         assert_eq!(site.get_ok("/b/held.php"), "held");
         assert_eq!(number(&pool, "pids.max"), MOST_PROCESSES as u64);
-        bomb(site, || counted(&pool, "pids.events", "max") > 10);
-        assert!(number(&pool, "pids.peak") <= MOST_PROCESSES as u64);
+        let full = || number(&pool, "pids.current") == MOST_PROCESSES as u64;
+        bomb(site, || full() && counted(&pool, "pids.events", "max") > 10);
     });
     groups.end();
 }
@@ -232,8 +230,12 @@ fn a_script_that_devours_memory_takes_none_of_the_others() {
         skip!("cgroup-memory", "no such controller in cgroup v2")
     };
     let pool = groups.pool("pool");
+    // A kernel may count memory and not swap.
+    let swap = groups.0.join("memory.swap.max").exists();
+    let limits =
+        if swap { r#"{ "memory.max" = "256M", "memory.swap.max" = "0" }"# } else { r#"{ "memory.max" = "256M" }"# };
     let setup = |s: Setup| {
-        limited_group(s, &pool, "{ \"memory.max\" = \"256M\", \"memory.swap.max\" = \"0\" }")
+        limited_group(s, &pool, limits)
             .more_processes(2)
             .setting("pool.b.replay", "0")
             .php("b/devour.php", php!("control_groups/devour.php"))
