@@ -45,7 +45,10 @@ pub(crate) fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     };
     let message = match forked {
         Ok(0) => return serve(offer),
-        Ok(pid) => FromZygote::Template { pid: pid as u32, boot_began_us },
+        Ok(pid) => {
+            sandbox::part_from_forks();
+            FromZygote::Template { pid: pid as u32, boot_began_us }
+        }
         Err(why) => FromZygote::Unshared { why },
     };
     let _ = tell(&offer.socket, &message);

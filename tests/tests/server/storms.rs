@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-const CLIENTS: usize = 4;
+const CLIENTS: usize = 12;
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Requests of each storm: `make test-long` asks for more.
@@ -170,7 +170,7 @@ fn nobody_loses_a_request(site: &Site) {
 
 fn in_a_storm(setup: Setup) -> Setup {
     setup
-        .workers(3)
+        .workers(6)
         .setting("queue_timeout", "\"120s\"")
         .allow_log("zygote ended unexpectedly")
         .allow_log("worker_died")

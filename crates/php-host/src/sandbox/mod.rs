@@ -113,6 +113,13 @@ pub(crate) fn enter_sibling() {
     or_end(entered);
 }
 
+/// Parts this worker from what it has forked, which has its restrictions and so could be signalled by it.
+pub(crate) fn part_from_forks() {
+    if let Some(Plan::App { means, .. }) = PLAN.get() {
+        or_end(filesystem::part(means));
+    }
+}
+
 fn or_end(entered: Result<(), String>) {
     if let Err(why) = entered {
         eprintln!("sandbox: a worker could not be restricted and ends: {why}");
