@@ -142,7 +142,15 @@ fn all_words(text: &[u8]) -> HashSet<&[u8]> {
 
 fn looks_random(text: &[u8]) -> bool {
     let distinct: HashSet<u8> = text.iter().copied().collect();
-    text.len() >= SHORTEST && distinct.len() >= VARIETY && text.iter().any(u8::is_ascii_digit)
+    text.len() >= SHORTEST && distinct.len() >= VARIETY && (text.iter().any(u8::is_ascii_digit) || changes_case(text))
+}
+
+/// Letters whose case changes as often as chance has it, which no name's does: one token of Base64 in two hundred has no digit.
+fn changes_case(text: &[u8]) -> bool {
+    let changes = text.windows(2).filter(|pair| {
+        pair.iter().all(u8::is_ascii_alphabetic) && pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase()
+    });
+    changes.count() * 3 >= text.len()
 }
 
 fn context(text: &[u8], end: usize) -> &[u8] {

@@ -97,3 +97,11 @@ fn hostile_answers_are_only_read() {
         }
     }
 }
+
+#[test]
+fn a_token_without_a_digit_looks_random_and_a_long_name_does_not() {
+    assert!(looks_random(b"qWeRTyuIoPaSdFGhjKLzXcvBnMqwErTy"));
+    assert!(!looks_random(b"HttpFoundationRequestStackInterface"));
+    assert!(!looks_random(b"XMLHttpRequestEventTargetListener"));
+    assert!(!looks_random(b"the-name-of-a-class-in-a-style-sheet"));
+}
