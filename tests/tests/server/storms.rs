@@ -81,9 +81,15 @@ fn client(site: &Site, score: &Score, client: usize, posts: &mut HashMap<String,
 
 /// Waits for a zygote other than this one and kills it.
 fn kill_next_zygote(site: &Site, last: &mut u32, with: Signal) {
-    let other = eventually(PATIENCE, || zygotes(site).first().is_some_and(|pid| pid != last));
+    // Looked at once: a second look may find that the process has ended since.
+    let other = eventually(PATIENCE, || match zygotes(site).first() {
+        Some(&pid) if pid != *last => {
+            *last = pid;
+            true
+        }
+        _ => false,
+    });
     assert!(other, "no other process is started");
-    *last = zygotes(site).first().copied().unwrap_or(*last);
     signal(*last, with);
 }
 
