@@ -1,0 +1,2 @@
+//! Apache's .htaccess files.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The rules of a site.
+#![forbid(unsafe_code)]

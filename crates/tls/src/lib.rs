@@ -1,0 +1,2 @@
+//! Certificates, and the server's side of TLS.
+#![forbid(unsafe_code)]
