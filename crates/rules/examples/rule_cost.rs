@@ -1,9 +1,9 @@
 //! What rules cost a request: `cargo run --release -p howdah-rules --example rule_cost`. Prints nanoseconds for each
 //! request, by kind of rule, with 200 of them.
 
-use howdah_rules::rule::{Action, Conditions};
 use howdah_rules::pattern::{PathPattern, TextPattern};
 use howdah_rules::regex::Regex;
+use howdah_rules::rule::{Action, Conditions};
 use howdah_rules::trace::NoTrace;
 use howdah_rules::{NoFiles, Request, Rule, Rules};
 use http::{HeaderMap, Method, StatusCode};
@@ -36,7 +36,10 @@ fn conditions(kind: &str, at: usize) -> Conditions {
         "regex" => path(Regex::new(&format!("^/(?:news|blog)/{at}/([^/]+)$")).ok().map(PathPattern::Regex)),
         "regex from the end" => path(Regex::new(&format!(r"\.ext{at}$")).ok().map(PathPattern::Regex)),
         "look-around" => path(Regex::new(&format!("^/(?!x)y{at}/")).ok().map(PathPattern::Regex)),
-        "host" => Conditions { host: TextPattern::new(&format!("site-{at}.example")).ok().into_iter().collect(), ..Conditions::default() },
+        "host" => Conditions {
+            host: TextPattern::new(&format!("site-{at}.example")).ok().into_iter().collect(),
+            ..Conditions::default()
+        },
         _ => match at % 4 {
             0 => conditions("exact", at),
             1 => conditions("prefix", at),

@@ -46,15 +46,46 @@ impl Key {
     }
 }
 
+/// Which conditions there are, so that no time goes into those that there are not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Present(u8);
+
+impl Present {
+    fn keys(self) -> impl Iterator<Item = Key> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let key = KEYS.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(*key)
+        })
+    }
+}
+
 impl Conditions {
+    /// Which conditions there are.
+    pub(crate) fn present(&self) -> Present {
+        let there = KEYS.map(|key| match key {
+            Key::Https => self.https.is_some(),
+            Key::Method => !self.method.is_empty(),
+            Key::Host => !self.host.is_empty(),
+            Key::Path => !self.path.is_empty(),
+            Key::Client => !self.client.is_empty(),
+            Key::Header => !self.header.is_empty(),
+            Key::Query => !self.query.is_empty(),
+            Key::Exists => !self.exists.is_empty(),
+        });
+        Present(there.iter().rev().fold(0, |bits, &there| bits << 1 | u8::from(there)))
+    }
+
     /// The key of the first condition that does not hold. `path_fits`: the path is known to fit.
     pub(crate) fn misses(
         &self,
+        present: Present,
         request: &Request<'_>,
         path_fits: bool,
         exists: Exists<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
-        for key in KEYS.into_iter().filter(|&key| !(path_fits && key == Key::Path)) {
+        for key in present.keys().filter(|&key| !(path_fits && key == Key::Path)) {
             if self.holds(key, request, exists)? == Some(false) {
                 return Ok(Some(key));
             }
@@ -65,10 +96,11 @@ impl Conditions {
     /// The key of the first condition that holds.
     pub(crate) fn holds_one(
         &self,
+        present: Present,
         request: &Request<'_>,
         exists: Exists<'_>,
     ) -> Result<Option<Key>, TooManySteps> {
-        for key in KEYS {
+        for key in present.keys() {
             if self.holds(key, request, exists)? == Some(true) {
                 return Ok(Some(key));
             }

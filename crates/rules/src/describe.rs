@@ -54,8 +54,12 @@ impl Action {
             Self::Variable(name, _) => format!("set variable {name}"),
             Self::Response(change) => change.describe(),
             Self::Cors(_) => "allow other origins".to_owned(),
-            Self::Mime(mime) => format!("media types of {}", mime.0.iter().map(|(ending, _)| &**ending).collect::<Vec<_>>().join(" ")),
-            Self::ErrorPages(pages) => format!("error pages {}", pages.0.iter().map(|(_, page)| &**page).collect::<Vec<_>>().join(" ")),
+            Self::Mime(mime) => {
+                format!("media types of {}", mime.0.iter().map(|(ending, _)| &**ending).collect::<Vec<_>>().join(" "))
+            }
+            Self::ErrorPages(pages) => {
+                format!("error pages {}", pages.0.iter().map(|(_, page)| &**page).collect::<Vec<_>>().join(" "))
+            }
             Self::Listing(listing) => format!("listing {}", on(listing)),
             Self::Pool(pool) => format!("pool {pool}"),
             Self::Ini(ini) => {
@@ -65,14 +69,20 @@ impl Action {
             Self::MaxBody(bytes) => format!("bodies up to {bytes} bytes"),
             Self::AccessLog(log) => format!("access log {}", on(log)),
             Self::Rewrite(template, _) => format!("rewrite to {}", template.as_str()),
-            Self::Redirect(template, _, status) => format!("redirect to {} with {}", template.as_str(), status.as_u16()),
+            Self::Redirect(template, _, status) => {
+                format!("redirect to {} with {}", template.as_str(), status.as_u16())
+            }
             Self::Status(status, _) => format!("status {}", status.as_u16()),
             Self::Maintenance(_) => "maintenance".to_owned(),
             Self::Proxy(proxy) => {
-                let servers: Vec<String> = proxy.upstreams.iter().map(|server| match &server.address {
-                    UpstreamAddress::Tcp(host, port) => format!("{host}:{port}"),
-                    UpstreamAddress::Unix(path) => format!("unix:{}", path.display()),
-                }).collect();
+                let servers: Vec<String> = proxy
+                    .upstreams
+                    .iter()
+                    .map(|server| match &server.address {
+                        UpstreamAddress::Tcp(host, port) => format!("{host}:{port}"),
+                        UpstreamAddress::Unix(path) => format!("unix:{}", path.display()),
+                    })
+                    .collect();
                 format!("pass on to {}", servers.join(" "))
             }
         }

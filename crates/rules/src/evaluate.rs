@@ -1,6 +1,6 @@
 //! Following rules for one request: in their order, each rewrite seen by the rules behind it.
 
-use crate::conditions::Key;
+use crate::conditions::{Key, Present};
 use crate::index::{Candidates, Index, MOST_RULES};
 use crate::outcome::{Access, Attempt, Failure, Outcome, Stop};
 use crate::path::normalise;
@@ -26,6 +26,8 @@ const LONGEST: usize = 32 * 1024;
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// Which conditions each has, and which negated ones.
+    present: Vec<(Present, Present)>,
     index: Index,
 }
 
@@ -43,7 +45,8 @@ impl Rules {
             return Err(problems);
         }
         let index = Index::new(&rules);
-        Ok(Self { rules, index })
+        let present = rules.iter().map(|rule| (rule.conditions.present(), rule.not.present())).collect();
+        Ok(Self { rules, present, index })
     }
 
     /// The rules, in their order.
@@ -82,13 +85,13 @@ impl Rules {
 
     fn follow<T: Trace>(&self, run: &mut Run<'_, impl Files>, trace: &mut T) {
         let mut restarts = 0;
-        let mut candidates = self.index.candidates(&run.path);
+        let mut candidates = self.index.candidates(&run.path, run.original.host);
         let mut from = 0;
         while let Some(at) = self.next::<T>(&candidates, from) {
             from = at + 1;
             let rule = &self.rules[at];
             let known = !T::ON && self.index.is_settled(at);
-            match run.misses(rule, known) {
+            match run.misses(rule, self.present[at], known) {
                 Err(TooManySteps) => {
                     run.fail(rule, "its pattern took too many steps");
                     break;
@@ -110,7 +113,7 @@ impl Rules {
                 break;
             }
             if done.rewritten {
-                candidates = self.index.candidates(&run.path);
+                candidates = self.index.candidates(&run.path, run.original.host);
                 if rule.restart {
                     (restarts, from) = (restarts + 1, 0);
                     if restarts > MOST_RESTARTS {
@@ -137,7 +140,8 @@ impl Rules {
 fn resolve(rule: &mut Rule) -> Vec<Problem> {
     let groups = rule.conditions.path.iter().map(PathPattern::groups).max().unwrap_or(1);
     let paths = &rule.conditions.path;
-    let has_group = |name: &str| paths.iter().any(|path| matches!(path, PathPattern::Regex(regex) if regex.has_group(name)));
+    let has_group =
+        |name: &str| paths.iter().any(|path| matches!(path, PathPattern::Regex(regex) if regex.has_group(name)));
     let mut problems = Vec::new();
     let line = rule.line;
     let mut settle = |key: &str, template: &mut Template| {
@@ -210,14 +214,19 @@ impl<F: Files> Run<'_, F> {
     }
 
     /// The first condition that does not hold.
-    fn misses(&self, rule: &Rule, path_fits: bool) -> Result<Option<Missed>, TooManySteps> {
+    fn misses(
+        &self,
+        rule: &Rule,
+        present: (Present, Present),
+        path_fits: bool,
+    ) -> Result<Option<Missed>, TooManySteps> {
         let request = self.request();
         let place = self.outcome.as_ref().and_then(|outcome| outcome.place.as_deref());
         let exists = |wanted: &[Kind]| wanted.contains(&self.files.kind(place, &self.path));
-        if let Some(key) = rule.conditions.misses(&request, path_fits, &exists)? {
+        if let Some(key) = rule.conditions.misses(present.0, &request, path_fits, &exists)? {
             return Ok(Some(Missed { key, negated: false }));
         }
-        let holds = rule.not.holds_one(&request, &exists)?;
+        let holds = rule.not.holds_one(present.1, &request, &exists)?;
         Ok(holds.map(|key| Missed { key, negated: true }))
     }
 

@@ -32,12 +32,24 @@ fn each_condition_decides() {
         ("header = { x = 'b' }", &[("GET h/ x: a x: b", true)]),
         ("query = { p = '1*' }", &[("GET h/?p=12", true), ("GET h/?q=1&p=2", false), ("GET h/?%70=%31", true)]),
         ("query = { p = true, q = false }", &[("GET h/?p", true), ("GET h/?p&q", false), ("GET h/", false)]),
-        ("client = ['10.0.0.0/8', '2001:db8::1']", &[("GET h/ from 10.9.8.7", true), ("GET h/ from ::ffff:10.0.0.1", true), ("GET h/ from 2001:db8::1", true), ("GET h/ from 11.0.0.1", false), ("GET h/ from unix", false)]),
+        (
+            "client = ['10.0.0.0/8', '2001:db8::1']",
+            &[
+                ("GET h/ from 10.9.8.7", true),
+                ("GET h/ from ::ffff:10.0.0.1", true),
+                ("GET h/ from 2001:db8::1", true),
+                ("GET h/ from 11.0.0.1", false),
+                ("GET h/ from unix", false),
+            ],
+        ),
         ("https = true", &[("GET https://h/", true), ("GET h/", false)]),
         ("exists = 'file'", &[("GET h/a.txt", true), ("GET h/dir/", false)]),
         ("exists = ['file', 'directory']", &[("GET h/dir/", true), ("GET h/x", false)]),
         ("exists = 'no'", &[("GET h/x", true), ("GET h/a.txt", false)]),
-        ("path = '/a/*'\nnot = { path = '/a/b/*', client = '127.0.0.1' }", &[("GET h/a/x", true), ("GET h/a/b/x", false), ("GET h/a/x from 127.0.0.1", false)]),
+        (
+            "path = '/a/*'\nnot = { path = '/a/b/*', client = '127.0.0.1' }",
+            &[("GET h/a/x", true), ("GET h/a/b/x", false), ("GET h/a/x from 127.0.0.1", false)],
+        ),
         ("not = { exists = 'file' }", &[("GET h/x", true), ("GET h/a.txt", false)]),
         ("not = { host = 'a' }", &[("GET b/", true), ("GET a/", false)]),
     ] {
@@ -61,13 +73,16 @@ fn rewrites_are_seen_by_the_rules_behind() {
         query = { title = "Secret*" }
         deny = true
     "#;
-    cases(text, &[
-        ("GET h/wiki/Main", "/index.php ?title=Main"),
-        ("GET h/wiki/A&b=c?d=e", "/index.php ?title=A%26b%3Dc&d=e"),
-        ("GET h/wiki/Secret%20x", "/index.php ?title=Secret%2520x 403"),
-        ("GET h/index.php", "set x-first: 1"),
-        ("GET h/other", "-"),
-    ]);
+    cases(
+        text,
+        &[
+            ("GET h/wiki/Main", "/index.php ?title=Main"),
+            ("GET h/wiki/A&b=c?d=e", "/index.php ?title=A%26b%3Dc&d=e"),
+            ("GET h/wiki/Secret%20x", "/index.php ?title=Secret%2520x 403"),
+            ("GET h/index.php", "set x-first: 1"),
+            ("GET h/other", "-"),
+        ],
+    );
     let modes = |mode: &str, target: &str| format!("[[rule]]\npath = '/a/*'\nrewrite = '{target}'\n{mode}");
     for (mode, target, with) in [
         ("", "/b/$1", "/b/x ?q=1"),
@@ -99,26 +114,42 @@ fn a_loop_of_rewrites_ends_with_the_rules_name() {
         restart = true
     "#;
     let rules = rules(text).unwrap();
-    assert!(outcome(&rules, "GET h/a").contains("500 ping: it began the rules anew too often"), "{}", outcome(&rules, "GET h/a"));
+    assert!(
+        outcome(&rules, "GET h/a").contains("500 ping: it began the rules anew too often"),
+        "{}",
+        outcome(&rules, "GET h/a")
+    );
     assert_eq!(outcome(&rules, "GET h/c"), "-");
     let growing = "[[rule]]\npath = '/*'\nrewrite = '/$1$1$1$1$1$1$1$1'\nrestart = true";
-    cases(growing, &[(&format!("GET h/{}", "x".repeat(900)), &format!("/{} 500 rule[0]: it rewrites to a path that is too long", "x".repeat(7200)))]);
+    cases(
+        growing,
+        &[(
+            &format!("GET h/{}", "x".repeat(900)),
+            &format!("/{} 500 rule[0]: it rewrites to a path that is too long", "x".repeat(7200)),
+        )],
+    );
 }
 
 #[test]
 fn a_pattern_that_takes_too_long_is_an_error_and_not_a_pass() {
     let text = "[[rule]]\nregex = '^/(?!x)(a+)+\\1$'\ndeny = true";
-    cases(text, &[
-        ("GET h/aa", "403"),
-        (&format!("GET h/{}b", "a".repeat(60)), "500 rule[0]: its pattern took too many steps"),
-    ]);
+    cases(
+        text,
+        &[("GET h/aa", "403"), (&format!("GET h/{}b", "a".repeat(60)), "500 rule[0]: its pattern took too many steps")],
+    );
 }
 
 #[test]
 fn redirects_name_where_to_go() {
     for (rule, requests) in [
-        ("https = false\nredirect = 'https://$host$path'\nstatus = 301", &[("GET example.org/a?b=c", "301 https://example.org/a?b=c"), ("GET https://h/", "-")][..]),
-        ("path = '/old/*'\nredirect = '/new/$1'", &[("GET h/old/a\\\u{e9}?c", "302 /new/a%5C%C3%A9?c"), ("GET h/old//evil.org", "302 /new//evil.org")]),
+        (
+            "https = false\nredirect = 'https://$host$path'\nstatus = 301",
+            &[("GET example.org/a?b=c", "301 https://example.org/a?b=c"), ("GET https://h/", "-")][..],
+        ),
+        (
+            "path = '/old/*'\nredirect = '/new/$1'",
+            &[("GET h/old/a\\\u{e9}?c", "302 /new/a%5C%C3%A9?c"), ("GET h/old//evil.org", "302 /new//evil.org")],
+        ),
         ("path = '/*'\nredirect = '/$1'", &[("GET h//evil.org", "302 /evil.org")]),
         ("redirect = '/x#top'", &[("GET h/a?b", "302 /x?b#top")]),
         ("redirect = '/x'\nquery_mode = 'drop'\nstatus = 308", &[("GET h/a?b", "308 /x")]),
@@ -137,10 +168,16 @@ fn each_action_is_noted() {
         ("index = ['a.php', 'b.html']", "index a.php,b.html"),
         ("front_controller = '/a/index.php'", "front /a/index.php"),
         ("front_controller = ''", "front none"),
-        ("path = '/a/*'\ntry_files = ['$path', '/b/$1/', '/i.php?q=$1', '=404']", "try /a/x try /b/x/ try /i.php?q=x try 404"),
+        (
+            "path = '/a/*'\ntry_files = ['$path', '/b/$1/', '/i.php?q=$1', '=404']",
+            "try /a/x try /b/x/ try /i.php?q=x try 404",
+        ),
         ("php = false", "php false"),
         ("pool = 'admin'", "pool admin"),
-        ("ini = { memory_limit = '1G', display_errors = true }\nadmin_ini = { x = 1 }", "ini display_errors=true ini memory_limit=1G ini x=1"),
+        (
+            "ini = { memory_limit = '1G', display_errors = true }\nadmin_ini = { x = 1 }",
+            "ini display_errors=true ini memory_limit=1G ini x=1",
+        ),
         ("env = { A = 'b' }", "A=b"),
         ("request_headers = { X = '', Y = '1' }", "> x None > y Some(\"1\")"),
         ("max_body = '1K'", "body 1024"),
@@ -189,7 +226,15 @@ fn later_rules_count_more_and_the_last_one_ends() {
         path = ["/b/*", "/c"]
         pool = "c"
     "#;
-    cases(text, &[("GET h/", "auth pool a"), ("GET h/open/x", "pool a"), ("GET h/b/x", "auth pool b"), ("GET h/c", "auth pool c")]);
+    cases(
+        text,
+        &[
+            ("GET h/", "auth pool a"),
+            ("GET h/open/x", "pool a"),
+            ("GET h/b/x", "auth pool b"),
+            ("GET h/c", "auth pool c"),
+        ],
+    );
 }
 
 #[test]
@@ -277,10 +322,13 @@ fn a_trace_says_why_rules_match_or_not() {
         rules.evaluate(request, &crate::NoFiles, &mut lines);
         lines.0
     });
-    assert_eq!(lines, [
-        "a: no, path is not /x",
-        "rule[1]: no, host is not other than h",
-        "rule[2]: matches: status 403",
-        "rule[3]: not looked at",
-    ]);
+    assert_eq!(
+        lines,
+        [
+            "a: no, path is not /x",
+            "rule[1]: no, host is not other than h",
+            "rule[2]: matches: status 403",
+            "rule[3]: not looked at",
+        ]
+    );
 }

@@ -1,9 +1,9 @@
 //! Which rules a path can come to. Exact paths are found by hash, prefixes by the hash of each part of the path that ends
-//! at a slash, stars and linear regular expressions by one automaton for all; what is left is looked at each time.
+//! at a slash, hosts of rules without a path by hash, stars and linear regular expressions by one automaton for all; what is left is looked at each time.
 //!
 //! The answer is a set of bits in the order of the rules, on the stack: a request that comes to no rule allocates nothing.
 
-use crate::pattern::PathPattern;
+use crate::pattern::{PathPattern, TextPattern};
 use crate::rule::Rule;
 use regex::bytes::{RegexSet, RegexSetBuilder};
 use rustc_hash::FxHashMap;
@@ -26,6 +26,8 @@ pub(crate) struct Index {
     exact: FxHashMap<Box<[u8]>, Vec<u16>>,
     prefixes: FxHashMap<Box<[u8]>, Vec<u16>>,
     longest_prefix: usize,
+    /// Rules without a path, by host in small letters.
+    hosts: FxHashMap<Box<[u8]>, Vec<u16>>,
     automaton: Option<Automaton>,
 }
 
@@ -46,16 +48,20 @@ impl Index {
     /// The index of rules, of which there are not more than `MOST_RULES`.
     pub(crate) fn new(rules: &[Rule]) -> Self {
         let words = rules.len().div_ceil(64).min(WORDS);
-        let mut index = Self {
-            words,
-            always: vec![0; words].into(),
-            settled: vec![0; words].into(),
-            ..Self::default()
-        };
+        let mut index =
+            Self { words, always: vec![0; words].into(), settled: vec![0; words].into(), ..Self::default() };
         let (mut patterns, mut of) = (Vec::new(), Vec::new());
         for (at, rule) in rules.iter().enumerate().take(MOST_RULES) {
             let number = u16::try_from(at).unwrap_or(u16::MAX);
             let paths = &rule.conditions.path;
+            if paths.is_empty()
+                && let Some(hosts) = plain_hosts(rule)
+            {
+                for host in hosts {
+                    index.hosts.entry(host).or_default().push(number);
+                }
+                continue;
+            }
             if paths.is_empty() || paths.iter().any(|path| automaton_text(path).is_none() && !is_plain(path)) {
                 index.always[at / 64] |= 1 << (at % 64);
                 continue;
@@ -105,12 +111,21 @@ impl Index {
         self.settled.get(at / 64).is_some_and(|word| word & 1 << (at % 64) != 0)
     }
 
-    /// The rules that a path can come to.
-    pub(crate) fn candidates(&self, path: &[u8]) -> Candidates {
+    /// The rules that a path at a host can come to.
+    pub(crate) fn candidates(&self, path: &[u8], host: &[u8]) -> Candidates {
         let mut found = Candidates { bits: [0; WORDS], words: self.words };
         found.bits[..self.words].copy_from_slice(&self.always);
         if !self.exact.is_empty() {
             found.add(self.exact.get(path));
+        }
+        if !self.hosts.is_empty() {
+            // No name is longer (RFC 1035).
+            let mut small = [0; 255];
+            if let Some(small) = small.get_mut(..host.len()) {
+                small.copy_from_slice(host);
+                small.make_ascii_lowercase();
+                found.add(self.hosts.get(&*small));
+            }
         }
         if self.longest_prefix > 0 {
             for (at, _) in path.iter().enumerate().take(self.longest_prefix).filter(|&(_, &b)| b == b'/') {
@@ -152,6 +167,18 @@ impl Candidates {
         }
         None
     }
+}
+
+/// The hosts of a rule, in small letters, if it names some and each has neither star nor regular expression.
+fn plain_hosts(rule: &Rule) -> Option<Vec<Box<[u8]>>> {
+    let hosts = rule.conditions.host.iter().map(|host| match host {
+        TextPattern::Glob(glob) => {
+            let text = glob.text();
+            (!text.contains('*') && text.len() <= 255).then(|| text.to_ascii_lowercase().into_bytes().into())
+        }
+        _ => None,
+    });
+    hosts.collect::<Option<Vec<_>>>().filter(|hosts| !hosts.is_empty())
 }
 
 fn is_plain(path: &PathPattern) -> bool {

@@ -97,7 +97,11 @@ impl Reader<'_> {
         let Some(nodes) = presets::nodes(name) else {
             let near = nearest(name, presets::NAMES.iter().copied()).map(|near| format!(", did you mean \"{near}\"?"));
             let known = presets::NAMES.join(", ");
-            self.problem(node, "app", format!("there are no rules for \"{name}\"{} Known: {known}", near.unwrap_or_else(|| ".".to_owned())));
+            self.problem(
+                node,
+                "app",
+                format!("there are no rules for \"{name}\"{} Known: {known}", near.unwrap_or_else(|| ".".to_owned())),
+            );
             return;
         };
         let outer = std::mem::replace(&mut self.mount, mount);
@@ -130,16 +134,24 @@ impl Reader<'_> {
                     let regexes = self.each(key, node, |text| regex_below(&mount, text));
                     conditions.path.extend(regexes.into_iter().map(PathPattern::Regex));
                 }
-                "method" => conditions.method = self.each(key, node, |text| {
-                    Method::from_bytes(text.as_bytes()).map_err(|_| format!("{text:?} is no method"))
-                }),
-                "header" => conditions.header = self.pairs(key, node).into_iter().filter_map(|(name, pattern, node)| {
-                    let header = name.parse();
-                    if header.is_err() {
-                        self.problem(node, key, format!("{name:?} is no header"));
-                    }
-                    Some((header.ok()?, pattern))
-                }).collect(),
+                "method" => {
+                    conditions.method = self.each(key, node, |text| {
+                        Method::from_bytes(text.as_bytes()).map_err(|_| format!("{text:?} is no method"))
+                    })
+                }
+                "header" => {
+                    conditions.header = self
+                        .pairs(key, node)
+                        .into_iter()
+                        .filter_map(|(name, pattern, node)| {
+                            let header = name.parse();
+                            if header.is_err() {
+                                self.problem(node, key, format!("{name:?} is no header"));
+                            }
+                            Some((header.ok()?, pattern))
+                        })
+                        .collect()
+                }
                 "query" => {
                     let pairs = self.pairs(key, node);
                     conditions.query = pairs.into_iter().map(|(name, pattern, _)| (name.into(), pattern)).collect();
@@ -268,7 +280,9 @@ fn regex_below(mount: &str, text: &str) -> Result<Regex, String> {
 
 pub(crate) fn network(text: &str) -> Result<IpNet, String> {
     let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-    network.map(|network| network.trunc()).map_err(|_| format!("{text:?} is no address or network such as \"10.0.0.0/8\""))
+    network
+        .map(|network| network.trunc())
+        .map_err(|_| format!("{text:?} is no address or network such as \"10.0.0.0/8\""))
 }
 
 fn kind(text: &str) -> Result<Kind, String> {

@@ -6,7 +6,9 @@ use crate::limit::Limit;
 use crate::pattern::{Glob, PathPattern};
 use crate::quantity;
 use crate::read::{Reader, below, network};
-use crate::rule::{Action, Body, Conditions, Cors, ErrorPages, Ini, Maintenance, Mime, Place, QueryMode, Statuses, Try};
+use crate::rule::{
+    Action, Body, Conditions, Cors, ErrorPages, Ini, Maintenance, Mime, Place, QueryMode, Statuses, Try,
+};
 use crate::template::Template;
 use crate::tree::{Entry, Node, Value};
 use crate::users::Users;
@@ -53,7 +55,11 @@ impl Reader<'_> {
                 Some(mount) if mounts.all(|other| other == Some(mount)) => {
                     actions.push(Action::Place(Arc::new(Place { directory, mount: mount.into() })));
                 }
-                _ => self.problem(node, "alias", "needs one path in its rule: exact, or with /* at its end; or use `root`"),
+                _ => self.problem(
+                    node,
+                    "alias",
+                    "needs one path in its rule: exact, or with /* at its end; or use `root`",
+                ),
             }
         }
         if let Some(node) = keys.get("index") {
@@ -147,7 +153,9 @@ impl Reader<'_> {
             };
             match bytes {
                 Some(bytes) => actions.push(Action::MaxBody(bytes)),
-                None => self.problem(node, "max_body", "expected a size (\"64K\", \"8M\", \"1G\" or a number of bytes)"),
+                None => {
+                    self.problem(node, "max_body", "expected a size (\"64K\", \"8M\", \"1G\" or a number of bytes)")
+                }
             }
         }
     }
@@ -186,7 +194,11 @@ impl Reader<'_> {
             Some(rate) => match rate.text().and_then(quantity::rate) {
                 Some(rate) => rate,
                 None => {
-                    self.problem(rate, "limit.rate", "expected a number and a time, such as \"10/s\", \"300/m\" or \"1000/h\"");
+                    self.problem(
+                        rate,
+                        "limit.rate",
+                        "expected a number and a time, such as \"10/s\", \"300/m\" or \"1000/h\"",
+                    );
                     return None;
                 }
             },
@@ -194,7 +206,11 @@ impl Reader<'_> {
         let burst = self.number("limit.burst", keys.get("burst"), 0)?;
         let at_once = self.number("limit.connections", keys.get("connections"), 0)?;
         if requests == 0 && at_once == 0 {
-            self.problem(node, "limit", "needs a rate or connections: { rate = \"10/s\", burst = 20, connections = 10 }");
+            self.problem(
+                node,
+                "limit",
+                "needs a rate or connections: { rate = \"10/s\", burst = 20, connections = 10 }",
+            );
             return None;
         }
         Some(Limit::new(requests, per, burst, at_once))
@@ -237,7 +253,11 @@ impl Reader<'_> {
         if let Some(node) = keys.get("redirect") {
             let status = status.unwrap_or(StatusCode::FOUND);
             if !status.is_redirection() {
-                self.problem(node, "redirect", format!("has the status {}, which is none of a redirect", status.as_u16()));
+                self.problem(
+                    node,
+                    "redirect",
+                    format!("has the status {}, which is none of a redirect", status.as_u16()),
+                );
             }
             if let Some(template) = self.target("redirect", node) {
                 let mode = mode.unwrap_or_else(|| default_mode(&template));
@@ -260,7 +280,8 @@ impl Reader<'_> {
 
     fn status(&mut self, node: &Node) -> Option<StatusCode> {
         let number = if let Value::Integer(number) = node.value { u16::try_from(number).ok() } else { None };
-        let status = number.and_then(|number| StatusCode::from_u16(number).ok()).filter(|it| (200..600).contains(&it.as_u16()));
+        let status =
+            number.and_then(|number| StatusCode::from_u16(number).ok()).filter(|it| (200..600).contains(&it.as_u16()));
         if status.is_none() {
             self.problem(node, "status", "expected a status from 200 to 599");
         }
@@ -313,7 +334,8 @@ impl Reader<'_> {
         }
         maintenance.page = keys.get("page").and_then(|node| self.address("maintenance.page", node)).map(Arc::from);
         maintenance.flag = keys.get("flag").and_then(|node| self.file("maintenance.flag", node));
-        maintenance.retry_after = self.duration("maintenance.retry_after", keys.get("retry_after"), maintenance.retry_after)?;
+        maintenance.retry_after =
+            self.duration("maintenance.retry_after", keys.get("retry_after"), maintenance.retry_after)?;
         Some(maintenance)
     }
 
@@ -334,7 +356,11 @@ impl Reader<'_> {
         let credentials = keys.get("credentials").is_some_and(|node| self.flag("cors.credentials", node) == Some(true));
         let any = origins.iter().any(|origin| origin.text() == "*");
         if any && credentials {
-            self.problem(node, "cors", "lets every origin act for its users: name the origins, or leave out credentials");
+            self.problem(
+                node,
+                "cors",
+                "lets every origin act for its users: name the origins, or leave out credentials",
+            );
         }
         let max_age = match keys.get("max_age") {
             Some(node) => Some(self.duration("cors.max_age", Some(node), Duration::ZERO)?),
@@ -343,7 +369,9 @@ impl Reader<'_> {
         Some(Cors {
             origins,
             any,
-            methods: self.header_list("cors.methods", keys.get("methods")).unwrap_or(HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE")),
+            methods: self
+                .header_list("cors.methods", keys.get("methods"))
+                .unwrap_or(HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE")),
             headers: self.header_list("cors.headers", keys.get("headers")),
             expose: self.header_list("cors.expose", keys.get("expose")),
             credentials,
@@ -363,7 +391,11 @@ impl Reader<'_> {
             _ => node.text().and_then(quantity::duration),
         };
         if duration.is_none() {
-            self.problem(node, key, "expected a duration (\"500ms\", \"30s\", \"2m\", \"1h\", \"30d\" or a number of seconds)");
+            self.problem(
+                node,
+                key,
+                "expected a duration (\"500ms\", \"30s\", \"2m\", \"1h\", \"30d\" or a number of seconds)",
+            );
         }
         duration
     }
@@ -378,7 +410,12 @@ impl Reader<'_> {
     }
 
     /// The names and values of a table, each pair made into something.
-    pub(crate) fn table<T>(&mut self, key: &str, node: &Node, make: impl Fn(&str, &str) -> Result<T, String>) -> Vec<T> {
+    pub(crate) fn table<T>(
+        &mut self,
+        key: &str,
+        node: &Node,
+        make: impl Fn(&str, &str) -> Result<T, String>,
+    ) -> Vec<T> {
         if node.entries().is_empty() {
             self.problem(node, key, "expected a table of names and values");
         }
@@ -424,7 +461,9 @@ fn default_mode(template: &Template) -> QueryMode {
 
 fn status_of(text: &str) -> Result<StatusCode, String> {
     let status = text.parse::<u16>().ok().filter(|status| (200..600).contains(status));
-    status.and_then(|status| StatusCode::from_u16(status).ok()).ok_or_else(|| format!("={text} is no status such as =404"))
+    status
+        .and_then(|status| StatusCode::from_u16(status).ok())
+        .ok_or_else(|| format!("={text} is no status such as =404"))
 }
 
 fn statuses(text: &str) -> Result<Statuses, String> {

@@ -31,10 +31,8 @@ impl Reader<'_> {
                 header_line(name, value).map(|(name, value)| HeaderChange::Default(name, value))
             }));
         }
-        let mut list: Vec<ResponseChange> = changes
-            .into_iter()
-            .map(|change| ResponseChange { types: types.clone(), success: false, change })
-            .collect();
+        let mut list: Vec<ResponseChange> =
+            changes.into_iter().map(|change| ResponseChange { types: types.clone(), success: false, change }).collect();
         for (key, read) in [("cache_control", cache_control as ByType), ("expires", expires)] {
             let Some(node) = keys.get(key) else { continue };
             if matches!(node.value, Value::Table(_)) {
@@ -58,8 +56,18 @@ impl Reader<'_> {
     /// Servers, or a table of servers and how they are asked.
     pub(crate) fn proxy(&mut self, node: &Node) -> Option<Proxy> {
         const KNOWN: [&str; 12] = [
-            "to", "balance", "strip_prefix", "preserve_host", "connect_timeout", "timeout", "retries", "keepalive",
-            "max_requests", "max_fails", "fail_for", "health",
+            "to",
+            "balance",
+            "strip_prefix",
+            "preserve_host",
+            "connect_timeout",
+            "timeout",
+            "retries",
+            "keepalive",
+            "max_requests",
+            "max_fails",
+            "fail_for",
+            "health",
         ];
         let mut proxy = Proxy::default();
         if !matches!(node.value, Value::Table(_)) {
@@ -82,7 +90,8 @@ impl Reader<'_> {
         if let Some(node) = keys.get("preserve_host") {
             proxy.preserve_host = self.flag("proxy.preserve_host", node)?;
         }
-        proxy.connect_timeout = self.duration("proxy.connect_timeout", keys.get("connect_timeout"), proxy.connect_timeout)?;
+        proxy.connect_timeout =
+            self.duration("proxy.connect_timeout", keys.get("connect_timeout"), proxy.connect_timeout)?;
         proxy.timeout = self.duration("proxy.timeout", keys.get("timeout"), proxy.timeout)?;
         proxy.fail_for = self.duration("proxy.fail_for", keys.get("fail_for"), proxy.fail_for)?;
         proxy.retries = self.number("proxy.retries", keys.get("retries"), proxy.retries)?.min(10);
@@ -157,5 +166,9 @@ fn header_line(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Str
 }
 
 fn media_type(text: &str) -> Result<Glob, String> {
-    if text == "*" || text.contains('/') { Ok(Glob::new(text)) } else { Err(format!("{text:?} is no media type such as \"image/*\"")) }
+    if text == "*" || text.contains('/') {
+        Ok(Glob::new(text))
+    } else {
+        Err(format!("{text:?} is no media type such as \"image/*\""))
+    }
 }

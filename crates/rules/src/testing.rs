@@ -89,7 +89,11 @@ fn describe(outcome: &Outcome) -> String {
     parts.extend(outcome.index.iter().map(|index| format!("index {}", index.join(","))));
     parts.extend(outcome.front_controller.iter().map(|it| format!("front {}", it.as_deref().unwrap_or("none"))));
     parts.extend(outcome.try_files.iter().flatten().map(|attempt| match attempt {
-        Attempt::Path(path, query) => format!("try {}{}", text(path), query.as_deref().map(|query| format!("?{}", text(query))).unwrap_or_default()),
+        Attempt::Path(path, query) => format!(
+            "try {}{}",
+            text(path),
+            query.as_deref().map(|query| format!("?{}", text(query))).unwrap_or_default()
+        ),
         Attempt::Status(status) => format!("try {}", status.as_u16()),
     }));
     parts.extend(outcome.php.map(|php| format!("php {php}")));
@@ -97,11 +101,23 @@ fn describe(outcome: &Outcome) -> String {
     parts.extend(outcome.variables.iter().map(|(name, value)| format!("{name}={value}")));
     parts.extend(outcome.response.iter().map(|change| change.describe()));
     parts.extend(outcome.cors.iter().map(|_| "cors".to_owned()));
-    parts.extend(outcome.mime.iter().flat_map(|mime| &mime.0).map(|(ending, media)| format!("{ending} is {}", text(media.as_bytes()))));
+    parts.extend(
+        outcome
+            .mime
+            .iter()
+            .flat_map(|mime| &mime.0)
+            .map(|(ending, media)| format!("{ending} is {}", text(media.as_bytes()))),
+    );
     parts.extend(outcome.error_pages.iter().flat_map(|pages| &pages.0).map(|(_, page)| format!("page {page}")));
     parts.extend(outcome.listing.map(|listing| format!("listing {listing}")));
     parts.extend(outcome.pool.iter().map(|pool| format!("pool {pool}")));
-    parts.extend(outcome.ini.iter().flat_map(|ini| ini.values.iter().chain(&ini.admin)).map(|(name, value)| format!("ini {name}={value}")));
+    parts.extend(
+        outcome
+            .ini
+            .iter()
+            .flat_map(|ini| ini.values.iter().chain(&ini.admin))
+            .map(|(name, value)| format!("ini {name}={value}")),
+    );
     parts.extend(outcome.max_body.map(|bytes| format!("body {bytes}")));
     parts.extend(outcome.access_log.map(|log| format!("log {log}")));
     parts.extend(outcome.stop.iter().map(|stop| match stop {
