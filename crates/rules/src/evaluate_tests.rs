@@ -277,6 +277,7 @@ fn what_cannot_work_is_an_error() {
         ("proxy = 'ftp://x'", "no server"),
         ("app = 'wordpres'", "did you mean \"wordpress\"?"),
         ("path = '*.php'\napp = 'wordpress'", "needs one path"),
+        ("client = '10.0.0.1'\napp = 'wordpress'", "`host` and `path` only"),
         ("ini = { 'a b' = '1' }", "no setting of PHP"),
         ("max_body = 'x'", "expected a size"),
         ("query_mode = 'x'\nrewrite = '/'", "expected one of"),

@@ -74,11 +74,18 @@ impl Reader<'_> {
         if empty && application.is_none() && self.problems.is_empty() {
             self.problem(node, "rule", "the rule does nothing: add an action, such as deny = true");
         }
-        let paths = rule.conditions.clone();
+        let (paths, has_not) = (rule.conditions.clone(), rule.not != Conditions::default());
         if !empty {
             rules.push(rule);
         }
         if let Some((node, Some(name))) = application {
+            if paths != paths.host_and_path() || has_not {
+                self.problem(
+                    node,
+                    "app",
+                    "goes with `host` and `path` only: put further conditions into rules of their own",
+                );
+            }
             self.application(node, &name, &paths, rules);
         }
     }
@@ -110,7 +117,6 @@ impl Reader<'_> {
             self.rule(&preset, &format!("{name}[{at}]"), rules);
             for rule in &mut rules[from..] {
                 rule.line = node.line;
-                // What else the rule asks for holds for the application's rules too.
                 if rule.conditions.host.is_empty() {
                     rule.conditions.host.clone_from(&conditions.host);
                 }
