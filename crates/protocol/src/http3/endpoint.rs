@@ -6,10 +6,8 @@
 //! connection on its thread: the kernel chooses by addresses, and a client of QUIC may change its own.
 
 use crate::multiplexed::{STREAMS, WINDOW};
-use howdah_config::HttpSettings;
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -32,9 +30,6 @@ const WAITING_ALL: u64 = 2 << 20;
 /// What the kernel may keep for the socket, if it allows that much: a burst of datagrams comes in while a thread is busy.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Sessions that can be resumed.
-const SESSIONS: usize = 8192;
-
 /// What an endpoint needs to know.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -48,23 +43,16 @@ pub struct Config {
 pub struct ConfigError(#[from] quinn::crypto::rustls::NoInitialCipherSuite);
 
 impl Config {
-    /// Certificates and everything else of TLS as `tls` says; what QUIC needs otherwise is changed here.
+    /// QUIC with TLS as `tls` has it, which speaks `h3` alone.
     ///
-    /// While more than `retry_above` connections are there whose client has not proved its address, new ones have to.
+    /// While there are `retry_above` connections whose client has not proved its address, new ones have to.
     ///
     /// # Errors
     /// It lacks what QUIC begins with.
-    pub fn new(tls: &rustls::ServerConfig, settings: &HttpSettings, retry_above: usize) -> Result<Self, ConfigError> {
-        let mut tls = tls.clone();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        // What comes with the first packet can be recorded and played again. A session is good for one resumption, which
-        // tickets that the client keeps would not be; so it works once, unless the server has been started anew.
-        tls.ticketer = Arc::new(NoTickets);
-        tls.session_storage = ServerSessionMemoryCache::new(SESSIONS);
-        tls.max_early_data_size = u32::MAX;
+    pub fn new(tls: Arc<rustls::ServerConfig>, retry_above: usize) -> Result<Self, ConfigError> {
         let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
         server
-            .transport_config(Arc::new(transport(settings)))
+            .transport_config(Arc::new(transport()))
             .migration(true)
             .max_incoming(MOST_WAITING)
             .incoming_buffer_size(WAITING_EACH)
@@ -73,7 +61,7 @@ impl Config {
     }
 }
 
-fn transport(_: &HttpSettings) -> TransportConfig {
+fn transport() -> TransportConfig {
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS))
@@ -85,25 +73,6 @@ fn transport(_: &HttpSettings) -> TransportConfig {
         .keep_alive_interval(Some(ASK))
         .max_idle_timeout(IdleTimeout::try_from(DEAD).ok());
     transport
-}
-
-/// No tickets: sessions stay in the server.
-#[derive(Debug)]
-struct NoTickets;
-
-impl ProducesTickets for NoTickets {
-    fn enabled(&self) -> bool {
-        false
-    }
-    fn lifetime(&self) -> u32 {
-        0
-    }
-    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
-    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
-        None
-    }
 }
 
 /// A bound endpoint that has not begun.
