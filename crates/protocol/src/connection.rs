@@ -71,6 +71,13 @@ impl Connection {
         Self { peer, share, shared, state, informational }
     }
 
+    /// The same connection for those who ask whose it is, after its client has moved to another address.
+    pub(crate) fn moved(&self, peer: Peer) -> Self {
+        let (state, informational) = (State::new(1), Queue::default());
+        state.set_multiplexed();
+        Self { peer, share: self.share.clone(), shared: self.shared.clone(), state, informational }
+    }
+
     /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.
     pub(crate) fn timeouts(&self) -> Timeouts {
         self.shared.timeouts.under(self.shared.budgets.pressure())

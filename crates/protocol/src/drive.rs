@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
-use crate::{http1, http2};
+use crate::{http1, http2, http3};
 use bytes::BytesMut;
 use std::pin::pin;
 use std::sync::Arc;
@@ -51,6 +51,23 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
         served.await.map(|ended| ended.map_err(|error| error.to_string()))
     };
     if let Some(Err(error)) = ended {
+        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+    }
+}
+
+/// Serves a connection over QUIC to its end. Only HTTP/3 is spoken there.
+pub(crate) async fn drive_quic<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, guest: http3::Guest) {
+    let leave = http3::Leave::default();
+    let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
+    let mut leaving = false;
+    let served = supervise(&connection.state, |cx, verdict| {
+        if !leaving && verdict != Verdict::None {
+            leaving = true;
+            leave.now();
+        }
+        serving.as_mut().poll(cx)
+    });
+    if let Some(Err(error)) = served.await {
         tracing::debug!(target: "howdah::conn", %error, "connection ended");
     }
 }

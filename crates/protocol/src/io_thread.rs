@@ -1,8 +1,9 @@
 //! One I/O thread: its connections, its clock, and the look at them that replaces timers.
 
 use crate::connection::{Connection, Shared};
-use crate::drive::drive;
+use crate::drive::{drive, drive_quic};
 use crate::exchange::Handler;
+use crate::http3::Guest;
 use crate::listener::Accepted;
 use crate::peer::Peer;
 use crate::socket::Socket;
@@ -124,6 +125,7 @@ impl<H: Handler> IoThread<H> {
     fn take(self: &Arc<Self>, accepted: Accepted) {
         let trusts = |peer| self.handler.trusts(peer);
         let (socket, peer) = match accepted {
+            Accepted::Quic(guest) => return self.take_quic(*guest),
             Accepted::Tcp { stream, remote, local } => {
                 (TcpStream::from_std(stream).map(Socket::Tcp), Peer::tcp(remote, local, trusts))
             }
@@ -144,6 +146,17 @@ impl<H: Handler> IoThread<H> {
         tokio::spawn(async move {
             let _registration = registration;
             drive(handler, conn, socket).await;
+        });
+    }
+
+    fn take_quic(self: &Arc<Self>, guest: Guest) {
+        let peer = Peer::tcp(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
+        let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
+        let registration = self.register(&conn);
+        let handler = self.handler.clone();
+        tokio::spawn(async move {
+            let _registration = registration;
+            drive_quic(handler, conn, guest).await;
         });
     }
 
