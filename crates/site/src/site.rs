@@ -1,6 +1,7 @@
 //! What all requests share: the settings in the form in which the phases use them. Built once, read by all threads.
 
 use crate::phase::compress::CompressContext;
+use crate::phase::https::Https;
 use crate::phase::limits::Limits;
 use crate::phase::php::handed_over::HandedOver;
 use crate::phase::static_files::StaticFiles;
@@ -21,6 +22,8 @@ pub struct Site {
     pub root: PathBuf,
     /// Limits on requests.
     pub limits: Limits,
+    /// Where clients without TLS are sent.
+    pub https: Https,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
@@ -75,6 +78,7 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             limits: Limits::new(&settings.http),
+            https: Https::new(&settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
