@@ -9,6 +9,7 @@ mod account;
 mod address;
 mod check;
 mod check_sites;
+mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
@@ -30,6 +31,7 @@ mod settings;
 mod settings_http;
 mod settings_sandbox;
 mod settings_site;
+mod settings_tls;
 mod show;
 mod source;
 mod strict;
@@ -40,8 +42,8 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader, UnknownHost,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks,
+    SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -55,5 +57,6 @@ pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Se
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
 pub use settings_site::{ONLY_SITE, SiteKeys, SiteSettings};
+pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use source::Surroundings;
 pub use table::Row;

@@ -10,6 +10,7 @@ use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settin
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
 use crate::table::Row;
 
@@ -18,6 +19,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
     ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
+    ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
     ("log", LogSettings::ROWS),

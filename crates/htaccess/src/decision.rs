@@ -102,7 +102,8 @@ impl Htaccess {
 
     fn walk(&self, first: Step, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Decision {
         let mut step = first;
-        let mut walk = Walk { htaccess: self, facts, world, now, effort: Effort::default(), ended: false, access: Vec::new() };
+        let mut walk =
+            Walk { htaccess: self, facts, world, now, effort: Effort::default(), ended: false, access: Vec::new() };
         for _ in 0..=REDIRECTS {
             match walk.step(step) {
                 Ok(Next::Done(decision)) => return *decision,
@@ -289,7 +290,13 @@ impl Walk<'_> {
                 if there.is_some_and(|entry| entry.kind == Kind::File) {
                     let query = scene.query.take();
                     let environment = std::mem::take(&mut scene.environment);
-                    return Ok(Next::Again(Step { path, query, environment, internal: scene.internal, subrequest: true }));
+                    return Ok(Next::Again(Step {
+                        path,
+                        query,
+                        environment,
+                        internal: scene.internal,
+                        subrequest: true,
+                    }));
                 }
             }
         }
@@ -311,7 +318,14 @@ impl Walk<'_> {
         Ok(self.finish(config, scene, effects, place))
     }
 
-    fn stop(&mut self, config: &Arc<Config>, scene: &mut Scene<'_>, effects: &Effects, place: &Place, stop: Stop) -> Next {
+    fn stop(
+        &mut self,
+        config: &Arc<Config>,
+        scene: &mut Scene<'_>,
+        effects: &Effects,
+        place: &Place,
+        stop: Stop,
+    ) -> Next {
         for change in &config.changes {
             change.apply(scene);
         }

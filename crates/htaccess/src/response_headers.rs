@@ -149,9 +149,8 @@ impl HeaderLine {
         let values: Vec<HeaderValue> = headers.get_all(&self.name).iter().cloned().collect();
         let mut made = Vec::with_capacity(values.len());
         for value in values {
-            let edited = pattern.replace(value.as_bytes(), all, &mut scene.effort, |found| {
-                crate::substitute::groups(with, found)
-            })?;
+            let edited = pattern
+                .replace(value.as_bytes(), all, &mut scene.effort, |found| crate::substitute::groups(with, found))?;
             made.push(edited.and_then(|text| HeaderValue::from_bytes(&text).ok()).unwrap_or(value));
         }
         headers.remove(&self.name);

@@ -21,6 +21,7 @@ pub mod files;
 pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod handshake;
 mod http1;
 mod http2;
 pub mod http3;
@@ -34,12 +35,14 @@ mod socket;
 pub mod state;
 pub mod stream;
 pub mod target;
+mod tls_socket;
 pub mod unix_socket;
 
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{BodyError, BodySource, Handler, Head, Reason, Request, RequestBody, Response};
 pub use files::FileBody;
+pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use peer::Peer;
 pub use stream::{Chunk, ChunkStream, Stream};

@@ -14,6 +14,7 @@ pub mod forwarded;
 pub mod fuzz;
 pub mod handed_over;
 mod host;
+pub mod https;
 pub mod phase;
 pub mod refusal;
 pub mod request_id;

@@ -93,6 +93,11 @@ impl<U: Upstream> Service<U> {
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
         }
+        if let Some(response) =
+            site.https.redirect(&exchange.head, &exchange.connection.peer, &site.server.settings.http)
+        {
+            return Ok(response);
+        }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();
         if path == b"*" && method == Method::OPTIONS {
@@ -160,6 +165,7 @@ fn complete_head(response: &mut Response, exchange: &Exchange, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
+    site.https.stay(&exchange.head, &exchange.connection.peer, &site.server.settings.http, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

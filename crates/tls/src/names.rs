@@ -37,7 +37,9 @@ pub fn normalize(name: &str) -> Result<String, &'static str> {
     }
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     if name.starts_with("*.") {
-        return Err("is a wildcard, which is not obtained automatically: name each host, or give a certificate's files");
+        return Err(
+            "is a wildcard, which is not obtained automatically: name each host, or give a certificate's files",
+        );
     }
     if name.is_empty() || name.len() > 253 {
         return Err("must have from 1 to 253 characters");
@@ -68,9 +70,9 @@ pub fn normalize(name: &str) -> Result<String, &'static str> {
 pub fn reach(name: &str) -> Reach {
     let private = match name.parse::<IpAddr>() {
         Ok(address) => PRIVATE_NETWORKS.iter().any(|(network, prefix)| is_in(address, *network, *prefix)),
-        Err(_) => PRIVATE_SUFFIXES.iter().any(|suffix| {
-            name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        }),
+        Err(_) => PRIVATE_SUFFIXES
+            .iter()
+            .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))),
     };
     if private { Reach::Private } else { Reach::Public }
 }
@@ -98,7 +100,20 @@ mod tests {
 
     #[test]
     fn what_could_lead_out_of_the_directory_is_no_name() {
-        for bad in ["", ".", "..", "a/b.org", "../x.org", "a..b", "-a.org", "a_b.org", "*.example.org", "host", "1.2.3", "ü.org"] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b.org",
+            "../x.org",
+            "a..b",
+            "-a.org",
+            "a_b.org",
+            "*.example.org",
+            "host",
+            "1.2.3",
+            "ü.org",
+        ] {
             assert!(normalize(bad).is_err(), "{bad}");
         }
         assert!(normalize(&format!("{}.org", "a".repeat(64))).is_err());
@@ -107,7 +122,19 @@ mod tests {
 
     #[test]
     fn private_names_are_those_that_nobody_else_vouches_for() {
-        for name in ["localhost", "shop.localhost", "a.test", "db.internal", "tv.local", "x.home.arpa", "10.1.2.3", "127.0.0.2", "::1", "fd00::1", "172.31.0.1"] {
+        for name in [
+            "localhost",
+            "shop.localhost",
+            "a.test",
+            "db.internal",
+            "tv.local",
+            "x.home.arpa",
+            "10.1.2.3",
+            "127.0.0.2",
+            "::1",
+            "fd00::1",
+            "172.31.0.1",
+        ] {
             assert_eq!(reach(name), Reach::Private, "{name}");
         }
         for name in ["example.org", "latest", "notlocalhost.org", "mytest", "172.32.0.1", "8.8.8.8", "2001:db8::1"] {

@@ -147,15 +147,7 @@ struct Served {
 
 impl Entry {
     fn new(on_demand: bool) -> Self {
-        Self {
-            certificate: None,
-            next: None,
-            working: false,
-            failures: 0,
-            error: None,
-            on_demand,
-            waiting: Vec::new(),
-        }
+        Self { certificate: None, next: None, working: false, failures: 0, error: None, on_demand, waiting: Vec::new() }
     }
 }
 
@@ -311,7 +303,8 @@ impl Keeper {
         let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
         let Some(entry) = self.names.get_mut(name) else { return };
         let Some(leaf) = found.certificate.key.cert.first() else { return };
-        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name) {
+        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name)
+        {
             self.shared.store.set_default(Some(&found.certificate));
         }
         let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
