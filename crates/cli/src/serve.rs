@@ -5,7 +5,7 @@
 
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
-use crate::{identity, watch};
+use crate::{certificates, identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
@@ -47,6 +47,7 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
         AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
+    certificates::prepare(&settings.acme, account.as_ref())?;
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -94,13 +95,15 @@ struct Server {
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
-    let site =
+    let mut site =
         Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
     };
     let mut signals = Signals::new()?;
+    let certificates = certificates::start(&settings.acme, &howdah_tls::Store::new())?;
+    site.challenges = certificates.challenges();
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
@@ -108,7 +111,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     howdah_pool::adopt_orphans();
     let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher));
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
+    let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let site = Arc::new(site);
     let service = |_| Service::new(site.clone(), pools.clone());

@@ -12,6 +12,7 @@ use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_acme;
 use crate::source::Source;
 use crate::strict::nearest;
 
@@ -27,6 +28,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     http(settings, source);
     replies(settings, source);
     handed_over(settings, source);
+    settings_acme::check(settings, source);
     check_users::check(settings, source);
 }
 

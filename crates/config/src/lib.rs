@@ -15,6 +15,7 @@ mod collection;
 pub mod control_group;
 mod document;
 mod glob;
+pub mod host_name;
 mod kind;
 pub mod limits;
 mod load;
@@ -23,6 +24,7 @@ mod pattern;
 mod quantity;
 pub mod reference;
 mod settings;
+mod settings_acme;
 mod settings_http;
 mod settings_sandbox;
 mod show;
@@ -35,17 +37,18 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile, Symlinks,
+    SystemCalls, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+pub use settings_acme::AcmeSettings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
 pub use source::Surroundings;

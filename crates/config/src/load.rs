@@ -11,6 +11,7 @@ use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+use crate::settings_acme::{self, AcmeSettings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
@@ -76,6 +77,21 @@ pub struct AdminAddress {
 /// What is wrong with the settings that decide it.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
+}
+
+/// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
+    let around = Surroundings::of_process();
+    let file = read_file(flags.config.as_deref(), &around)?;
+    let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
+    let mut acme = AcmeSettings::read(&mut source);
+    if source.origins.of("acme.state") == Origin::Default {
+        acme.state = settings_acme::find_state(&source);
+    }
+    if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
 
 fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
@@ -179,6 +195,7 @@ fn read_all(source: &mut Source<'_>) -> Settings {
         http: HttpSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
+        acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
         ..Settings::read(source)
     }
@@ -231,6 +248,9 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
+    }
+    if source.origins.of("acme.state") == Origin::Default {
+        settings.acme.state = settings_acme::find_state(source);
     }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::document::{Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin, bracketed};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, entries, find};
@@ -17,6 +18,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("http", HttpSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
+    ("acme", AcmeSettings::ROWS),
     ("log", LogSettings::ROWS),
 ];
 

@@ -1,5 +1,6 @@
 //! The request's way through the phases, in order.
 
+use crate::challenges;
 use crate::exchange::Exchange;
 use crate::forwarded;
 use crate::phase::request_path::encode_query;
@@ -85,6 +86,12 @@ impl<U: Upstream> Service<U> {
     /// The phases that find the response.
     async fn answer(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = &*self.site;
+        if let Some(challenges) = &site.challenges
+            && let Some(response) =
+                challenges::response(&**challenges, &exchange.head.method, exchange.head.target.path()).await
+        {
+            return Ok(response);
+        }
         limits::check(&site.limits, &exchange.head)?;
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();

@@ -1,5 +1,6 @@
 //! What all requests share: the settings in the form in which the phases use them. Built once, read by all threads.
 
+use crate::challenges::Challenges;
 use crate::phase::compress::CompressContext;
 use crate::phase::limits::Limits;
 use crate::phase::php::handed_over::HandedOver;
@@ -21,6 +22,8 @@ pub struct Site {
     pub root: PathBuf,
     /// Limits on requests.
     pub limits: Limits,
+    /// What authorities ask for, where the server gets certificates itself.
+    pub challenges: Option<Arc<dyn Challenges>>,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
@@ -74,6 +77,7 @@ impl Site {
             budgets,
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
+            challenges: None,
             limits: Limits::new(&settings.http),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,

@@ -46,11 +46,10 @@ impl Failure {
         let kind = kind(error);
         let whose = match (error, kind) {
             (Error::Api(_), "accountDoesNotExist") => Whose::Account,
-            (Error::Api(_), "rateLimited" | "serverInternal" | "badNonce" | "externalAccountRequired" | "unauthorized")
-                if !doing.starts_with(CHECKING) =>
-            {
-                Whose::Authority
-            }
+            (
+                Error::Api(_),
+                "rateLimited" | "serverInternal" | "badNonce" | "externalAccountRequired" | "unauthorized",
+            ) if !doing.starts_with(CHECKING) => Whose::Authority,
             (Error::Api(_) | Error::Timeout(_), _) => Whose::Name,
             _ => Whose::Authority,
         };

@@ -111,7 +111,7 @@ impl Demand {
     /// Sees to it that the store has a certificate for this name, if that can be; true if it has one now. Takes as long as an
     /// order takes: whoever calls bounds that.
     pub async fn wanted(&self, name: &str) -> bool {
-        let Ok(name) = names::normalize(name) else { return false };
+        let Some(name) = names::of_client(name) else { return false };
         let (found, response) = oneshot::channel();
         self.to.try_send(Wanted { name, found }).is_ok() && response.await.unwrap_or(false)
     }
@@ -147,15 +147,7 @@ struct Served {
 
 impl Entry {
     fn new(on_demand: bool) -> Self {
-        Self {
-            certificate: None,
-            next: None,
-            working: false,
-            failures: 0,
-            error: None,
-            on_demand,
-            waiting: Vec::new(),
-        }
+        Self { certificate: None, next: None, working: false, failures: 0, error: None, on_demand, waiting: Vec::new() }
     }
 }
 
@@ -311,7 +303,8 @@ impl Keeper {
         let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
         let Some(entry) = self.names.get_mut(name) else { return };
         let Some(leaf) = found.certificate.key.cert.first() else { return };
-        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name) {
+        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name)
+        {
             self.shared.store.set_default(Some(&found.certificate));
         }
         let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -509,7 +502,6 @@ impl Keeper {
         }
         let is_allowed = self.shared.options.on_demand.is_some()
             && names::reach(&name) == Reach::Public
-            && name.parse::<std::net::IpAddr>().is_err()
             && !self.bounds.is_refused(&name, Instant::now())
             && self.names.values().filter(|entry| entry.on_demand && entry.certificate.is_none()).count()
                 < MOST_DEMANDED;

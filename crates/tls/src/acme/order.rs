@@ -6,8 +6,8 @@ use crate::acme::failure::{CHECKING, Failure, kind};
 use crate::acme::http_client::Client;
 use crate::store::Store;
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier, NewOrder, Order, OrderStatus,
-    RetryPolicy,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier, NewOrder, Order,
+    OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls_pki_types::CertificateDer;
@@ -89,25 +89,23 @@ impl Needs<'_> {
         Failure::of(doing, error, self.client.take_retry_after())
     }
 
-    async fn run(
-        &self,
-        name: &str,
-        replaced: Option<&CertificateDer<'_>>,
-        failures: u32,
-    ) -> Result<String, Failure> {
+    async fn run(&self, name: &str, replaced: Option<&CertificateDer<'_>>, failures: u32) -> Result<String, Failure> {
         let mut order = self.begin(name, replaced).await?;
         // What was published is taken back when this goes, whatever happens.
         let _published = self.prove(&mut order, failures).await?;
         let status = patiently!(order.poll_ready(&PATIENCE));
         let status = match status {
             Ok(status) => status,
-            Err(error) => return Err(self.why_refused(&mut order).await.unwrap_or_else(|| self.failed(CHECKING, &error))),
+            Err(error) => {
+                return Err(self.why_refused(&mut order).await.unwrap_or_else(|| self.failed(CHECKING, &error)));
+            }
         };
         if status != OrderStatus::Ready {
             let why = self.why_refused(&mut order).await;
             return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and does not say why"))));
         }
-        let (key, request) = request(name).map_err(|error| Failure::of_name(format!("cannot make a request: {error}")))?;
+        let (key, request) =
+            request(name).map_err(|error| Failure::of_name(format!("cannot make a request: {error}")))?;
         let finalized = patiently!(order.finalize_csr(&request));
         finalized.map_err(|error| self.failed("the authority refused the request", &error))?;
         let chain = patiently!(order.poll_certificate(&PATIENCE));
@@ -171,9 +169,7 @@ impl Needs<'_> {
                 let proof = challenge.key_authorization();
                 let made = match kind_of_proof {
                     Kind::Http01 => self.challenges.publish_token(&challenge.token, proof.as_str()),
-                    Kind::TlsAlpn01 => {
-                        challenges::publish_certificate(self.store, &name, proof.digest().as_ref())
-                    }
+                    Kind::TlsAlpn01 => challenges::publish_certificate(self.store, &name, proof.digest().as_ref()),
                 };
                 published.push(made.map_err(Failure::of_name)?);
                 let ready = patiently!(challenge.set_ready());

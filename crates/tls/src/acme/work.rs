@@ -103,7 +103,10 @@ impl Shared {
         let (kept, owned) = (self.kept.clone(), name.to_owned());
         let locked = blocking(move || match kept.try_lock(&owned) {
             // Who waited for the lock, or has not looked for a while, may find that it is done.
-            Ok(Some(_)) if kept.written(&owned) != known && let Some(found) = kept.load(&owned) => {
+            Ok(Some(_))
+                if kept.written(&owned) != known
+                    && let Some(found) = kept.load(&owned) =>
+            {
                 Ok(Err(Outcome::Have { found, ordered: false }))
             }
             Ok(Some(lock)) => Ok(Ok(lock)),
@@ -147,8 +150,7 @@ impl Shared {
         let now = SystemTime::now();
         let next = failure.not_before.map_or(now + pause, |not_before| not_before.max(now + pause));
         let seconds = crate::acme::report::seconds;
-        let attempts =
-            Attempts { failures, last: seconds(now), next: seconds(next), error: failure.message.clone() };
+        let attempts = Attempts { failures, last: seconds(now), next: seconds(next), error: failure.message.clone() };
         let (kept, owned) = (self.kept.clone(), name.to_owned());
         let _ = spawn_blocking(move || kept.note(&owned, &attempts)).await;
     }
