@@ -44,7 +44,7 @@ fn hand_over(path: &Path, account: &Account) -> std::io::Result<()> {
 }
 
 /// Starts what keeps certificates fresh. Nothing is waited for.
-pub(crate) fn start(settings: &AcmeSettings, store: &Arc<Store>) -> Result<Certificates> {
+pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certificates> {
     let report = Arc::new(Report::default());
     if !settings.is_used() {
         return Ok(Certificates { report, manager: None });
@@ -59,7 +59,7 @@ pub(crate) fn start(settings: &AcmeSettings, store: &Arc<Store>) -> Result<Certi
     let manager = if public.is_empty() && settings.on_demand.is_none() {
         None
     } else {
-        let started = Manager::start(options(settings, public), &state, store.clone(), report.clone());
+        let started = Manager::start(options(settings, public), &state, store, report.clone());
         Some(started.context("cannot use the state directory (`acme.state`)")?)
     };
     Ok(Certificates { report, manager })
@@ -99,7 +99,6 @@ impl Certificates {
         Some(Arc::new(Tokens(manager.challenges())))
     }
 
-    #[expect(dead_code, reason = "TLS asks for it")]
     /// For handshakes with names that there is no certificate for.
     pub(crate) fn demand(&self) -> Option<Demand> {
         self.manager.as_ref().map(Manager::demand)

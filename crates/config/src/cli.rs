@@ -90,6 +90,9 @@ pub struct ControlFlags {
 /// The name of the positional argument of `serve`.
 const ROOT: &str = "root";
 
+/// The flag that stands for `tls.auto`.
+const TLS: &str = "tls";
+
 impl Cli {
     /// The command line of this process. Prints help or what is wrong and exits where that is all there is to do.
     #[must_use]
@@ -242,7 +245,17 @@ fn serve_args(command: clap::Command) -> clap::Command {
         .help("The directory to serve [default: ./public if there is one, else .]");
     flag_rows()
         .map(|(heading, row)| flag(row).help_heading(heading))
-        .fold(command.arg(root).arg(config_arg()), clap::Command::arg)
+        .fold(command.arg(root).arg(config_arg()).arg(tls_arg()), clap::Command::arg)
+}
+
+/// Certificates that the server gets or makes itself.
+fn tls_arg() -> Arg {
+    Arg::new(TLS)
+        .long("tls")
+        .value_name("auto|off")
+        .value_parser(["auto", "off"])
+        .help("Get or make certificates: tls.auto [default: off]")
+        .help_heading("TLS")
 }
 
 fn trust_args(command: clap::Command) -> clap::Command {
@@ -321,6 +334,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
+        Kind::Certificate => "CERT:KEY",
         Kind::Address => "ADDR",
         Kind::Workers => "N|MIN-MAX",
         Kind::List(of) => value_name(*of),
@@ -335,6 +349,9 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
         if let Ok(Some(values)) = matches.try_get_many::<String>(id) {
             flags.values.insert(name, values.cloned().collect());
         }
+    }
+    if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
+        flags.set("tls.auto", if how == "auto" { "true" } else { "false" });
     }
     flags
 }

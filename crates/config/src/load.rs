@@ -14,6 +14,7 @@ use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys,
 use crate::settings_acme::{self, AcmeSettings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
 use crate::table::Row;
@@ -193,6 +194,7 @@ fn read_all(source: &mut Source<'_>) -> Settings {
         pools,
         routes: read_routes(source),
         http: HttpSettings::read(source),
+        tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
         acme: AcmeSettings::read(source),
@@ -244,6 +246,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
             *pattern = watched.join(&*pattern).to_string_lossy().into_owned();
         }
     }
+    resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
@@ -265,6 +268,21 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
                 under_root(script, &settings.root, &source.around.current_dir, source.file);
             }
         }
+    }
+}
+
+/// What `tls.auto` means where nothing else was said.
+fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
+    if !settings.tls.auto {
+        return;
+    }
+    let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
+    if !settings.acme.is_used() {
+        settings.acme.names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    }
+    if source.origins.of("listen") == Origin::Default {
+        let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
+        settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
     }
 }
 

@@ -8,6 +8,7 @@ use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settin
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{File, entries, find};
 use crate::table::Row;
 
@@ -16,6 +17,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
     ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
+    ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
     ("acme", AcmeSettings::ROWS),

@@ -3,6 +3,7 @@
 use crate::unix_socket::{self, UnixAccess};
 use howdah_config::ListenAddr;
 use rustix::net::SocketFlags;
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -28,6 +29,8 @@ pub enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
+        /// How TLS is spoken over it, if it is.
+        tls: Option<Arc<ServerConfig>>,
     },
     /// Over the Unix socket at `path`.
     Unix {
@@ -49,7 +52,7 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot listen on {}: {}", self.addr, self.source)?;
         match (self.source.kind(), &self.addr) {
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) => {
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => {
                 write!(
                     f,
                     "; another program uses port {} (`ss -ltnp` shows which), or choose another with `listen`",
@@ -57,10 +60,14 @@ impl fmt::Display for BindError {
                 )
             }
             (io::ErrorKind::AddrInUse, ListenAddr::Unix(_)) => write!(f, "; another server answers there"),
-            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr)) if addr.port() < 1024 => write!(
-                f,
-                "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
-            ),
+            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr) | ListenAddr::Https(addr))
+                if addr.port() < 1024 =>
+            {
+                write!(
+                    f,
+                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
+                )
+            }
             (io::ErrorKind::PermissionDenied, ListenAddr::Unix(path)) => {
                 write!(f, "; this user needs write permission in {}", path.parent().unwrap_or(Path::new("/")).display())
             }
@@ -103,6 +110,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 #[derive(Debug)]
 pub struct Listener {
     inner: Inner,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Listener {
@@ -114,16 +122,24 @@ impl Listener {
     /// The same, with a Unix socket opened to these.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         let bound = match addr {
-            ListenAddr::Tcp(tcp) => bind_tcp(*tcp),
+            ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
             ListenAddr::Unix(path) => bind_unix(path, access),
         };
-        bound.map(|inner| Self { inner }).map_err(|source| BindError { addr: addr.clone(), source })
+        bound.map(|inner| Self { inner, tls: None }).map_err(|source| BindError { addr: addr.clone(), source })
+    }
+
+    /// Speaks TLS over what is accepted.
+    #[must_use]
+    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
         match &self.inner {
+            Inner::Tcp(_, addr) if self.tls.is_some() => ListenAddr::Https(*addr),
             Inner::Tcp(_, addr) => ListenAddr::Tcp(*addr),
             Inner::Unix(_, path) => ListenAddr::Unix(PathBuf::from(&*path.path)),
         }
@@ -144,7 +160,7 @@ impl Listener {
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
-                Ok(Accepted::Tcp { stream, remote, local })
+                Ok(Accepted::Tcp { stream, remote, local, tls: self.tls.clone() })
             }
             Inner::Unix(listener, path) => {
                 let fd = rustix::net::accept_with(listener, flags)?;

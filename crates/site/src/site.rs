@@ -2,6 +2,7 @@
 
 use crate::challenges::Challenges;
 use crate::phase::compress::CompressContext;
+use crate::phase::https::Https;
 use crate::phase::limits::Limits;
 use crate::phase::php::handed_over::HandedOver;
 use crate::phase::static_files::StaticFiles;
@@ -24,6 +25,8 @@ pub struct Site {
     pub limits: Limits,
     /// What authorities ask for, where the server gets certificates itself.
     pub challenges: Option<Arc<dyn Challenges>>,
+    /// Where clients without TLS are sent.
+    pub https: Https,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
@@ -79,6 +82,7 @@ impl Site {
             root: root.components().collect(),
             challenges: None,
             limits: Limits::new(&settings.http),
+            https: Https::new(&settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
