@@ -84,6 +84,11 @@ impl Tls {
         if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
     }
 
+    /// The certificates, to which the server adds those that it gets or makes itself.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
     /// Exchanges certificates whose files change, for ever.
     pub(crate) async fn watch(self) {
         self.files.watch(self.store).await;

@@ -17,9 +17,9 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
     }
     match https {
-        Some(addr) if tls.certificates.is_empty() => {
+        Some(addr) if tls.certificates.is_empty() && !settings.acme.is_used() => {
             let message = format!(
-                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}]"
+                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}], or auto = true"
             );
             source.object("listen", message);
         }

@@ -9,6 +9,7 @@ use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownHost};
 use crate::pattern::PathPattern;
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
@@ -101,6 +102,8 @@ settings! {
         static_files: StaticSettings = StaticSettings::default();
         /// Section `[compression]`.
         compression: CompressionSettings = CompressionSettings::default();
+        /// Section `[acme]`.
+        acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
     }

@@ -19,6 +19,11 @@ settings! {
         /// able to read them. A pair that does not fit leaves the one before in place.
         certificates: Vec<CertificateFiles> = "[]" flag("certificate")
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
+        /// Get or make the certificates: for the names in `[acme]`, or for `localhost` where it names none. Without a `listen`
+        /// the server listens on ports 80 and 443 then, or on 8080 and 8443 of this machine where it names none.
+        ///
+        /// `--tls auto` says the same.
+        auto: bool = "false" example("true");
         /// The oldest version that is spoken.
         min_version: TlsVersion = r#""1.2""# example(r#""1.3""#);
         /// Whether clients show a certificate: they are not asked (`off`), they may (`optional`), they must (`required`). One

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
+mod certificate_wanted;
 pub mod connection;
 mod drive;
 pub mod exchange;

@@ -1,5 +1,6 @@
 //! What the server does, whatever runs behind it, and what scripts see and send in every mode.
 
+mod acme;
 mod admin;
 mod boot_messages;
 mod budgets;
