@@ -118,10 +118,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let watchers = watch::start(watched, &pools);
     let server = Server { settings, log, access_log, pools };
     let mut lost_launcher = false;
-    let reply = loop {
+    let waiter = loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(reply)) => break Some(reply),
+                Some(Order::Stop(waiter)) => break Some(waiter),
                 None => break None,
             },
             event = signals.next() => match event {
@@ -159,8 +159,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         launcher.end().await;
     }
     admin.end().await;
-    if let Some(reply) = reply {
-        let _ = reply.send(());
+    if let Some(waiter) = waiter {
+        let _ = waiter.send(());
     }
     tracing::info!("stopped");
     if lost_launcher {

@@ -25,7 +25,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     writable_code(settings, source);
     routes(settings, source);
     http(settings, source);
-    replies(settings, source);
+    responses(settings, source);
     handed_over(settings, source);
     check_users::check(settings, source);
 }
@@ -233,7 +233,7 @@ fn http(settings: &Settings, source: &mut Source<'_>) {
     }
 }
 
-fn replies(settings: &Settings, source: &mut Source<'_>) {
+fn responses(settings: &Settings, source: &mut Source<'_>) {
     for (extension, media) in &settings.static_files.mime {
         if extension.is_empty() || extension.contains(['.', '/']) {
             source.object("static.mime", format!("\"{extension}\" must be a file name extension without a dot"));
