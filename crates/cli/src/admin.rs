@@ -35,7 +35,7 @@ const BACKLOG: i32 = 128;
 /// What the endpoint asks of the server.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Stop; answer when everything has ended.
+    /// Stop; respond when everything has ended.
     Stop(oneshot::Sender<()>),
 }
 
@@ -72,7 +72,7 @@ struct BudgetStatus {
     refused: u64,
 }
 
-/// The answer of `POST /reload` and of errors.
+/// The response to `POST /reload` and of errors.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// True if it was done.
@@ -98,7 +98,7 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Stops accepting and lets answers that are being written go out.
+    /// Stops accepting and lets responses that are being written go out.
     pub(crate) async fn end(self) {
         let _ = self.end.send(true);
         let _ = self.task.await;
@@ -127,7 +127,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<Socket> {
     open(addr, access).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
 }
 
-/// Answers on the endpoint until `Admin::end`.
+/// Responds on the endpoint until `Admin::end`.
 pub(crate) fn start(
     socket: Socket,
     settings: &Settings,
@@ -177,7 +177,7 @@ async fn accept(socket: Listening, state: Arc<State>, ended: watch::Receiver<boo
     loop {
         tokio::select! {
             accepted = accept_one(&socket, &state.guard) => match accepted {
-                Ok(accepted) => drop(tokio::spawn(answer_connection(accepted, state.clone(), ended.clone()))),
+                Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), ended.clone()))),
                 Err(error) => {
                     tracing::warn!("the admin endpoint cannot accept: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -218,14 +218,14 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
     })
 }
 
-async fn answer_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
     let Accepted { stream, refused } = accepted;
     let service = service_fn(move |request| {
         let state = state.clone();
         async move {
             Ok::<_, Infallible>(match refused {
                 true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
-                false => answer(&state, request).await,
+                false => respond(&state, request).await,
             })
         }
     });
@@ -239,13 +239,13 @@ async fn answer_connection(accepted: Accepted, state: Arc<State>, mut ended: wat
     let _ = connection.await;
 }
 
-async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if let Err((status, why)) = state.guard.lets_pass(request.method(), request.uri(), request.headers()) {
         return outcome(status, false, why);
     }
-    if let Some(answer) = admin_frankenphp::answer(request.method(), request.uri().path(), &state.pools).await {
-        let mut response = text(answer.media_type, answer.body);
-        *response.status_mut() = answer.status;
+    if let Some(content) = admin_frankenphp::respond(request.method(), request.uri().path(), &state.pools).await {
+        let mut response = text(content.media_type, content.body);
+        *response.status_mut() = content.status;
         return response;
     }
     match (request.method(), request.uri().path()) {
@@ -270,8 +270,8 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Byte
             Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
         },
         (&Method::POST, "/stop") => {
-            let (reply, _stopped) = oneshot::channel();
-            let sent = state.orders.send(Order::Stop(reply)).await.is_ok();
+            let (waiter, _stopped) = oneshot::channel();
+            let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
             outcome(StatusCode::OK, sent, "stopping")
         }
         (_, "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {

@@ -143,10 +143,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     }
     let server = Server { settings, log, access_logs, pools };
     let mut lost_launcher = false;
-    let reply = loop {
+    let waiter = loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(reply)) => break Some(reply),
+                Some(Order::Stop(waiter)) => break Some(waiter),
                 None => break None,
             },
             event = signals.next() => match event {
@@ -182,8 +182,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         launcher.end().await;
     }
     admin.end().await;
-    if let Some(reply) = reply {
-        let _ = reply.send(());
+    if let Some(waiter) = waiter {
+        let _ = waiter.send(());
     }
     tracing::info!("stopped");
     if lost_launcher {

@@ -145,7 +145,7 @@ choice! {
 }
 
 choice! {
-    /// A coding that replies are compressed with.
+    /// A coding that responses are compressed with.
     Algorithm, default Gzip {
         /// Zstandard.
         Zstd = "zstd",

@@ -66,10 +66,10 @@ metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
         "Requests answered, by what answered (php, static, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
-        "Time from the end of a request's header to the end of its reply.";
+        "Time from the end of a request's header to the end of its response.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
         "Requests refused because no site is for their host.";
-    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
+    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
@@ -82,7 +82,7 @@ metrics! {
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
-        "How often there was no room for something: a request got 503, a reply went to a file, a worker had to wait.";
+        "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -225,7 +225,7 @@ impl PoolMetrics {
 pub struct Metrics {
     requests: [[Counter; CLASSES.len()]; Front::ALL.len()],
     request_duration: Histogram,
-    /// Bytes of reply bodies sent.
+    /// Bytes of response bodies sent.
     pub bytes_sent: Counter,
     /// Requests for hosts that no site is for.
     pub unknown_hosts: Counter,
