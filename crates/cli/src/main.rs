@@ -6,6 +6,7 @@ mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
 mod certificates;
+mod explain;
 mod frankenphp;
 mod identity;
 mod pools;
@@ -19,6 +20,7 @@ mod watch;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
+use howdah_site::explain::Question;
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
@@ -68,6 +70,10 @@ fn main() -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
+        },
+        Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {
+            Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
+            Err(code) => return code,
         },
         Command::Status { server, json } => match admin_address(&server) {
             Ok(addr) => admin_client::status(&addr, json),

@@ -112,8 +112,14 @@ settings! {
         revalidate_after: Duration = r#""0s""# example(r#""1s""#);
         /// How many files are kept open for reuse.
         open_files: usize = "1024" in(0, 1000000) example("256");
-        /// Which symbolic links are followed: those that stay `inside` the root, `always` or `never`. The root itself may be one.
+        /// Which symbolic links are followed: those that stay `inside` the root (and see `link_targets`), `always` or `never`. The
+        /// root itself may be one.
         follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
+        /// Where links out of the root are followed to although `follow_symlinks` is `"inside"`, if root has made them, as Debian's
+        /// packages do.
+        ///
+        /// A link that is not followed is 404, and the log names it once.
+        link_targets: Vec<PathBuf> = r#"["/usr/share", "/usr/lib", "/var/lib"]"# example(r#"["/usr/share", "/etc/webapps"]"#);
         /// Directories whose files scripts may hand to the server with `X-Accel-Redirect: ADDRESS`, by the start of the address.
         ///
         /// Clients cannot ask for these addresses, so the directories must lie outside of `root`. Symbolic links in them are not

@@ -10,12 +10,15 @@ pub mod challenges;
 pub mod compress;
 mod entity_tags;
 pub mod exchange;
+pub mod explain;
 pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod handed_over;
 mod host;
 pub mod https;
+pub mod links;
+pub mod notes;
 pub mod phase;
 pub mod refusal;
 pub mod request_id;

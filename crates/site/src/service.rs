@@ -6,7 +6,7 @@ use crate::forwarded::{self, named_host};
 use crate::phase::route::{Route, RouteCache};
 use crate::phase::{compress, limits, php};
 use crate::refusal::Refusal;
-use crate::request_path::encode_query;
+use crate::request_path::redirect_to;
 use crate::server::Server;
 use crate::sites::Sites;
 use crate::static_files;
@@ -150,8 +150,7 @@ fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
     let mut response = Response::new(Body::empty());
     let safe = method == Method::GET || method == Method::HEAD;
     *response.status_mut() = if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
-    let location = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)));
-    if let Ok(location) = HeaderValue::from_str(&location) {
+    if let Ok(location) = HeaderValue::from_str(&redirect_to(path, query)) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     response

@@ -48,6 +48,7 @@ use media_type::MediaTypes;
 use root::Root;
 pub(crate) use root::real_path_of;
 
+use crate::links::Links;
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 
@@ -162,6 +163,7 @@ impl OpenFile {
 pub struct StaticFiles {
     path: PathBuf,
     root: RwLock<Arc<Root>>,
+    links: Arc<Links>,
     withheld: Arc<Withheld>,
     cache: Cache,
     types: MediaTypes,
@@ -186,8 +188,10 @@ impl StaticFiles {
             .map(HeaderValue::from_str)
             .transpose()
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
+        let links = Arc::new(Links::new(settings));
         Ok(Self {
-            root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks, withheld.clone())?)),
+            root: RwLock::new(Arc::new(Root::open(&path, links.clone(), withheld.clone())?)),
+            links,
             path,
             withheld,
             cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
@@ -237,6 +241,11 @@ impl StaticFiles {
         respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
     }
 
+    /// Which links are followed.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
     /// Closes what is kept open.
     pub fn forget(&self) {
         self.cache.clear();
@@ -266,7 +275,7 @@ impl StaticFiles {
         if root.is_at(&self.path) {
             return root;
         }
-        match Root::open(&self.path, self.settings.follow_symlinks, self.withheld.clone()) {
+        match Root::open(&self.path, self.links.clone(), self.withheld.clone()) {
             Ok(new) => {
                 let new = Arc::new(new);
                 *self.root.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);

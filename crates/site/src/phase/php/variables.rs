@@ -1,7 +1,7 @@
 //! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
-//! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_INFO` and
-//! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
+//! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_TRANSLATED`
+//! is there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
 //! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
 //! `HTTP_PROXY`, which libraries take for a setting).
@@ -76,8 +76,9 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
     encoded.var(VarName::REDIRECT_STATUS, b"200");
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
     encoded.script(filename);
+    // As nginx with Debian's snippets has it: there, and mostly empty.
+    encoded.var(VarName::PATH_INFO, &script.path_info);
     if !script.path_info.is_empty() {
-        encoded.var(VarName::PATH_INFO, &script.path_info);
         encoded.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
     }
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
