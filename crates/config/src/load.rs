@@ -14,6 +14,7 @@ use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
 use howdah_budget::machine;
@@ -147,6 +148,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         pools,
         routes,
         http: HttpSettings::read(source),
+        tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
         log: LogSettings::read(source),

@@ -7,9 +7,11 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
-use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
-use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys, own_row};
+use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::sites::own_row;
 use crate::strict::SECTIONS;
 use crate::table::Row;
 
@@ -316,6 +318,11 @@ fn kind(kind: Kind) -> Json {
         Kind::List(of) => {
             let item = self::kind(*of);
             json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
+        }
+        Kind::Certificate => {
+            let path = json!({ "type": "string" });
+            let files = json!({ "cert": path, "key": path });
+            json!({ "type": "object", "properties": files, "required": ["cert"], "additionalProperties": false })
         }
         Kind::Map => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
     }

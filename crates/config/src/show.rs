@@ -7,7 +7,8 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
-use crate::settings::{DEFAULT_POOL, Route, RouteKeys};
+use crate::settings::DEFAULT_POOL;
+use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
 use crate::table::Row;
 use crate::value::Value;
@@ -34,6 +35,7 @@ impl Loaded {
             page.section("sandbox", default.sandbox.shown());
         }
         page.section("http", settings.http.shown());
+        page.section("tls", settings.tls.shown());
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
         page.section("log", settings.log.shown());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use howdah_config::{
     Cli, CompressionSettings, HttpSettings, LogSettings, PhpSettings, PoolSettings, Row, ServeFlags, Settings,
-    StaticSettings, Surroundings, load_in, reference,
+    StaticSettings, Surroundings, TlsSettings, load_in, reference,
 };
 
 fn all_rows() -> impl Iterator<Item = &'static Row> {
@@ -14,6 +14,7 @@ fn all_rows() -> impl Iterator<Item = &'static Row> {
         PoolSettings::ROWS,
         PhpSettings::ROWS,
         HttpSettings::ROWS,
+        TlsSettings::ROWS,
         StaticSettings::ROWS,
         CompressionSettings::ROWS,
         LogSettings::ROWS,
@@ -42,7 +43,7 @@ fn examples_and_defaults_are_valid() {
             if let Err(errors) = load_in(&ServeFlags::default(), &around) {
                 // Files that an example names are not there, nor is the mode that it is for; everything else must be right.
                 let bad = errors.0.iter().find(|error| {
-                    !["does not exist", "there is no ", "needs a script", "needs a `cgroup`", "is for mode"]
+                    !["does not exist", "there is no ", "needs a script", "needs a `cgroup`", "needs a certificate", "is for mode"]
                         .iter()
                         .any(|known| error.message.contains(known))
                 });

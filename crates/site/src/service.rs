@@ -88,10 +88,14 @@ impl<U: Upstream> Service<U> {
 
     /// The phases that find the response.
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
-        let site = exchange.site.clone();
+        let site = &*exchange.site;
         limits::check(&site.limits, &exchange.head)?;
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
+        }
+        let (peer, http) = (&exchange.connection.peer, &site.server.settings.http);
+        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref()) {
+            return Ok(response);
         }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();
@@ -99,7 +103,7 @@ impl<U: Upstream> Service<U> {
             return Ok(server_options());
         }
         let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut route = routes().resolve(&site, path, exchange.started);
+        let mut route = routes().resolve(site, path, exchange.started);
         if let Route::File(file) = &*route {
             if let Some(response) = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)? {
                 exchange.front = Front::Static;
@@ -107,8 +111,8 @@ impl<U: Upstream> Service<U> {
             }
             // It was there a moment ago. What responds now that it is gone?
             let mut routes = routes();
-            routes.forget(&site, path);
-            route = routes.resolve(&site, path, exchange.started);
+            routes.forget(site, path);
+            route = routes.resolve(site, path, exchange.started);
         }
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
@@ -159,6 +163,7 @@ fn complete_head(response: &mut Response, exchange: &Exchange, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
+    site.https.stay(&exchange.head, &exchange.connection.peer, &site.server.settings.http, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

@@ -79,7 +79,7 @@ fn tree() -> Tree {
 impl Tree {
     /// The outcome in short: `script NAME+INFO`, `file NAME`, `slash PATH`, or a word.
     fn route(&self, path: &str) -> String {
-        match resolve(&self.site, path.as_bytes()).0 {
+        match resolve(&self.site, path.as_bytes(), None).0 {
             Route::Script(script) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let root = self.site.root.display().to_string();
@@ -324,7 +324,7 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         settings.routes =
             vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1, share: None }];
     });
-    let pool = |path: &str| match resolve(&tree.site, path.as_bytes()).0 {
+    let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), None).0 {
         Route::Script(script) => script.pool,
         other => panic!("{path}: {other:?}"),
     };
@@ -384,7 +384,7 @@ fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
 /// The looks at the file system that a path costs.
 fn looks(tree: &Tree, path: &str) -> usize {
     LOOKS.set(0);
-    let _ = resolve(&tree.site, path.as_bytes());
+    let _ = resolve(&tree.site, path.as_bytes(), None);
     LOOKS.get()
 }
 
