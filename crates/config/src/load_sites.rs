@@ -8,10 +8,12 @@ use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
 use crate::origin::ConfigError;
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_route::{Route, RouteKeys};
 use crate::settings_sandbox::SandboxSettings;
-use crate::settings_site::{SiteKeys, SiteSettings, own_row};
+use crate::settings_site::{SiteKeys, SiteSettings};
+use crate::sites::own_row;
 use crate::source::{Source, entries, find};
 
 /// More files than this are a mistake in a pattern.

@@ -7,9 +7,11 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
-use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
-use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys, own_row};
+use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::sites::own_row;
 use crate::strict::SECTIONS;
 use crate::table::Row;
 

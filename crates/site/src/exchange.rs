@@ -88,7 +88,8 @@ impl Exchange {
             }
         }
         let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
-            Found::Site(site) => (site, false),
+            // A client that has asked for another site's certificate does not get this one's pages over that connection.
+            Found::Site(site) => (site, !sites.may_serve(site, &connection)),
             Found::Nobody(site) => (site, true),
         };
         let exchange = Self {

@@ -77,7 +77,7 @@ pub fn explain(sites: &Sites, question: &Question) -> Result<Explanation, String
             found.site = Some(site.settings.name.clone());
             match limits::check(&site.limits, &head) {
                 Ok(()) => {
-                    respond(site, &head, &notes, &mut found);
+                    respond(site, &head, &peer, &notes, &mut found);
                     found.notes = notes.into_inner();
                     return Ok(found);
                 }
@@ -121,24 +121,23 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     let named = forwarded::named_host(head).map(String::from_utf8_lossy).unwrap_or_default();
     let port = forwarded::split_port(&named).1.and_then(|port| port.parse().ok());
     let port: u16 = port.unwrap_or(if head.target.is_https() { 443 } else { 80 });
-    let tcp = |addr: &ListenAddr| match addr {
-        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => Some(*addr),
+    let https = head.target.is_https();
+    let of_scheme = |addr: &ListenAddr| match addr {
+        ListenAddr::Tcp(addr) => Some(*addr).filter(|_| !https),
+        ListenAddr::Https(addr) => Some(*addr).filter(|_| https),
         ListenAddr::Unix(_) => None,
     };
     let settings = &sites.server.settings;
-    let mut all = settings.listen.iter().filter_map(tcp);
-    let fits = all.clone().find(|addr| addr.port() == port);
-    match (fits, all.next()) {
-        (Some(addr), _) => notes.add("listener", format!("{addr}, which `listen` names")),
-        (None, Some(addr)) => {
-            notes.add("listener", format!("no address of `listen` has port {port}; as if it came to {addr}"));
-        }
-        (None, None) => notes.add("listener", format!("no address of `listen` has port {port}")),
+    let fits = settings.listen.iter().filter_map(of_scheme).find(|addr| addr.port() == port);
+    let scheme = if https { "https" } else { "http" };
+    match fits {
+        Some(addr) => notes.add("listener", format!("{addr} with {scheme}, which `listen` names")),
+        None => notes.add("listener", format!("no address of `listen` has port {port} for {scheme}; as if one had")),
     }
     let local = SocketAddr::new(fits.map_or(IpAddr::from([127, 0, 0, 1]), |addr| addr.ip()), port);
     let proxies = &settings.http.trusted_proxies;
-    let peer = Peer::tcp(SocketAddr::new(question.client, 0), local, |peer| forwarded::trusts(proxies, peer));
-    let peer = Peer { https: head.target.is_https(), ..peer };
+    let mut peer = Peer::tcp(SocketAddr::new(question.client, 0), local, |peer| forwarded::trusts(proxies, peer));
+    peer.https = https;
     let client = forwarded::client(&peer, &head.headers, &settings.http);
     let trusted = if peer.trusted { ", a trusted proxy" } else { "" };
     let by_proxy = if *client.addr == *peer.addr_text { String::new() } else { format!(", for {}", client.addr) };
@@ -179,8 +178,16 @@ fn site<'a>(sites: &'a Sites, head: &Head, peer: &Peer, notes: &Notes) -> Found<
     found
 }
 
-fn respond(site: &Site, head: &Head, notes: &Notes, found: &mut Explanation) {
+fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Explanation) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let pinned = site.settings.server_name.as_deref();
+    if let Some(response) = site.https.redirect(head, peer, &site.server.settings.http, pinned) {
+        notes.add("response", "a redirect to TLS (`tls.redirect`)");
+        found.status = Some(response.status().as_u16());
+        let location = response.headers().get(header::LOCATION);
+        found.location = location.map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
+        return;
+    }
     notes.add("root", site.root.display().to_string());
     let path = head.target.path();
     if path == b"*" && head.method == Method::OPTIONS {

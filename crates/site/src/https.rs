@@ -29,8 +29,14 @@ impl Https {
         Self { redirect: port.filter(|_| settings.tls.redirect), hsts }
     }
 
-    /// The way to the same address with TLS, for who came without.
-    pub(crate) fn redirect(&self, head: &Head, peer: &Peer, trusted: &HttpSettings) -> Option<Response> {
+    /// The way to the same address with TLS, for who came without; on the host that the site pins, if it does.
+    pub(crate) fn redirect(
+        &self,
+        head: &Head,
+        peer: &Peer,
+        trusted: &HttpSettings,
+        pinned: Option<&str>,
+    ) -> Option<Response> {
         let port = self.redirect?;
         if head.target.path().starts_with(CHALLENGES) || is_https(head, peer, trusted) {
             return None;
@@ -39,7 +45,7 @@ impl Https {
         let host = head.target.authority().or_else(|| head.headers.get(header::HOST).map(HeaderValue::as_bytes));
         let host = host.and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let (name, _) = forwarded::split_port(host);
-        let name = if name.is_empty() { &*peer.server_addr } else { name };
+        let name = pinned.unwrap_or(if name.is_empty() { &*peer.server_addr } else { name });
         let mut location = format!("https://{name}").into_bytes();
         if port != 443 {
             location.extend_from_slice(format!(":{port}").as_bytes());

@@ -1,9 +1,10 @@
 //! The inner half of the front: what a request means, and what responds to it.
 //!
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
-//! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share;
-//! `exchange` holds what is known of one request. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`, `compress`. Connections and sockets are
-//! `howdah-protocol`'s; nothing here sees them.
+//! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
+//! what is known of one request. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
+//! `compress`. `explain` asks the same code what would become of a request. Connections and sockets are `howdah-protocol`'s;
+//! nothing here sees them.
 #![forbid(unsafe_code)]
 
 pub mod challenges;
@@ -17,7 +18,6 @@ pub mod fuzz;
 pub mod handed_over;
 mod host;
 pub mod https;
-pub mod links;
 pub mod notes;
 pub mod phase;
 pub mod refusal;

@@ -89,7 +89,7 @@ impl<U: Upstream> Service<U> {
 
     /// The phases that find the response.
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
-        let site = exchange.site.clone();
+        let site = &*exchange.site;
         if let Some(challenges) = site.server.challenges()
             && let Some(response) =
                 challenges::response(&**challenges, &exchange.head.method, exchange.head.target.path()).await
@@ -100,9 +100,8 @@ impl<U: Upstream> Service<U> {
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
         }
-        if let Some(response) =
-            site.https.redirect(&exchange.head, &exchange.connection.peer, &site.server.settings.http)
-        {
+        let (peer, http) = (&exchange.connection.peer, &site.server.settings.http);
+        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref()) {
             return Ok(response);
         }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
@@ -111,7 +110,7 @@ impl<U: Upstream> Service<U> {
             return Ok(server_options());
         }
         let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut route = routes().resolve(&site, path, exchange.started);
+        let mut route = routes().resolve(site, path, exchange.started);
         if let Route::File(file) = &*route {
             if let Some(response) = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)? {
                 exchange.front = Front::Static;
@@ -119,8 +118,8 @@ impl<U: Upstream> Service<U> {
             }
             // It was there a moment ago. What responds now that it is gone?
             let mut routes = routes();
-            routes.forget(&site, path);
-            route = routes.resolve(&site, path, exchange.started);
+            routes.forget(site, path);
+            route = routes.resolve(site, path, exchange.started);
         }
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,

@@ -2,7 +2,7 @@
 //!
 //! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
 //! says why not, and [`StaticFiles::serve`] turns that and a request into a response. Reading order: `root` (from a path
-//! to a descriptor, safely), `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
+//! to a descriptor, safely) with `links` and `real_path`, `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
 //! (what the request asks for), `respond` (the response).
 //!
 //! For the rest of the crate:
@@ -15,8 +15,10 @@ mod cache;
 mod coding;
 mod conditional;
 mod content;
+mod links;
 mod media_type;
 mod range;
+mod real_path;
 mod respond;
 mod root;
 
@@ -44,11 +46,11 @@ use rustix::io::Errno;
 use cache::{Cache, Opened};
 use coding::Coding;
 use content::{Content, Stamp};
+pub use links::Links;
 use media_type::MediaTypes;
+pub(crate) use real_path::real_path_of;
 use root::Root;
-pub(crate) use root::real_path_of;
 
-use crate::links::Links;
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
 

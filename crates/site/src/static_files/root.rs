@@ -6,18 +6,19 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use howdah_config::Symlinks;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::Errno;
 
 use super::Miss;
-use crate::links::Links;
+use super::links::Links;
+use super::real_path::{DELETED, real_path};
 use crate::withheld::Withheld;
 
 /// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
@@ -149,26 +150,6 @@ pub(super) fn is_visible(path: &Path, dotfiles: bool) -> bool {
 
 fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
-}
-
-/// What the kernel puts behind the name of a file that was deleted in the meantime.
-const DELETED: &[u8] = b" (deleted)";
-
-/// Where a path leads, all links resolved: the kernel walks it once, where the C library would look at each part of it.
-pub(crate) fn real_path_of(path: &Path) -> Option<PathBuf> {
-    let target = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    match real_path(target.as_fd()) {
-        Ok(real) if real.is_absolute() && !real.as_os_str().as_bytes().ends_with(DELETED) => Some(real),
-        // Without /proc; or a name that only looks so.
-        _ => std::fs::canonicalize(path).ok(),
-    }
-}
-
-/// Where a descriptor leads, by the kernel's own word.
-fn real_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let target = readlinkat(CWD, link, Vec::new())?;
-    Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
 }
 
 #[cfg(test)]

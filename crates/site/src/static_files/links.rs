@@ -4,7 +4,7 @@
 //! the root are followed to where packages lie (`static.link_targets`), if root has made them. What a script or an upload
 //! could make leads nowhere outside. A link that is not followed is 404, and is named in the log once.
 
-use crate::static_files::real_path_of;
+use super::real_path::real_path_of;
 use howdah_config::{StaticSettings, Symlinks};
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
