@@ -97,7 +97,12 @@ fn a_name_gets_its_certificate_by_http_01() {
     let authority = ports.authority(Pebble::default());
     run(
         Mode::Classic,
-        |setup| ports.server(setup, &authority, &["shop.example.org"]).setting("acme.challenges", "[\"http-01\"]"),
+        |setup| {
+            ports
+                .server(setup, &authority, &["shop.example.org"])
+                .setting("acme.challenges", "[\"http-01\"]")
+                .setting("acme.profile", "\"default\"")
+        },
         |site| {
             once(site, "shop.example.org", has_certificate);
             assert_eq!(authority.issued(), 1);
@@ -244,7 +249,8 @@ fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
     let name = "brief.example.org";
     run(
         Mode::Classic,
-        |setup| ports.server(setup, &authority, &[name]),
+        // Without a wish Pebble takes a profile by chance.
+        |setup| ports.server(setup, &authority, &[name]).setting("acme.profile", "\"default\""),
         |site| {
             let first = once(site, name, has_certificate);
             let root = root_file(&authority, &site.place().top);
