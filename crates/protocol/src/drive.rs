@@ -71,7 +71,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     let Some(result) = shaking.await.flatten() else { return };
     match handshake.finish(result, &connection) {
         Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
-        Shaken::PlainHttp(stream) => {
+        Shaken::Refused(stream) => {
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
         }

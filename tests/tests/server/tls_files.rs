@@ -77,19 +77,20 @@ scenario!(
     },
 );
 
-/// Whether a process has these bytes in memory that it may write to.
+/// Whether a process has these bytes in memory of its own.
 fn has_in_memory(pid: u32, needle: &[u8]) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let Ok(mut memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { panic!("only root reads memory") };
-    let mut regions = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw")));
+    let mut regions =
+        maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw-p")));
     regions.any(|line| {
         let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
         let (from, to) = (u64::from_str_radix(from, 16).unwrap(), u64::from_str_radix(to, 16).unwrap());
-        // OPcache's memory is mostly holes, and is shared from the beginning.
         let mut bytes = Vec::new();
         let found = memory.seek(SeekFrom::Start(from)).is_ok();
         let _ = found && (&mut memory).take((to - from).min(64 << 20)).read_to_end(&mut bytes).is_ok();
-        bytes.windows(needle.len()).any(|window| window == needle)
+        let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == needle[0]);
+        places.any(|(at, _)| bytes[at..].starts_with(needle))
     })
 }
 
