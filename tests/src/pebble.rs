@@ -3,6 +3,7 @@
 
 use crate::process::{PATIENCE, eventually};
 use crate::site::Port;
+use crate::tls::{Certificate, certificate};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ pub struct Authority {
     pebble: Option<Child>,
     dns: Child,
     arguments: (PathBuf, Pebble),
+    own: Certificate,
     directory: TempDir,
     listen: Port,
     management: Port,
@@ -59,7 +61,8 @@ impl Pebble {
         let programs = programs().unwrap_or_else(|why| panic!("{why}"));
         let directory = tempfile::Builder::new().prefix("howdah-pebble-").tempdir();
         let directory = directory.unwrap_or_else(|e| panic!("tempdir: {e}"));
-        certificate(directory.path());
+        // For its own server; nobody else vouches for it.
+        let own = certificate(directory.path(), "own", &["localhost"]);
         let (dns_port, dns_management) = (Port::hold(), Port::hold());
         let mut dns = command(&programs.join("pebble-challtestsrv"), directory.path());
         dns.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-defaultIPv6", ""]);
@@ -70,6 +73,7 @@ impl Pebble {
             pebble: None,
             dns,
             arguments: (programs, self),
+            own,
             directory,
             listen: Port::hold(),
             management: Port::hold(),
@@ -93,7 +97,7 @@ impl Authority {
     /// What vouches for its own server.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
-        self.directory.path().join("cert.pem")
+        self.own.cert.clone()
     }
 
     /// The same as settings of `[acme]`, with short pauses.
@@ -128,8 +132,8 @@ impl Authority {
         let settings = json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{}", self.listen.number),
             "managementListenAddress": format!("127.0.0.1:{}", self.management.number),
-            "certificate": self.directory.path().join("cert.pem"),
-            "privateKey": self.directory.path().join("key.pem"),
+            "certificate": self.own.cert,
+            "privateKey": self.own.key,
             "httpPort": self.http_port,
             "tlsPort": self.tls_port,
             "ocspResponderURL": "",
@@ -197,20 +201,6 @@ fn command(program: &Path, directory: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null()).stdout(log).stderr(errors);
     command
-}
-
-/// A certificate for Pebble's own server, which is also the authority that vouches for it.
-fn certificate(directory: &Path) {
-    let status = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .arg("-keyout")
-        .arg(directory.join("key.pem"))
-        .arg("-out")
-        .arg(directory.join("cert.pem"))
-        .stdin(Stdio::null())
-        .output();
-    assert!(status.is_ok_and(|output| output.status.success()), "openssl makes no certificate");
 }
 
 /// What is found there; `None` unless the status is 2xx.

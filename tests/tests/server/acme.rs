@@ -7,7 +7,7 @@ use howdah_tests::site::Port;
 use howdah_tests::{Mode, Request, Setup, Site, run};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The ports that the authority comes to; a server that gets certificates listens there.
@@ -21,15 +21,33 @@ impl Ports {
         Self { http: Port::hold(), tls: Port::hold() }
     }
 
+    fn listens(&self, setup: Setup) -> Setup {
+        let setup = setup.never_https().arg("--listen").arg(&format!("127.0.0.1:{}", self.http.number));
+        setup.arg("--listen").arg(&format!("https://127.0.0.1:{}", self.tls.number))
+    }
+
+    /// What a client gets that believes this authority alone; `None` if there is no way to it.
+    fn fetch(&self, name: &str, root: &Path) -> Option<String> {
+        let port = self.tls.number;
+        let resolve = format!("{name}:{port}:127.0.0.1");
+        let root = root.display().to_string();
+        pebble::curl(&["--cacert", &root, "--resolve", &resolve, &format!("https://{name}:{port}/ready.txt")])
+    }
+
     fn authority(&self, pebble: Pebble) -> Authority {
         pebble.start(self.http.number, self.tls.number)
     }
 
     /// A server that listens on them, and orders there.
     fn server(&self, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
+        self.server_in("\"@TOP@/state\"", setup, authority, names)
+    }
+
+    /// The same with this state directory.
+    fn server_in(&self, state: &str, setup: Setup, authority: &Authority, names: &[&str]) -> Setup {
         let names = format!("{names:?}");
-        let setup = setup.arg("--listen").arg(&format!("127.0.0.1:{}", self.http.number));
-        let setup = setup.setting("acme.names", &names).setting("acme.state", "\"@TOP@/state\"");
+        let setup = self.listens(setup);
+        let setup = setup.setting("acme.names", &names).setting("acme.state", state);
         authority.settings().iter().fold(setup, |setup, (key, value)| setup.setting(key, value))
     }
 }
@@ -67,7 +85,7 @@ fn has_failed(one: &Value) -> bool {
 }
 
 /// The file of a name's certificate and key.
-fn file(state: &Path, name: &str) -> Option<std::path::PathBuf> {
+fn file(state: &Path, name: &str) -> Option<PathBuf> {
     let authorities = std::fs::read_dir(state.join("acme")).ok()?.flatten();
     authorities.map(|dir| dir.path().join(format!("certificates/{name}/certificate.pem"))).find(|path| path.exists())
 }
@@ -79,7 +97,12 @@ fn a_name_gets_its_certificate_by_http_01() {
     let authority = ports.authority(Pebble::default());
     run(
         Mode::Classic,
-        |setup| ports.server(setup, &authority, &["shop.example.org"]).setting("acme.challenges", "[\"http-01\"]"),
+        |setup| {
+            ports
+                .server(setup, &authority, &["shop.example.org"])
+                .setting("acme.challenges", "[\"http-01\"]")
+                .setting("acme.profile", "\"default\"")
+        },
         |site| {
             once(site, "shop.example.org", has_certificate);
             assert_eq!(authority.issued(), 1);
@@ -156,7 +179,7 @@ fn a_stored_certificate_is_there_at_once_although_the_authority_is_down() {
     let shared = tempfile::tempdir().unwrap();
     let state = format!("{:?}", shared.path().display().to_string());
     let http_only = |setup: Setup, names: &[&str]| {
-        ports.server(setup, &authority, names).setting("acme.challenges", "[\"http-01\"]").setting("acme.state", &state)
+        ports.server_in(&state, setup, &authority, names).setting("acme.challenges", "[\"http-01\"]")
     };
     let both = ["a.example.org", "new.example.org"];
     let first = http_only(Setup::default(), &both[..1]);
@@ -177,23 +200,99 @@ fn a_stored_certificate_is_there_at_once_although_the_authority_is_down() {
     site.finish();
 }
 
+/// The root of the authority's certificates, in a file.
+fn root_file(authority: &Authority, dir: &Path) -> PathBuf {
+    let path = dir.join("root.pem");
+    std::fs::write(&path, authority.root()).unwrap();
+    path
+}
+
+#[test]
+fn a_name_gets_its_certificate_by_tls_alpn_01() {
+    needs_pebble!();
+    let ports = Ports::hold();
+    let authority = ports.authority(Pebble::default());
+    run(
+        Mode::Classic,
+        |setup| ports.server(setup, &authority, &["alpn.example.org"]).setting("acme.challenges", "[\"tls-alpn-01\"]"),
+        |site| {
+            once(site, "alpn.example.org", has_certificate);
+            let root = root_file(&authority, &site.place().top);
+            assert_eq!(ports.fetch("alpn.example.org", &root).as_deref(), Some("ready\n"));
+        },
+    );
+}
+
+#[test]
+fn the_other_way_is_tried_where_one_does_not_work() {
+    needs_pebble!();
+    let ports = Ports::hold();
+    let nobody = Port::hold();
+    let authority = Pebble::default().start(nobody.number, ports.tls.number);
+    run(
+        Mode::Classic,
+        |setup| {
+            ports.server(setup, &authority, &["both.example.org"]).expect_log("no certificate for both.example.org")
+        },
+        |site| {
+            let one = once(site, "both.example.org", has_certificate);
+            assert_eq!((&one["failures"], &one["last_error"]), (&Value::from(0), &Value::Null));
+        },
+    );
+}
+
 #[test]
 fn a_short_lived_certificate_is_renewed_while_requests_go_on() {
     needs_pebble!();
     let ports = Ports::hold();
-    let authority = ports.authority(Pebble { validity: 12, ..Pebble::default() });
+    let authority = ports.authority(Pebble { validity: 20, ..Pebble::default() });
+    let name = "brief.example.org";
     run(
         Mode::Classic,
-        |setup| ports.server(setup, &authority, &["brief.example.org"]).setting("acme.challenges", "[\"http-01\"]"),
+        // Without a wish Pebble takes a profile by chance.
+        |setup| ports.server(setup, &authority, &[name]).setting("acme.profile", "\"default\""),
         |site| {
-            let first = once(site, "brief.example.org", has_certificate);
+            let first = once(site, name, has_certificate);
+            let root = root_file(&authority, &site.place().top);
             let mut conn = site.conn();
-            once(site, "brief.example.org", |one| {
+            once(site, name, |one| {
                 conn.send(Request::get("/ready.txt").bytes());
                 assert_eq!(conn.response("GET").status, 200);
+                // A client that refuses what has ended.
+                assert_eq!(ports.fetch(name, &root).as_deref(), Some("ready\n"));
                 one["until"].as_u64() > first["until"].as_u64()
             });
             assert!(authority.issued() >= 2);
+        },
+    );
+}
+
+#[test]
+fn a_name_that_nobody_listed_gets_a_certificate_if_that_is_allowed() {
+    needs_pebble!();
+    let ports = Ports::hold();
+    let authority = ports.authority(Pebble::default());
+    let (allowed, refused) = ("customer.example.org", "stranger.example.org");
+    run(
+        Mode::Classic,
+        |setup| {
+            let url = format!("\"http://127.0.0.1:{}/allow.php\"", ports.http.number);
+            ports
+                .server(setup, &authority, &[])
+                .setting("acme.on_demand", &url)
+                .php("allow.php", "http_response_code($_GET['domain'] === 'customer.example.org' ? 200 : 404);")
+        },
+        |site| {
+            let root = root_file(&authority, &site.place().top);
+            assert_eq!(ports.fetch(allowed, &root).as_deref(), Some("ready\n"));
+            assert_eq!(ports.fetch(refused, &root), None);
+            assert_eq!(ports.fetch(refused, &root), None);
+            // Remembered: it was asked about once.
+            let asked = site.log().matches("stranger.example.org gets no certificate").count();
+            assert_eq!((asked, authority.issued()), (1, 1), "{}", site.log());
+            assert_eq!(certificate_of(&status(site), refused), Value::Null);
+            let many: Vec<String> = (0..5).map(|_| ports.fetch(allowed, &root).unwrap_or_default()).collect();
+            assert!(many.iter().all(|text| text == "ready\n"));
         },
     );
 }
@@ -240,19 +339,12 @@ fn of_two_servers_with_one_directory_one_orders() {
     let shared = tempfile::tempdir().unwrap();
     let state = format!("{:?}", shared.path().display().to_string());
     let names = ["one.example.org", "two.example.org", "three.example.org"];
-    let own = |setup| {
-        ports
-            .server(setup, &authority, &names)
-            .setting("acme.challenges", "[\"http-01\"]")
-            .setting("acme.state", &state)
-    };
+    let own = |setup| ports.server_in(&state, setup, &authority, &names).setting("acme.challenges", "[\"http-01\"]");
     let first = Site::start(Mode::Classic, &own(Setup::default()));
     // The authority comes to the first server only, also for what the second one has ordered.
     let other = Ports::hold();
-    let setup = other
-        .server(Setup::default(), &authority, &names)
-        .setting("acme.challenges", "[\"http-01\"]")
-        .setting("acme.state", &state);
+    let setup =
+        other.server_in(&state, Setup::default(), &authority, &names).setting("acme.challenges", "[\"http-01\"]");
     let second = Site::start(Mode::Classic, &setup);
     for name in names {
         let (one, two) = (once(&first, name, has_certificate), once(&second, name, has_certificate));
@@ -271,10 +363,8 @@ fn the_authority_says_when_to_renew() {
     let shared = tempfile::tempdir().unwrap();
     let state = format!("{:?}", shared.path().display().to_string());
     let name = "ari.example.org";
-    let setup = ports
-        .server(Setup::default(), &authority, &[name])
-        .setting("acme.challenges", "[\"http-01\"]")
-        .setting("acme.state", &state);
+    let setup =
+        ports.server_in(&state, Setup::default(), &authority, &[name]).setting("acme.challenges", "[\"http-01\"]");
     let site = Site::start(Mode::Classic, &setup);
     once(&site, name, has_certificate);
     site.finish();
@@ -291,10 +381,12 @@ fn the_authority_says_when_to_renew() {
 
 #[test]
 fn private_names_have_the_local_ca() {
+    let ports = Ports::hold();
     run(
         Mode::Classic,
         |setup| {
-            setup
+            ports
+                .listens(setup)
                 .setting("acme.names", "[\"localhost\", \"shop.test\", \"127.0.0.1\"]")
                 .setting("acme.state", "\"@TOP@/state\"")
         },
@@ -313,6 +405,12 @@ fn private_names_have_the_local_ca() {
                 .output();
             let text = String::from_utf8(text.unwrap().stdout).unwrap();
             assert!(text.contains("X509v3 Name Constraints: critical") && text.contains("DNS:test"), "{text}");
+            let root = site.place().top.join("state/local-ca/ca.pem");
+            // Clients send no name where they ask for an address.
+            for name in ["localhost", "shop.test", "127.0.0.1"] {
+                assert_eq!(ports.fetch(name, &root).as_deref(), Some("ready\n"), "{name}");
+            }
+            assert_eq!(ports.fetch("other.test", &root), None);
         },
     );
 }
