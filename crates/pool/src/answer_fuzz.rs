@@ -4,7 +4,8 @@
 use crate::call::Reply;
 use crate::fault::Fault;
 use crate::pool_stage::{Answer, Stage};
-use howdah_transport::fuzz::{RawWorker, Step, drive, script};
+use howdah_fuzz_driver::Target;
+use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
 use std::pin::Pin;
 
 /// Calls that the worker has; scripts answer them, and others.
@@ -78,5 +79,6 @@ fn worker_answers(data: &[u8]) {
 
 #[test]
 fn nothing_that_a_worker_answers_breaks_the_reader() {
-    drive("worker_answers", 150, worker_answers);
+    let target = Target { name: "worker_answers", corpus: "worker_frames", words: WORDS, run: worker_answers };
+    howdah_fuzz_driver::drive(&target, 150);
 }

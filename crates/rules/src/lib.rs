@@ -1,2 +1,25 @@
-//! The rules of a site.
+//! The rules of a site: what is matched in a request, and what is done with it.
+//!
+//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`Rule::read`]), many
+//! are compiled into [`Rules`], and [`Rules::evaluate`] says for each request what the site must do: an [`Outcome`].
 #![forbid(unsafe_code)]
+
+pub mod auth;
+pub mod limit;
+pub mod outcome;
+mod password;
+pub mod pattern;
+pub mod proxy;
+pub mod regex;
+pub mod request;
+pub mod response;
+pub mod rule;
+pub mod template;
+pub mod trace;
+pub mod tree;
+pub mod users;
+
+pub use outcome::{Access, Attempt, Failure, Outcome, Stop};
+pub use request::{Files, NoFiles, Request};
+pub use rule::{Action, Conditions, Kind, Place, Rule};
+pub use tree::{Entry, Node, Problem, Value};

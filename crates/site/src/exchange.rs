@@ -1,5 +1,5 @@
-//! One request from its head to the last byte of its response: what the phases know about it, and what the access log
-//! and the metrics are told at its end, however it ends.
+//! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
+//! which is when `phase::access_log` counts and logs it.
 
 use crate::site::Site;
 use crate::{forwarded, request_id};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
     /// What all requests share.
@@ -30,26 +30,26 @@ pub struct Exchange {
     pub time: SystemTime,
     /// The client's address, as logged; behind trusted proxies the one they named.
     pub remote: Option<IpAddr>,
-    /// What answered.
+    /// What responded.
     pub front: Front,
-    /// The answer's status; 499 until there is one.
+    /// The response's status; 499 until there is one.
     pub status: u16,
-    /// The coding that the server compressed the answer with.
+    /// The coding that the server compressed the response with.
     pub coding: Option<&'static str>,
-    /// Where the call ran and what it took.
+    /// Where the request ran and what it took.
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
 }
 
-/// Where a call ran and what it took.
+/// Where a request ran and what it took.
 #[derive(Debug)]
 pub enum Ran {
-    /// There was no call.
+    /// It was not for PHP.
     Nowhere,
     /// Known.
     Known(CallStats),
-    /// Known when the answer's stream has ended.
+    /// Known when the response's stream has ended.
     Later(Arc<OnceLock<CallStats>>),
 }
 
@@ -65,7 +65,7 @@ impl Ran {
     }
 }
 
-/// The status in the log of a request whose client left before the answer.
+/// The status in the log of a request whose client left before the response.
 const CLIENT_GONE: u16 = 499;
 
 impl Exchange {
@@ -107,11 +107,5 @@ impl Ending for Exchange {
         if !complete {
             tracing::debug!(target: "howdah::request", id = %self.id, bytes, "the response was cut off");
         }
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        crate::phase::access_log::record(self);
     }
 }

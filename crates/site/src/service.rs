@@ -2,11 +2,12 @@
 
 use crate::exchange::Exchange;
 use crate::forwarded;
-use crate::phase::request_path::encode_query;
 use crate::phase::route::{Route, RouteCache};
-use crate::phase::{compress, limits, php, static_files};
+use crate::phase::{compress, limits, php};
 use crate::refusal::Refusal;
+use crate::request_path::encode_query;
 use crate::site::Site;
+use crate::static_files;
 use crate::upstream::Upstream;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Request, RequestBody, Response, panics};
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What answers the requests of one I/O thread.
+/// What responds to the requests of one I/O thread.
 #[derive(Debug)]
 pub struct Service<U: Upstream> {
     /// What all requests share.
@@ -63,7 +64,8 @@ impl<U: Upstream> Handler for Service<U> {
 impl<U: Upstream> Service<U> {
     /// The response as it goes out.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
-        let (mut response, refused) = match self.answer(exchange, body).await {
+        let site = &*self.site;
+        let (mut response, refused) = match self.respond(exchange, body).await {
             Ok(response) => (response, false),
             Err(refusal) => {
                 exchange.front = Front::Error;
@@ -72,9 +74,10 @@ impl<U: Upstream> Service<U> {
         };
         let (method, headers) = (&exchange.head.method, &exchange.head.headers);
         let charge = exchange.connection.charge();
-        (response, exchange.coding) = compress::apply(&self.site.compress, method, headers, response, charge);
+        (response, exchange.coding) =
+            compress::apply(&site.compressor, &site.metrics, method, headers, response, charge);
         if !response.body_mut().hold(&exchange.connection) {
-            tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the answer in `http.memory`");
+            tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the response in `http.memory`");
             (response, exchange.coding) = (Refusal::over_budget().into_response(headers), None);
             exchange.front = Front::Error;
         }
@@ -83,7 +86,7 @@ impl<U: Upstream> Service<U> {
     }
 
     /// The phases that find the response.
-    async fn answer(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
+    async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = &*self.site;
         limits::check(&site.limits, &exchange.head)?;
         let (method, target) = (&exchange.head.method, &exchange.head.target);
@@ -94,11 +97,11 @@ impl<U: Upstream> Service<U> {
         let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut route = routes().resolve(site, path, exchange.started);
         if let Route::File(file) = &*route {
-            if let Some(response) = static_files::run(&site.static_files, file, &exchange.head)? {
+            if let Some(response) = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)? {
                 exchange.front = Front::Static;
                 return Ok(response);
             }
-            // It was there a moment ago. What answers now that it is gone?
+            // It was there a moment ago. What responds now that it is gone?
             let mut routes = routes();
             routes.forget(path);
             route = routes.resolve(site, path, exchange.started);

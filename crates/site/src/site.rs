@@ -1,16 +1,38 @@
 //! What all requests share: the settings in the form in which the phases use them. Built once, read by all threads.
 
-use crate::phase::compress::CompressContext;
-use crate::phase::limits::Limits;
-use crate::phase::php::handed_over::HandedOver;
-use crate::phase::static_files::StaticFiles;
-use crate::phase::withheld::Withheld;
+use crate::compress::Compressor;
+use crate::handed_over::HandedOver;
+use crate::static_files::StaticFiles;
+use crate::withheld::Withheld;
 use howdah_budget::Budgets;
-use howdah_config::Settings;
+use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics};
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Limits on requests, from the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest target, in bytes.
+    pub max_uri: usize,
+    /// The bytes of all header lines, as they came over the wire.
+    pub max_header: usize,
+    /// The largest body.
+    pub max_body: u64,
+}
+
+impl Limits {
+    /// The limits of the settings.
+    #[must_use]
+    pub fn new(settings: &HttpSettings) -> Self {
+        Self {
+            max_uri: settings.max_uri.as_usize(),
+            max_header: settings.max_header_bytes.as_usize(),
+            max_body: settings.max_body.bytes(),
+        }
+    }
+}
 
 /// Everything the phases need that does not change between requests.
 #[derive(Debug)]
@@ -27,8 +49,8 @@ pub struct Site {
     pub static_files: StaticFiles,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
-    /// What the compress phase needs.
-    pub compress: CompressContext,
+    /// What encodes bodies.
+    pub compressor: Compressor,
     /// What everything that waits is charged to.
     pub budgets: Budgets,
     /// Counters.
@@ -79,7 +101,7 @@ impl Site {
                 .map_err(|error| format!("static: {error}"))?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
-            compress: CompressContext::new(&settings, metrics.clone()),
+            compressor: Compressor::new(&settings.compression),
             metrics,
             access_log,
             server_header,

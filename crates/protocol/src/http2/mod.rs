@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
 
-/// How much of one answer waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+/// How much of one response waits for the socket here, once the client has made room for it. The rest stays where it comes from.
 const SEND_BUFFER: usize = 128 << 10;
 
 /// A connection being driven.
@@ -77,7 +77,7 @@ impl<H: Handler> Driven<H> {
                 Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
                     Some(accepted) => {
                         let (request, respond) = accepted?;
-                        tokio::spawn(answer(self.handler.clone(), self.connection.clone(), request, respond));
+                        tokio::spawn(serve(self.handler.clone(), self.connection.clone(), request, respond));
                     }
                     None => return connection.poll_closed(cx),
                 },
@@ -163,7 +163,7 @@ impl BodySource for Incoming {
 }
 
 /// One request: has it answered and sends the response. Ends early when the client takes the request back.
-async fn answer<H: Handler>(
+async fn serve<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
     request: http::Request<RecvStream>,
@@ -285,7 +285,7 @@ async fn send(
                     Room::Never => return Ok(()),
                     Room::TooLate => {
                         stream.send_reset(Reason::CANCEL);
-                        tracing::debug!(target: "howdah::conn", "a client was too slow for an answer");
+                        tracing::debug!(target: "howdah::conn", "a client was too slow for a response");
                         return Ok(());
                     }
                 }
@@ -306,7 +306,7 @@ async fn send(
 
 fn cut(stream: &mut SendStream<Bytes>, why: &str) {
     stream.send_reset(Reason::INTERNAL_ERROR);
-    tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
+    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
 }
 
 /// What became of waiting for a client.

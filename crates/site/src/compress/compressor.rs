@@ -1,4 +1,4 @@
-//! The whole decision for one answer: negotiate, judge, look into the cache, sample, encode, set the fields.
+//! The whole decision for one response: negotiate, judge, look into the cache, sample, encode, set the fields.
 //!
 //! HEAD: the fields are those that GET would get where they can be known. With the body at hand they are: a cached body
 //! even gives the `Content-Length`. Without it, `Vary` is set, and what is only true of the unencoded body (length,
@@ -55,7 +55,7 @@ impl Asked {
     }
 }
 
-/// How an answer was encoded, for logs and metrics.
+/// How a response was encoded, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     /// The algorithm.
@@ -144,7 +144,7 @@ impl Compressor {
         }
     }
 
-    /// True if an answer with this head may be encoded for this request. Changes nothing.
+    /// True if a response with this head may be encoded for this request. Changes nothing.
     #[must_use]
     pub fn may_encode(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) -> bool {
         asked.algorithm.is_some()
@@ -253,7 +253,7 @@ impl Compressor {
         Some((encoder, Encoding { algorithm: coding.algorithm, how: How::Streamed }))
     }
 
-    /// The coding for an answer that may be encoded, and the length that it declares. Sets `Vary`.
+    /// The coding for a response that may be encoded, and the length that it declares. Sets `Vary`.
     fn candidate(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap) -> Option<(Coding, Option<u64>)> {
         if self.algorithms.is_empty() {
             return None;

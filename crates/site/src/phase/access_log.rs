@@ -6,8 +6,14 @@ use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
 use http::{HeaderMap, Version, header};
 
-/// Counts and logs an exchange that has ended.
-pub(crate) fn record(exchange: &Exchange) {
+/// However an exchange ends, it is dropped once.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        record(self);
+    }
+}
+
+fn record(exchange: &Exchange) {
     let site = &exchange.site;
     let took = exchange.started.elapsed();
     site.metrics.request(exchange.front, exchange.status, took, exchange.bytes);

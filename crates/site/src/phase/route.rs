@@ -1,7 +1,7 @@
-//! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
+//! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. What answers is decided by what exists, in this order:
+//! no encoding can make a path mean two things. That is decided by what exists, in this order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -19,9 +19,9 @@
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
-use crate::phase::request_path::{decode, encode, normalise};
-use crate::phase::static_files::real_path_of;
+use crate::request_path::{decode, encode, normalise};
 use crate::site::Site;
+use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -42,7 +42,7 @@ const LONGEST_KEPT: usize = 512;
 /// called like scripts.
 const MOST_SCRIPTS: usize = 16;
 
-/// What answers a request.
+/// What serves a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
     /// A PHP script.
@@ -99,7 +99,7 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What answers a request for `path` (as it was sent, without the query).
+    /// What serves a request for `path` (as it was sent, without the query).
     pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
         if let Some(kept) = self.kept.get(path) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
@@ -118,7 +118,7 @@ impl RouteCache {
         route
     }
 
-    /// The file that answers to `path` is not there any more.
+    /// The file that `path` led to is not there any more.
     pub fn forget(&mut self, path: &[u8]) {
         self.kept.remove(path);
     }
@@ -185,7 +185,7 @@ impl From<&Metadata> for Kind {
     }
 }
 
-/// Looks for one request's answer below the root.
+/// Looks for one request's response below the root.
 struct Finder<'a> {
     site: &'a Site,
     pool: usize,
@@ -241,7 +241,7 @@ impl<'a> Finder<'a> {
         allowed.then_some(resolved)
     }
 
-    /// What answers with a regular file: `None` if it may not be reached.
+    /// What a regular file is served as: `None` if it may not be reached.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
             return self.script(path, b"").map(Route::Script);

@@ -22,20 +22,20 @@ use std::time::Duration;
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// Plays PHP. What it does is chosen by the script's file name:
-/// `vars` answers with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
+/// `vars` responds with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
 /// with a fault, `raw` with the head that the body spells out (status, then header lines), `lie` like `stream` with the
 /// length that the query says, `wait` like `stream` once there is something. `panic` panics. Whatever it does, the test can send
-/// interim answers of the last call for as long as it likes.
+/// informational responses of the last request for as long as it likes.
 #[derive(Default)]
 pub(crate) struct Stand {
     pub(crate) interim: Mutex<Option<Arc<dyn TakesInterim>>>,
     pub(crate) calls: AtomicUsize,
     pub(crate) pipe: Arc<Pipe>,
-    /// Calls that were given up before their answer.
+    /// Requests that were given up before their response.
     pub(crate) given_up: Arc<AtomicUsize>,
 }
 
-/// A body that the test feeds. What is fed before there is a reply goes into the next one.
+/// A body that the test feeds. What is fed before there is a response goes into the next one.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<PipeState>,
@@ -58,7 +58,7 @@ impl Pipe {
         self.update(|state| state.ended = true);
     }
 
-    /// For another answer.
+    /// For another response.
     pub(crate) fn begin_again(&self) {
         self.update(|state| (state.ended, state.writer) = (false, None));
     }
@@ -90,7 +90,7 @@ impl Pipe {
     }
 }
 
-/// What the script at hand does about the body of its reply.
+/// What the script at hand does about the body of its response.
 enum Content {
     Whole(Bytes),
     Pipe,
@@ -121,7 +121,7 @@ impl Handler for Faulty {
     }
 }
 
-/// Counts when dropped, unless the call came to its answer.
+/// Counts when dropped, unless the request came to its response.
 struct Running(Option<Arc<AtomicUsize>>);
 
 impl Drop for Running {
@@ -290,7 +290,7 @@ impl Server {
         self.connect().ask(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"))
     }
 
-    /// What sends interim answers of the call with this number, counted from 1, which is running or has been run.
+    /// What sends informational responses of the request with this number, counted from 1, which is running or has been run.
     pub(crate) fn interim_of(&self, call: usize) -> Arc<dyn TakesInterim> {
         eventually("the call", || self.stand.calls.load(Ordering::SeqCst) >= call);
         self.stand.interim.lock().unwrap().clone().unwrap()
@@ -341,7 +341,7 @@ impl Response {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// A variable in the answer of `vars.php`.
+    /// A variable in the response of `vars.php`.
     pub(crate) fn var(&self, name: &str) -> Option<&str> {
         self.text().lines().filter_map(|line| line.split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
     }
@@ -440,7 +440,7 @@ impl Client {
         rest
     }
 
-    /// The first line of an answer; `None` if the connection ended without one.
+    /// The first line of a response; `None` if the connection ended without one.
     pub(crate) fn first_line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {

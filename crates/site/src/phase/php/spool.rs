@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// A body below this size is part of what every call costs.
+/// A body below this size is part of what every request costs.
 const SMALL: usize = 1024;
 
 /// How much may be read, and where it goes.
@@ -205,7 +205,7 @@ impl Store {
                 return Ok(RequestBody::File(OwnedFd::from(file), length, self.charge));
             }
         };
-        // One that is shorter than what a call costs anyway waits without a charge of its own.
+        // One that is shorter than what a request costs anyway waits without a charge of its own.
         Ok(RequestBody::Memory(if bytes.len() < SMALL { bytes } else { self.charge.cover(bytes) }))
     }
 }

@@ -1,4 +1,4 @@
-//! The variables of a call: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
+//! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
 //! Deliberately different: `SERVER_NAME` is the host that was asked for, as there is no configured one; `PATH_INFO` and
 //! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
@@ -8,8 +8,8 @@
 
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
+use crate::handed_over;
 use crate::phase::access_log::protocol;
-use crate::phase::php::handed_over;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
@@ -23,7 +23,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 use std::time::UNIX_EPOCH;
 
-/// Writes the call for a request.
+/// Encodes a request for PHP.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedCall {
     let peer = &exchange.connection.peer;
     let client = forwarded::client(peer, &exchange.head.headers, &site.settings.http);

@@ -1,0 +1,12 @@
+//! mod_rewrite in the context of a directory: `rule` reads rules and conditions, `template` what is put in a path's
+//! place, `engine` runs them, `location` makes addresses of what comes of it.
+
+mod engine;
+mod location;
+mod rule;
+mod template;
+
+pub(crate) use engine::{Outcome, run};
+pub(crate) use location::{escape_path, has_scheme, qualified};
+pub(crate) use rule::{Condition, Rewrite, Rule};
+pub(crate) use template::Template;
