@@ -301,13 +301,7 @@ impl Pass<'_, '_> {
         Outcome::Again { path, end: self.end }
     }
 
-    fn redirect(
-        &self,
-        rewrite: &Rewrite,
-        mut made: Vec<u8>,
-        scheme: usize,
-        old_query: Option<&[u8]>,
-    ) -> Outcome {
+    fn redirect(&self, rewrite: &Rewrite, mut made: Vec<u8>, scheme: usize, old_query: Option<&[u8]>) -> Outcome {
         if let Some(base) = &rewrite.base
             && let Some(slash) = made[scheme..].iter().position(|&b| b == b'/').map(|at| scheme + at)
             && let Some(path) = replaced_prefix(&made[slash..], self.directory, base)
