@@ -24,6 +24,7 @@ pub mod scripts;
 pub mod servers;
 pub mod setup;
 pub mod site;
+pub mod tls;
 
 pub use client::{Conn, Target};
 pub use modes::{Backend, Mode};

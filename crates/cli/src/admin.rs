@@ -144,7 +144,7 @@ pub(crate) fn start(
 
 fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     match addr {
-        ListenAddr::Tcp(addr) => {
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
             listener.set_nonblocking(true)?;
             Ok(Socket::Tcp(listener))

@@ -5,6 +5,7 @@
 
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
+use crate::tls::{self, Tls};
 use crate::{identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
@@ -15,7 +16,7 @@ use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
-use howdah_protocol::listener::Listener;
+use howdah_protocol::listener::{BindError, Listener};
 use howdah_site::{Service, Site};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,11 +36,25 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    // Keys may be root's alone.
+    let tls = tls::prepare(loaded).map_err(|errors| anyhow!(errors.join("\n")))?;
+    let warnings = tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
+    warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
     // Listening comes before PHP: a port in use is found before any process is started.
     let access = identity::listener_access(&settings, account.as_ref()).map_err(|error| anyhow!(error))?;
-    let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(|addr| Listener::bind_for(addr, access)).collect();
-    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let bind = |addr| {
+        let listener = Listener::bind_for(addr, access)?;
+        Ok(match &tls {
+            Some(tls) => tls.on(listener, addr),
+            None => listener,
+        })
+    };
+    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
+    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let over_udp: Result<Vec<Listener>, BindError> =
+        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
+    listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
     let admin = admin::bind(&settings)?;
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
@@ -50,13 +65,14 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, admin, metrics, access_log, budgets, configs, launcher };
+    let start = Start { listeners, tls, admin, metrics, access_log, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
 }
 
 /// What was opened and settled before the server gave up root's rights.
 struct Start {
     listeners: Vec<Listener>,
+    tls: Option<Tls>,
     admin: admin::Socket,
     metrics: Arc<Metrics>,
     access_log: Option<Arc<AccessLog>>,
@@ -92,7 +108,7 @@ struct Server {
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
+    let Start { listeners, tls, admin, metrics, access_log, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let site =
         Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
@@ -116,6 +132,9 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
     let watchers = watch::start(watched, &pools);
+    if let Some(tls) = tls {
+        tokio::spawn(tls.watch());
+    }
     let server = Server { settings, log, access_log, pools };
     let mut lost_launcher = false;
     let reply = loop {
@@ -211,7 +230,7 @@ impl Server {
         let sockets = self.settings.listen.iter().chain([&self.settings.admin]);
         let paths = sockets.filter_map(|addr| match addr {
             ListenAddr::Unix(path) => Some(path.clone()),
-            ListenAddr::Tcp(_) => None,
+            ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
         });
         for path in paths.collect::<Vec<PathBuf>>() {
             let _ = std::fs::remove_file(path);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::ListenAddr;
+use crate::check_tls;
 use crate::check_users;
 use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
@@ -27,6 +28,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     http(settings, source);
     replies(settings, source);
     handed_over(settings, source);
+    check_tls::check(settings, source);
     check_users::check(settings, source);
 }
 

@@ -73,6 +73,28 @@ choice! {
 }
 
 choice! {
+    /// A version of TLS.
+    TlsVersion, default Tls12 {
+        /// RFC 5246.
+        Tls12 = "1.2",
+        /// RFC 8446.
+        Tls13 = "1.3",
+    }
+}
+
+choice! {
+    /// Whether clients show certificates.
+    ClientAuth, default Off {
+        /// They are not asked.
+        Off = "off",
+        /// They may.
+        Optional = "optional",
+        /// They must.
+        Required = "required",
+    }
+}
+
+choice! {
     /// Which symbolic links static files may be reached through.
     Symlinks, default Inside {
         /// Those whose target stays under the root.

@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod check;
+mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
@@ -25,6 +26,7 @@ pub mod reference;
 mod settings;
 mod settings_http;
 mod settings_sandbox;
+mod settings_tls;
 mod show;
 mod source;
 mod strict;
@@ -35,8 +37,8 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks,
+    SystemCalls, TlsVersion, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -48,5 +50,6 @@ pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
+pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use source::Surroundings;
 pub use table::Row;

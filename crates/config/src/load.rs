@@ -13,6 +13,7 @@ use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
 use crate::table::Row;
@@ -177,6 +178,7 @@ fn read_all(source: &mut Source<'_>) -> Settings {
         pools,
         routes: read_routes(source),
         http: HttpSettings::read(source),
+        tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
         log: LogSettings::read(source),

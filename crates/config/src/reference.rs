@@ -284,6 +284,11 @@ fn kind(kind: Kind) -> Json {
             let item = self::kind(*of);
             json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
         }
+        Kind::Certificate => {
+            let path = json!({ "type": "string" });
+            let files = json!({ "cert": path, "key": path });
+            json!({ "type": "object", "properties": files, "required": ["cert"], "additionalProperties": false })
+        }
         Kind::Map => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
     }
 }

@@ -11,6 +11,7 @@ use crate::pattern::PathPattern;
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
 settings! {
@@ -18,9 +19,10 @@ settings! {
     pub struct Settings at "" {
         /// The directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
-        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`.
+        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
+        /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
-            example(r#"[":80", "unix:/run/howdah.sock"]"#);
+            example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock"]"#);
         /// Where `howdah status`, `reload` and `stop` reach the server: `unix:PATH` or `ADDR:PORT`.
         ///
         /// Whoever can connect there can stop the server, so prefer a Unix socket.
@@ -78,6 +80,8 @@ settings! {
         routes: Vec<Route> = Vec::new();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
+        /// Section `[tls]`.
+        tls: TlsSettings = TlsSettings::default();
         /// Section `[static]`.
         static_files: StaticSettings = StaticSettings::default();
         /// Section `[compression]`.

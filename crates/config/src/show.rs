@@ -25,6 +25,7 @@ impl Loaded {
             page.section("sandbox", default.sandbox.shown());
         }
         page.section("http", settings.http.shown());
+        page.section("tls", settings.tls.shown());
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
         page.section("log", settings.log.shown());

@@ -7,6 +7,7 @@ use crate::origin::{ConfigError, Origin, bracketed};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{File, entries, find};
 use crate::table::Row;
 
@@ -15,6 +16,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
     ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
+    ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
     ("log", LogSettings::ROWS),

@@ -72,6 +72,10 @@ metrics! {
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+    TlsHandshakes "howdah_tls_handshakes_total" Counter ["session"]
+        "Handshakes of TLS that succeeded, by session: new or resumed.";
+    TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
+        "Handshakes of TLS that failed: no common version, cipher or certificate, or no TLS at all.";
     BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
@@ -221,6 +225,10 @@ pub struct Metrics {
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
+    /// Handshakes of TLS that succeeded, those that resumed a session among them.
+    pub tls_handshakes: Counter,
+    pub tls_resumed: Counter,
+    pub tls_handshakes_failed: Counter,
     budgets: OnceLock<Budgets>,
     error_log: OnceLock<LogHandle>,
     /// Bytes given to compression.
@@ -321,6 +329,12 @@ impl Metrics {
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
+            Id::TlsHandshakes => {
+                let resumed = self.tls_resumed.get();
+                page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));
+                page.sample(&["resumed"], resumed);
+            }
+            Id::TlsHandshakesFailed => page.sample(&[], self.tls_handshakes_failed.get()),
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),

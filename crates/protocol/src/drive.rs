@@ -2,10 +2,12 @@
 
 use crate::connection::Connection;
 use crate::exchange::Handler;
+use crate::handshake::{Handshake, Shaken};
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
 use crate::{http1, http2, http3};
 use bytes::BytesMut;
+use rustls::ServerConfig;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -34,6 +36,42 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
     } else {
         false
     };
+    serve(handler, connection, socket, ahead, is_h2).await;
+}
+
+/// The same over TLS, where the handshake says which protocol is spoken.
+pub(crate) async fn drive_tls<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    socket: Socket,
+    tls: Arc<ServerConfig>,
+) {
+    let Socket::Tcp(stream) = socket else { return };
+    let mut handshake = match Handshake::new(stream, tls, &connection) {
+        Ok(handshake) => handshake,
+        Err(error) => {
+            tracing::error!(target: "howdah::tls", %error, "no handshake can begin");
+            return;
+        }
+    };
+    let state = &connection.state;
+    let shaking = supervise(state, |cx, verdict| {
+        if verdict > Verdict::Finish { Poll::Ready(None) } else { handshake.poll(cx, &connection).map(Some) }
+    });
+    let Some(result) = shaking.await.flatten() else { return };
+    match handshake.finish(result, &connection) {
+        Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
+        Shaken::PlainHttp(stream) => {
+            let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
+            supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
+        }
+        Shaken::Over => {}
+    }
+}
+
+/// Serves what is known to speak this protocol.
+async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
+    let state = &connection.state;
     let ended = if is_h2 {
         let mut driven = http2::Driven::new(handler, connection.clone(), socket, ahead.freeze());
         let mut finishing = false;

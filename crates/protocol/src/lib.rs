@@ -9,7 +9,7 @@
 //! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`,
 //! `multiplexed`, `panics`.
 //!
-//! TLS has its place in `socket` as another kind of socket; FastCGI and WebSocket are further drivers beside `http1`
+//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ pub mod files;
 pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod handshake;
 mod http1;
 mod http2;
 pub mod http3;
@@ -34,12 +35,14 @@ mod socket;
 pub mod state;
 pub mod stream;
 pub mod target;
+mod tls_socket;
 pub mod unix_socket;
 
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{BodyError, BodySource, Handler, Head, Reason, Request, RequestBody, Response};
 pub use files::FileBody;
+pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use peer::Peer;
 pub use stream::{Chunk, ChunkStream, Stream};

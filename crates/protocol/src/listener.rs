@@ -4,6 +4,7 @@ use crate::http3::{self, Guest};
 use crate::unix_socket::{self, UnixAccess};
 use howdah_config::ListenAddr;
 use rustix::net::SocketFlags;
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -29,6 +30,8 @@ pub(crate) enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
+        /// How TLS is spoken over it, if it is.
+        tls: Option<Arc<ServerConfig>>,
     },
     /// Over the Unix socket at `path`.
     Unix {
@@ -54,12 +57,12 @@ impl fmt::Display for BindError {
         let udp = if self.over_udp { " for HTTP/3 (UDP)" } else { "" };
         write!(f, "cannot listen on {}{udp}: {}", self.addr, self.source)?;
         match (self.source.kind(), &self.addr) {
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) if self.over_udp => write!(
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) if self.over_udp => write!(
                 f,
                 "; another program uses UDP port {} (`ss -lunp` shows which), or a server that is being replaced still drains",
                 addr.port()
             ),
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) => {
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => {
                 write!(
                     f,
                     "; another program uses port {} (`ss -ltnp` shows which), or choose another with `listen`",
@@ -67,10 +70,14 @@ impl fmt::Display for BindError {
                 )
             }
             (io::ErrorKind::AddrInUse, ListenAddr::Unix(_)) => write!(f, "; another server answers there"),
-            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr)) if addr.port() < 1024 => write!(
-                f,
-                "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
-            ),
+            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr) | ListenAddr::Https(addr))
+                if addr.port() < 1024 =>
+            {
+                write!(
+                    f,
+                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
+                )
+            }
             (io::ErrorKind::PermissionDenied, ListenAddr::Unix(path)) => {
                 write!(f, "; this user needs write permission in {}", path.parent().unwrap_or(Path::new("/")).display())
             }
@@ -120,6 +127,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 #[derive(Debug)]
 pub struct Listener {
     inner: Inner,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Listener {
@@ -131,21 +139,28 @@ impl Listener {
     /// The same, with a Unix socket opened to these.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         let bound = match addr {
-            ListenAddr::Tcp(tcp) => bind_tcp(*tcp),
+            ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
             ListenAddr::Unix(path) => bind_unix(path, access),
         };
-        bound.map(|stream| Self { inner: Inner::Stream(stream) }).map_err(|source| BindError {
+        bound.map(|stream| Self { inner: Inner::Stream(stream), tls: None }).map_err(|source| BindError {
             addr: addr.clone(),
             over_udp: false,
             source,
         })
     }
 
+    /// Speaks TLS over what is accepted.
+    #[must_use]
+    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
     /// Binds an address for HTTP/3.
     pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
         let bound = http3::Endpoint::bind(addr, config);
-        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint) }).map_err(|source| BindError {
-            addr: ListenAddr::Tcp(addr),
+        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint), tls: None }).map_err(|source| BindError {
+            addr: ListenAddr::Https(addr),
             over_udp: true,
             source,
         })
@@ -155,9 +170,10 @@ impl Listener {
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
         match &self.inner {
+            Inner::Stream(Stream::Tcp(_, addr)) if self.tls.is_some() => ListenAddr::Https(*addr),
             Inner::Stream(Stream::Tcp(_, addr)) => ListenAddr::Tcp(*addr),
             Inner::Stream(Stream::Unix(_, path)) => ListenAddr::Unix(PathBuf::from(&*path.path)),
-            Inner::Quic(endpoint) => ListenAddr::Tcp(endpoint.local_addr()),
+            Inner::Quic(endpoint) => ListenAddr::Https(endpoint.local_addr()),
         }
     }
 
@@ -168,7 +184,8 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let stream = match self.inner {
+        let Self { inner, tls } = self;
+        let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
         };
@@ -181,7 +198,7 @@ impl Listener {
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| stream.accept()) {
+            match guard.try_io(|_| stream.accept(tls.as_ref())) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // Not yet: the guard has cleared the readiness.
                 Err(_would_block) => {}
@@ -198,7 +215,7 @@ impl Listener {
 }
 
 impl Stream {
-    fn accept(&self) -> io::Result<Accepted> {
+    fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Accepted> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         match self {
             Self::Tcp(listener, addr) => {
@@ -213,7 +230,7 @@ impl Stream {
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
-                Ok(Accepted::Tcp { stream, remote, local })
+                Ok(Accepted::Tcp { stream, remote, local, tls: tls.cloned() })
             }
             Self::Unix(listener, path) => {
                 let fd = rustix::net::accept_with(listener, flags)?;
@@ -302,7 +319,7 @@ mod tests {
         let Inner::Stream(stream) = listener.inner else { unreachable!() };
         let _client = TcpStream::connect(addr).unwrap();
         let accepted = loop {
-            match stream.accept() {
+            match stream.accept(None) {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }

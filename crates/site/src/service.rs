@@ -89,6 +89,9 @@ impl<U: Upstream> Service<U> {
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = &*self.site;
         limits::check(&site.limits, &exchange.head)?;
+        if let Some(response) = site.https.redirect(exchange) {
+            return Ok(response);
+        }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();
         if path == b"*" && method == Method::OPTIONS {
@@ -144,6 +147,7 @@ fn complete_head(response: &mut Response, exchange: &Exchange, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
+    site.https.stay(exchange, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

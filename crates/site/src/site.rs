@@ -2,6 +2,7 @@
 
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
+use crate::phase::https::Https;
 use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
 use howdah_budget::Budgets;
@@ -43,6 +44,8 @@ pub struct Site {
     pub root: PathBuf,
     /// Limits on requests.
     pub limits: Limits,
+    /// Where clients without TLS are sent.
+    pub https: Https,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
@@ -97,6 +100,7 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             limits: Limits::new(&settings.http),
+            https: Https::new(&settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,

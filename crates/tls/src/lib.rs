@@ -24,6 +24,7 @@ pub use certificate::{Certificate, CertificateError, Concern};
 pub use files::{Files, Pair};
 pub use provider::provider;
 pub use resolver::ACME_TLS;
+pub use rustls::ServerConfig;
 pub use server_config::{ClientAuth, ConfigError, MinVersion, Options};
 pub use session::{ClientCertificate, Session};
 pub use store::Store;

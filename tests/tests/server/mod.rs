@@ -31,5 +31,8 @@ mod static_files;
 mod step_debugging;
 mod storms;
 mod stuck_logs;
+mod tls;
+mod tls_files;
+mod tls_wire;
 mod users;
 mod worker_trust;

@@ -124,6 +124,7 @@ async fn respond<H: Handler>(
 ) -> Result<(), Fault> {
     let connection = &link.connection;
     let _in_flight = InFlight::begin(connection);
+    link.note_session();
     let mut stopped = pin!(out.stopped());
     let slot = Arc::new(Slot::default());
     let length = announced(&head.headers);

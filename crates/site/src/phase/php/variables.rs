@@ -14,6 +14,7 @@ use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
 use howdah_pool::RequestBody;
+use howdah_protocol::Session;
 use howdah_transport::wire::{CallBuilder, EncodedCall, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
@@ -21,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Encodes a request for PHP.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedCall {
@@ -32,6 +33,9 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     let mut call = CallBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
     request(&mut call, site, exchange, script, body);
     connection(&mut call, site, exchange, &client, script);
+    if let Some(session) = exchange.connection.session.get() {
+        tls(&mut call, session, exchange.time);
+    }
     headers(&mut call, exchange, &client);
     call.finish()
 }
@@ -80,6 +84,32 @@ fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: 
         call.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
     }
     call.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
+}
+
+/// What TLS has agreed on with whoever is connected, by the names that Apache's mod_ssl has for it. `SSL_SERVER_NAME` is
+/// nginx's; a fingerprint has no common name, and is one of SHA-256.
+fn tls(call: &mut CallBuilder, session: &Session, now: SystemTime) {
+    let mut var = |name: &str, value: &str| {
+        call.custom_var(name.as_bytes(), value.as_bytes());
+    };
+    var("SSL_PROTOCOL", session.version);
+    var("SSL_CIPHER", session.cipher);
+    var("SSL_CIPHER_USEKEYSIZE", session.cipher_bits);
+    var("SSL_SESSION_RESUMED", if session.resumed { "Resumed" } else { "Initial" });
+    if let Some(name) = &session.server_name {
+        var("SSL_SERVER_NAME", name);
+        var("SSL_TLS_SNI", name);
+    }
+    let Some(client) = &session.client else { return var("SSL_CLIENT_VERIFY", "NONE") };
+    var("SSL_CLIENT_VERIFY", "SUCCESS");
+    var("SSL_CLIENT_S_DN", &client.subject);
+    var("SSL_CLIENT_S_DN_CN", &client.common_name);
+    var("SSL_CLIENT_I_DN", &client.issuer);
+    var("SSL_CLIENT_M_SERIAL", &client.serial);
+    var("SSL_CLIENT_V_START", &client.not_before);
+    var("SSL_CLIENT_V_END", &client.not_after);
+    var("SSL_CLIENT_V_REMAIN", &client.days_left(now).to_string());
+    var("SSL_CLIENT_FINGERPRINT", &client.fingerprint);
 }
 
 /// The host that was asked for, with its port if one was named.
