@@ -366,9 +366,9 @@ fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether an error says that the server has ended the connection: by a reset, or under TLS without a word.
+/// Whether an error says that the server has ended the connection: by a reset, or under TLS by an alert or without a word.
 fn is_end(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
 }
 
 impl Drop for Conn {

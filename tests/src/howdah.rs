@@ -71,7 +71,7 @@ fn toml_text(text: &str) -> String {
 /// The `howdah.toml` for a setup.
 fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> String {
     let mut lines = setup.scripts.settings(mode);
-    if https {
+    if https || setup.certificates.clients.is_some() {
         lines.extend(setup.certificates.settings(place));
     }
     if !rustix::process::geteuid().is_root() {
@@ -122,7 +122,8 @@ impl Howdah {
         let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
         option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
         if setup.second_listener {
-            option("--listen", format!("127.0.0.1:{second_port}"));
+            let scheme = if setup.certificates.clients.is_some() { "https://" } else { "" };
+            option("--listen", format!("{scheme}127.0.0.1:{second_port}"));
         }
         if setup.unix_listener {
             option("--listen", format!("unix:{}", place.run.join("http.sock").display()));

@@ -229,12 +229,12 @@ impl Setup {
         self.https()
     }
 
-    /// The same for clients that may (`optional`) or must (`required`) show a certificate: `clients.pem` in the site's directory
-    /// is one that they can show.
+    /// Speaks TLS on the second listener (`Site::second`), to clients that may (`optional`) or must (`required`) show a
+    /// certificate: `clients.pem` in the site's directory is one that they can show.
     #[must_use]
     pub fn https_clients(mut self, auth: &str) -> Self {
         self.certificates.clients = Some(auth.to_owned());
-        self.https()
+        self.never_https().second_listener()
     }
 
     /// Never speaks TLS, not even where all scenarios are to: it is about what only plain connections do.

@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod check;
+mod check_sites;
 mod check_tls;
 mod check_users;
 mod choice;
@@ -15,10 +16,13 @@ pub mod cli;
 mod collection;
 pub mod control_group;
 mod document;
+mod file;
 mod glob;
+mod host;
 mod kind;
 pub mod limits;
 mod load;
+mod load_sites;
 mod origin;
 mod pattern;
 mod quantity;
@@ -26,6 +30,7 @@ pub mod reference;
 mod settings;
 mod settings_http;
 mod settings_sandbox;
+mod settings_site;
 mod settings_tls;
 mod show;
 mod source;
@@ -38,10 +43,11 @@ pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks,
-    SystemCalls, TlsVersion, TrustedHeader,
+    SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
+pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
@@ -50,6 +56,7 @@ pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
+pub use settings_site::{ONLY_SITE, SiteKeys, SiteSettings};
 pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use source::Surroundings;
 pub use table::Row;

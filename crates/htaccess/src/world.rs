@@ -106,8 +106,4 @@ pub trait World {
     fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
     /// A variable of the server's environment.
     fn environment(&self, name: &str) -> Option<String>;
-    /// Whether a password is the one that a file of passwords has for a user. The error is for the log.
-    fn password(&self, file: &str, user: &str, password: &[u8]) -> Result<bool, String>;
-    /// The time, in seconds since the epoch; only freshness depends on it.
-    fn now(&self) -> u64;
 }

@@ -40,7 +40,7 @@ scenario!(
         // The beginning of a ClientHello.
         stalling.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc]);
         let mut done = site.conn();
-        done.exchange(&Request::get("/ready.txt")).expect(200);
+        let _ = done.exchange(&Request::get("/ready.txt")).expect(200);
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
         assert!(stalling.closed_by_server() && silent.closed_by_server());
         // The time of a handshake is not taken from that of the request.
@@ -73,14 +73,15 @@ scenario!(
         for version in ["--http1.1", "--http2"] {
             assert!(curl(&[version], "/big.bin") == content, "{version}");
             let upload = format!("@{}", source.display());
-            let told = curl(&[version, "-H", "Expect:", "--data-binary", &upload], "/sum.php");
+            let told =
+                curl(&[version, "-H", "Expect:", "-H", "Content-Type: a/b", "--data-binary", &upload], "/sum.php");
             assert_eq!(String::from_utf8(told).unwrap(), format!("{sum} {}", content.len()), "{version}");
         }
         let mut conn = site.conn();
         conn.shrink_receive_buffer();
-        conn.send(Request::get("/big.bin").header("Range", "bytes=1000-9999999").bytes());
+        conn.send(Request::get("/big.bin").header("Range", "bytes=1000-299999").bytes());
         let part = conn.response("GET").expect(206);
-        assert!(part.body == content[1000..10_000_000]);
+        assert!(part.body == content[1000..300_000]);
         let told = conn.exchange(&Request::post("/sum.php", "a/b", content.clone()));
         assert_eq!(told.expect(200).text(), format!("{sum} {}", content.len()));
         std::fs::remove_file(source).unwrap();
@@ -97,7 +98,7 @@ scenario!(
         conn.send("GET /long.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
         assert_eq!(conn.response("GET").expect(200).body.len(), 300_000);
         let mut conn = site.conn();
-        conn.exchange(&Request::get("/long.php").close()).expect(200);
+        let _ = conn.exchange(&Request::get("/long.php").close()).expect(200);
         assert!(conn.closed_by_server());
         // The same body, cut.
         let mut conn = site.conn();
@@ -133,7 +134,7 @@ scenario!(
     |s| s.https(),
     |site| {
         let mut conn = site.conn();
-        conn.exchange(&Request::get("/ready.txt")).expect(200);
+        let _ = conn.exchange(&Request::get("/ready.txt")).expect(200);
         // A record that nobody has encrypted, past the session.
         conn.send_past_tls(&[23, 3, 3, 0, 64]);
         conn.send_past_tls(&[0x55; 64]);

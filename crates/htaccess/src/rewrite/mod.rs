@@ -6,7 +6,6 @@ mod location;
 mod rule;
 mod template;
 
-pub(crate) use engine::{Outcome, run};
+pub(crate) use engine::{Effects, Outcome, run};
 pub(crate) use location::{escape_path, has_scheme, qualified};
-pub(crate) use rule::{Condition, Rewrite, Rule};
-pub(crate) use template::Template;
+pub(crate) use rule::{Condition, Options, Rewrite, Rule};

@@ -3,7 +3,6 @@
 
 pub mod access_log;
 pub mod compress;
-pub mod https;
 pub mod limits;
 pub mod php;
 pub mod route;

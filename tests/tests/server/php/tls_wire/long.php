@@ -1,3 +1,4 @@
+<?php
 echo str_repeat('x', 100000);
 flush();
 usleep(1000);

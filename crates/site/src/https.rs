@@ -1,9 +1,8 @@
-//! Phase "https": sends clients that came without TLS to where it is spoken, and tells the others to stay there.
+//! Sends clients that came without TLS to where it is spoken, and tells the others to stay there.
 
-use crate::exchange::Exchange;
 use crate::forwarded;
-use howdah_config::{ListenAddr, Settings};
-use howdah_protocol::{Body, Response};
+use howdah_config::{HttpSettings, ListenAddr, Settings};
+use howdah_protocol::{Body, Head, Peer, Response};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 
 /// What certificate authorities ask for over HTTP (RFC 8555 8.3) is never sent elsewhere: perhaps there is no certificate yet.
@@ -33,10 +32,9 @@ impl Https {
     }
 
     /// The way to the same address with TLS, for who came without.
-    pub(crate) fn redirect(&self, exchange: &Exchange) -> Option<Response> {
+    pub(crate) fn redirect(&self, head: &Head, peer: &Peer, trusted: &HttpSettings) -> Option<Response> {
         let port = self.redirect?;
-        let (head, peer) = (&exchange.head, &exchange.connection.peer);
-        if head.target.path().starts_with(CHALLENGES) || is_https(exchange) {
+        if head.target.path().starts_with(CHALLENGES) || is_https(head, peer, trusted) {
             return None;
         }
         // `limits` has made sure that these are hosts.
@@ -63,16 +61,15 @@ impl Https {
 
     /// Tells a client that came with TLS to come so again (RFC 6797), and that it may come over HTTP/3 (RFC 7838). What a
     /// script says itself stays.
-    pub(crate) fn stay(&self, exchange: &Exchange, response: &mut Response) {
+    pub(crate) fn stay(&self, head: &Head, peer: &Peer, trusted: &HttpSettings, response: &mut Response) {
         if let Some(hsts) = &self.hsts
-            && is_https(exchange)
+            && is_https(head, peer, trusted)
         {
             response.headers_mut().entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| hsts.clone());
         }
-        let peer = &exchange.connection.peer;
         if self.http3
             && peer.https
-            && exchange.head.version < Version::HTTP_3
+            && head.version < Version::HTTP_3
             && let Ok(value) = HeaderValue::from_str(&format!("h3=\":{}\"; ma=86400", peer.server_port))
         {
             response.headers_mut().entry(header::ALT_SVC).or_insert(value);
@@ -81,7 +78,6 @@ impl Https {
 }
 
 /// Whether the client speaks TLS, with this server or with a trusted proxy.
-fn is_https(exchange: &Exchange) -> bool {
-    let peer = &exchange.connection.peer;
-    forwarded::client(peer, &exchange.head.headers, &exchange.site.settings.http).https
+fn is_https(head: &Head, peer: &Peer, trusted: &HttpSettings) -> bool {
+    forwarded::client(peer, &head.headers, trusted).https
 }
