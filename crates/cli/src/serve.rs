@@ -51,7 +51,10 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
         })
     };
     let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
-    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let over_udp: Result<Vec<Listener>, BindError> =
+        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
+    listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
     let admin = admin::bind(&settings)?;
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());

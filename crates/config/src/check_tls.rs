@@ -27,6 +27,10 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
             let message = "there is nowhere to send clients to: no address of `listen` begins with https://";
             source.object("tls.redirect", message.to_owned());
         }
+        None if tls.http3 => {
+            let message = "there is nowhere to speak it: no address of `listen` begins with https://";
+            source.object("tls.http3", message.to_owned());
+        }
         None if !tls.certificates.is_empty() => {
             let message = "no address of `listen` begins with https://, so they would not be used";
             source.object("tls.certificates", message.to_owned());

@@ -90,8 +90,8 @@ impl Connection {
     pub(crate) fn moved(&self, peer: Peer) -> Self {
         let (state, informational) = (State::new(1), Queue::default());
         state.set_multiplexed();
-        let session = self.session.clone();
-        Self { peer, session, share: self.share.clone(), shared: self.shared.clone(), state, informational }
+        let (session, share, shared) = (self.session.clone(), self.share.clone(), self.shared.clone());
+        Self { peer, session, share, shared, state, informational }
     }
 
     /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.
