@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::ListenAddr;
+use crate::check_acme;
 use crate::check_tls;
 use crate::check_users;
 use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
-use crate::settings_acme;
 use crate::source::Source;
 use crate::strict::nearest;
 
@@ -29,7 +29,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     http(settings, source);
     replies(settings, source);
     handed_over(settings, source);
-    settings_acme::check(settings, source);
+    check_acme::check(settings, source);
     check_tls::check(settings, source);
     check_users::check(settings, source);
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use crate::address::ListenAddr;
 use crate::check;
+use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
-use crate::settings_acme::{self, AcmeSettings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
@@ -90,7 +91,7 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
     let mut acme = AcmeSettings::read(&mut source);
     if source.origins.of("acme.state") == Origin::Default {
-        acme.state = settings_acme::find_state(&source);
+        acme.state = check_acme::find_state(&source);
     }
     if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
@@ -253,7 +254,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
     if source.origins.of("acme.state") == Origin::Default {
-        settings.acme.state = settings_acme::find_state(source);
+        settings.acme.state = check_acme::find_state(source);
     }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
