@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod check;
+mod check_acme;
 mod check_sites;
 mod check_tls;
 mod check_users;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
 use crate::check;
+use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
@@ -12,7 +13,7 @@ use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
-use crate::settings_acme::{self, AcmeSettings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
@@ -94,7 +95,7 @@ pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
     let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
     let mut acme = AcmeSettings::read(&mut source);
     if source.origins.of("acme.state") == Origin::Default {
-        acme.state = settings_acme::find_state(&source);
+        acme.state = check_acme::find_state(&source);
     }
     if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
@@ -193,7 +194,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
     if source.origins.of("acme.state") == Origin::Default {
-        settings.acme.state = settings_acme::find_state(source);
+        settings.acme.state = check_acme::find_state(source);
     }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
