@@ -17,13 +17,18 @@ async fn a_resumed_connection_asks_at_once_and_changes_nothing_before_the_handsh
     let (head, _) = first.get("/").await;
     assert!(!head.headers().contains_key("x-early"), "an ordinary request");
     first.quic.close(0x100u32.into(), b"");
-    let connecting = endpoint.connect(server.addr, "localhost").unwrap();
+    // Nothing of the server arrives before it has dealt with both, so the handshake cannot become complete.
+    let line = Line::to(server.addr, 0, 1).await;
+    line.seen.deaf.store(true, SeqCst);
+    let connecting = endpoint.connect(line.addr, "localhost").unwrap();
     let (quic, accepted) = connecting.into_0rtt().unwrap_or_else(|_| panic!("no session was kept"));
     let mut client = Client::over(quic).await;
-    let mut get = client.open("GET", "/", &[]).await;
-    get.finish().await.unwrap();
     let mut post = client.open("POST", "/echo", &[]).await;
     post.finish().await.unwrap();
+    let mut get = client.open("GET", "/", &[]).await;
+    get.finish().await.unwrap();
+    server.seen.wait(2, 0).await;
+    line.seen.deaf.store(false, SeqCst);
     let (head, _) = response(&mut get).await.unwrap();
     assert_eq!((head.status(), &head.headers()["x-early"]), (StatusCode::OK, &"1".parse().unwrap()));
     assert_eq!(response(&mut post).await.unwrap().0.status(), StatusCode::TOO_EARLY);
@@ -52,12 +57,12 @@ async fn a_client_may_move_to_another_address() {
 
 #[tokio::test]
 async fn under_load_a_client_has_to_prove_its_address_first() {
-    for (retry_above, retries) in [(0, 1), (1000, 0)] {
+    for (retry_above, retries) in [(0, true), (1000, false)] {
         let server = Server::with(retry_above, |_| {});
         let line = Line::to(server.addr, 0, 1).await;
         let mut client = Client::over(server.connect_to(line.addr).await).await;
         assert_eq!(client.get("/").await.1, b"hello");
-        assert_eq!(line.seen.retries.load(SeqCst), retries, "above {retry_above}");
+        assert_eq!(line.seen.retries.load(SeqCst) > 0, retries, "above {retry_above}");
     }
 }
 

@@ -169,7 +169,7 @@ impl Server {
         change(&mut settings);
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = Listener::bind_quic(local, Config::new(tls, retry_above).unwrap()).unwrap();
-        let howdah_config::ListenAddr::Tcp(addr) = listener.local_addr() else { unreachable!() };
+        let howdah_config::ListenAddr::Https(addr) = listener.local_addr() else { unreachable!() };
         let budgets = howdah_budget::Budgets::new(1 << 30, 1 << 30);
         let shared = Arc::new(Shared::new(&settings, budgets, howdah_observe::Metrics::new()));
         let seen = Arc::new(Seen::default());

@@ -37,7 +37,6 @@ class Response:
         fields = self.heads[-1] if self.heads else []
         return {
             "status": next((int(value) for name, value in fields if name == b":status"), None),
-            "hints": [[[n.decode(), v.decode()] for n, v in head] for head in self.heads[:-1]],
             "fields": {name.decode(): value.decode() for name, value in fields},
             "length": len(self.body),
             "sha256": hashlib.sha256(self.body).hexdigest(),
@@ -145,14 +144,6 @@ async def move(client, path):
     await client.ask("GET", path)
     after = await client.ask("GET", path)
     return {"before": before["text"], "after": after["text"]}
-
-
-async def cancel(client, path):
-    response = client.request("GET", path)
-    stream = next(number for number, one in client.responses.items() if one is response)
-    client._quic.stop_stream(stream, 0x10C)
-    client.transmit()
-    return await client.ask("GET", "/hello.php")
 
 
 async def raw(client, kind, payload):
