@@ -10,12 +10,12 @@ use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::{self, Entry, Node, Tree};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
+use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
-use crate::table::Row;
 use howdah_budget::machine;
 
 /// The name of the file that is read where no other is named.

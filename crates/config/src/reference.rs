@@ -7,10 +7,10 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
+use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::strict::SECTIONS;
-use crate::table::Row;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::Origins;
+use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, RouteKeys};
-use crate::table::Row;
 
 impl Loaded {
     /// The final settings as a `howdah.toml`, each with its origin as a comment.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::document::{Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin, bracketed};
+use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, entries, find};
-use crate::table::Row;
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
