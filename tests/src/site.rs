@@ -10,6 +10,7 @@ use crate::reference::Reference;
 use crate::request::Request;
 use crate::response::Response;
 use crate::setup::{Content, Setup};
+use crate::tls;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -89,10 +90,12 @@ impl Site {
         let backend = backend.into();
         let (directory, place) = lay_out(backend, setup);
         let port = Port::hold();
-        let target = Target::Tcp(([127, 0, 0, 1], port.number).into());
+        let address = ([127, 0, 0, 1], port.number).into();
+        let https = backend != Backend::Reference && setup.https.unwrap_or_else(tls::is_asked_for);
+        let target = if https { Target::Tls(address) } else { Target::Tcp(address) };
         let server = match backend {
             Backend::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
-            Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port.number)),
+            Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port.number, https)),
         };
         let mut site = Self { backend, target, _port: port, server, place, _directory: directory };
         if !site.wait_until_ready(setup.expect_boot_failure) {
@@ -183,7 +186,7 @@ impl Site {
     #[must_use]
     pub fn port(&self) -> u16 {
         match &self.target {
-            Target::Tcp(address) => address.port(),
+            Target::Tcp(address) | Target::Tls(address) => address.port(),
             Target::Unix(_) => 0,
         }
     }

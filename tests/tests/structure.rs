@@ -54,6 +54,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("howdah-lab", &[]),
     ("howdah-skip", &[]),
+    ("howdah-fuzz-driver", &[]),
     ("howdah-tests", &["howdah-skip"]),
 ];
 

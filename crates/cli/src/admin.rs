@@ -7,13 +7,14 @@
 
 use crate::admin_guard::Guard;
 use crate::pools::Pools;
-use crate::{admin_frankenphp, identity};
+use crate::{admin_frankenphp, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
 use howdah_observe::Metrics;
 use howdah_pool::PoolStatus;
 use howdah_protocol::unix_socket::{self, UnixAccess};
+use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -49,6 +50,8 @@ struct Status {
     /// Lines lost because a log could not be written, or not fast enough.
     error_log_dropped: u64,
     access_log_dropped: u64,
+    /// Those that the server got or made itself.
+    certificates: Vec<NameReport>,
     pools: Vec<PoolStatus>,
 }
 
@@ -82,6 +85,7 @@ struct State {
     guard: Guard,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
+    certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
     started: Instant,
 }
@@ -129,13 +133,15 @@ pub(crate) fn start(
     settings: &Settings,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
+    certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
 ) -> Result<Admin> {
     let socket = match socket {
         Socket::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
         Socket::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
     };
-    let state = Arc::new(State { guard: Guard::new(settings), pools, metrics, orders, started: Instant::now() });
+    let state =
+        Arc::new(State { guard: Guard::new(settings), pools, metrics, certificates, orders, started: Instant::now() });
     let (end, ended) = watch::channel(false);
     let connections = ended.clone();
     let task = tokio::spawn(accept(socket, state, ended));
@@ -144,7 +150,7 @@ pub(crate) fn start(
 
 fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     match addr {
-        ListenAddr::Tcp(addr) => {
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
             listener.set_nonblocking(true)?;
             Ok(Socket::Tcp(listener))
@@ -248,6 +254,7 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
             for pool in state.pools.iter() {
                 pool.update_gauges();
             }
+            state.metrics.set_certificates(certificates::numbers(&state.certificates));
             text("text/plain; version=0.0.4", state.metrics.render())
         }
         (&Method::GET, "/health") => {
@@ -286,6 +293,7 @@ fn status(state: &State) -> Status {
         budgets: budgets(state),
         error_log_dropped: state.metrics.error_log_dropped(),
         access_log_dropped: state.metrics.access_log_dropped.get(),
+        certificates: state.certificates.names(),
         pools: state.pools.iter().map(|p| p.status()).collect(),
     }
 }

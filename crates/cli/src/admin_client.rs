@@ -21,7 +21,7 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
     let unreachable =
         || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
     Ok(match addr {
-        ListenAddr::Tcp(socket) => {
+        ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
             let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             Box::new(stream)

@@ -5,12 +5,15 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod certificates;
 mod frankenphp;
 mod identity;
 mod pools;
 mod sandbox;
 mod serve;
 mod status_text;
+mod tls;
+mod trust;
 mod watch;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
         return launch();
     }
+    howdah_tls::provider::install();
     let command = match command() {
         Ok(command) => command,
         Err(code) => return code,
@@ -48,9 +52,19 @@ fn main() -> ExitCode {
         },
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
+                let tls = match tls::prepare(&loaded) {
+                    Ok(tls) => tls,
+                    Err(errors) => {
+                        errors.iter().for_each(|error| eprintln!("{error}"));
+                        return ExitCode::FAILURE;
+                    }
+                };
                 print!("{}", loaded.show());
                 print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
+                let account = identity::account(&loaded.settings).ok().flatten();
+                let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
+                warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
@@ -70,6 +84,13 @@ fn main() -> ExitCode {
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
+        },
+        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
+            Ok(acme) => trust::run(&acme, how),
+            Err(errors) => {
+                eprintln!("{errors}");
+                return ExitCode::from(WRONG_SETTINGS);
+            }
         },
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));

@@ -43,6 +43,16 @@ macro_rules! choice {
 }
 
 choice! {
+    /// How an authority is shown that a name is ours.
+    Proof, default Http01 {
+        /// By a text on port 80.
+        Http01 = "http-01",
+        /// By a handshake on port 443.
+        TlsAlpn01 = "tls-alpn-01",
+    }
+}
+
+choice! {
     /// A group of system calls that a sandbox can refuse or allow.
     SystemCalls, default Trace {
         /// Looking into other processes and changing them.
@@ -73,6 +83,28 @@ choice! {
 }
 
 choice! {
+    /// A version of TLS.
+    TlsVersion, default Tls12 {
+        /// RFC 5246.
+        Tls12 = "1.2",
+        /// RFC 8446.
+        Tls13 = "1.3",
+    }
+}
+
+choice! {
+    /// Whether clients show certificates.
+    ClientAuth, default Off {
+        /// They are not asked.
+        Off = "off",
+        /// They may.
+        Optional = "optional",
+        /// They must.
+        Required = "required",
+    }
+}
+
+choice! {
     /// Which symbolic links static files may be reached through.
     Symlinks, default Inside {
         /// Those whose target stays under the root.
@@ -81,6 +113,16 @@ choice! {
         Always = "always",
         /// None (the root itself may be one).
         Never = "never",
+    }
+}
+
+choice! {
+    /// The response to a request for a host that no site is for.
+    UnknownHost, default Misdirected {
+        /// 421, Misdirected Request.
+        Misdirected = "421",
+        /// 404, Not Found.
+        NotFound = "404",
     }
 }
 

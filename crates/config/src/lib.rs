@@ -8,24 +8,33 @@
 mod account;
 mod address;
 mod check;
+mod check_sites;
+mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
 mod collection;
 pub mod control_group;
 mod document;
+mod file;
 mod glob;
+mod host;
+pub mod host_name;
 mod kind;
 pub mod limits;
 mod load;
+mod load_sites;
 mod origin;
 mod pattern;
 mod quantity;
 pub mod reference;
 mod row;
 mod settings;
+mod settings_acme;
 mod settings_http;
 mod settings_sandbox;
+mod settings_site;
+mod settings_tls;
 mod show;
 mod source;
 mod strict;
@@ -36,18 +45,22 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
+pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use row::Row;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+pub use settings_acme::AcmeSettings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
+pub use settings_site::{ONLY_SITE, SiteKeys, SiteSettings};
+pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use source::Surroundings;

@@ -39,7 +39,13 @@ impl Row {
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.name().replace('.', "_").to_ascii_uppercase();
-        (!matches!(self.kind, Kind::Map) && self.section != "route").then(|| format!("HOWDAH_{name}"))
+        (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
+    }
+
+    /// Whether it stands in a section that there may be several of (`[[route]]`).
+    #[must_use]
+    pub fn is_of_list(&self) -> bool {
+        matches!(self.section, "route" | "site")
     }
 
     /// The setting's full name: section and key.

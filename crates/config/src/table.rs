@@ -50,7 +50,18 @@ macro_rules! settings {
                 }
             }
 
+            /// Reads this section of a site over the top level's.
+            #[allow(dead_code, reason = "not every section may stand in a site")]
+            pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>) -> Self {
+                let mut rows = Self::ROWS.iter();
+                Self {
+                    $( $field: source.take_over(rows.next(), &base.$field), )*
+                    $( $pfield: base.$pfield.clone(), )*
+                }
+            }
+
             /// Every row with its value as it would be written.
+            #[allow(dead_code, reason = "a site is shown otherwise")]
             pub(crate) fn shown(&self) -> Vec<(&'static $crate::row::Row, String)> {
                 Self::ROWS.iter().zip([$( $crate::value::Value::show(&self.$field) ),*]).collect()
             }

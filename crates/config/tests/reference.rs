@@ -5,7 +5,7 @@ use std::path::Path;
 
 use howdah_config::{
     Cli, CompressionSettings, HttpSettings, LogSettings, PhpSettings, PoolSettings, Row, ServeFlags, Settings,
-    StaticSettings, Surroundings, load_in, reference,
+    StaticSettings, Surroundings, TlsSettings, load_in, reference,
 };
 
 fn all_rows() -> impl Iterator<Item = &'static Row> {
@@ -14,6 +14,7 @@ fn all_rows() -> impl Iterator<Item = &'static Row> {
         PoolSettings::ROWS,
         PhpSettings::ROWS,
         HttpSettings::ROWS,
+        TlsSettings::ROWS,
         StaticSettings::ROWS,
         CompressionSettings::ROWS,
         LogSettings::ROWS,

@@ -4,7 +4,8 @@
 use crate::fault::Fault;
 use crate::pool_stage::{Awaited, Stage};
 use crate::response_sink::Response;
-use howdah_transport::fuzz::{RawWorker, Step, drive, script};
+use howdah_fuzz_driver::Target;
+use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
 use std::pin::Pin;
 
 /// Requests that the worker has; scripts respond to them, and to others.
@@ -78,5 +79,6 @@ fn worker_responses(data: &[u8]) {
 
 #[test]
 fn nothing_that_a_worker_sends_breaks_the_reader() {
-    drive("worker_responses", 150, worker_responses);
+    let target = Target { name: "worker_responses", corpus: "worker_frames", words: WORDS, run: worker_responses };
+    howdah_fuzz_driver::drive(&target, 150);
 }

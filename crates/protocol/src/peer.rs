@@ -17,6 +17,8 @@ pub struct Peer {
     pub server_port: Box<str>,
     /// Whether the handler believes what this peer says about others.
     pub trusted: bool,
+    /// Whether the connection is encrypted.
+    pub https: bool,
 }
 
 impl Peer {
@@ -31,6 +33,7 @@ impl Peer {
             server_addr: local.ip().to_canonical().to_string().into(),
             server_port: local.port().to_string().into(),
             trusted: trusts(Some(addr)),
+            https: false,
         }
     }
 
@@ -44,6 +47,7 @@ impl Peer {
             server_addr: format!("unix:{}", path.display()).into(),
             server_port: "".into(),
             trusted: trusts(None),
+            https: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! which is when `phase::access_log` counts and logs it.
 
 use crate::site::Site;
+use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
@@ -14,8 +15,10 @@ use std::time::{Instant, SystemTime};
 /// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// What all requests share.
+    /// The site it is for; if it is for none, the one whose limits hold for the refusal.
     pub site: Arc<Site>,
+    /// Whether its host is no site's.
+    pub misdirected: bool,
     /// The connection it came over.
     pub connection: Arc<Connection>,
     /// The request's head.
@@ -71,19 +74,26 @@ const CLIENT_GONE: u16 = 499;
 impl Exchange {
     /// A request begins. Its body is on its own.
     #[must_use]
-    pub fn begin(site: &Arc<Site>, request: Request) -> (Box<Self>, RequestBody) {
+    pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
         let Request { head, body, informational, connection, received, time } = request;
-        let (mut remote, mut id) = (connection.peer.addr, None);
+        let (mut remote, mut id, mut found) = (connection.peer.addr, None, sites.only().map(Found::Site));
         if connection.peer.trusted {
-            let settings = &site.settings.http;
-            remote = forwarded::client(&connection.peer, &head.headers, settings).ip;
+            let settings = &sites.server.settings.http;
+            let client = forwarded::client(&connection.peer, &head.headers, settings);
+            remote = client.ip;
+            found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
                 let last = head.headers.get_all("x-request-id").iter().next_back();
                 id = last.and_then(|id| request_id::parse(id.as_bytes()));
             }
         }
+        let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
+            Found::Site(site) => (site, false),
+            Found::Nobody(site) => (site, true),
+        };
         let exchange = Self {
             site: site.clone(),
+            misdirected,
             connection,
             head,
             informational,

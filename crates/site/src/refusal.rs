@@ -35,6 +35,13 @@ impl Refusal {
         Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
+    /// Says what the request has that it must not have, or lacks.
+    #[must_use]
+    pub const fn because(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
     /// Names the methods that are allowed.
     #[must_use]
     pub const fn allow(mut self, methods: &'static str) -> Self {

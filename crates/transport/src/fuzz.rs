@@ -1,5 +1,5 @@
-//! For fuzzing: a worker that writes anything into its lane, as a script of bytes says, and how targets are run on a corpus
-//! and on mutations of it. The target here is the server's end; `howdah-pool` has one for who reads responses.
+//! For fuzzing: a worker that writes anything into its lane, as a script of bytes says. The target here is the server's end;
+//! `howdah-pool` has one for who reads responses.
 //!
 //! A script is text, so that its corpus can be read; any other bytes mean something, too. A line is one step:
 //!
@@ -21,7 +21,25 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use crate::fuzz_driver::drive;
+/// What scripts are made of, for mutations.
+pub const WORDS: &[&[u8]] = &[
+    b"\nshow\n",
+    b"\nclaim ",
+    b"\ncursor ",
+    b"\nskip 8\n",
+    b"\nword ",
+    b"\nhead 1 0 200 A: b\n",
+    b"\nbody 1 0 ",
+    b"\nend 1\n",
+    b"\ndone 1\n",
+    b"\ninterim 1 0 103 A: b\n",
+    b"\nlog 0 0 1 x\n",
+    b"\nback 1\n",
+    b"\nready\n",
+    b" 4294967295 ",
+    b" 2 ",
+    b"|",
+];
 
 /// Names of frame kinds in scripts, with their numbers on the wire.
 const KINDS: [(&str, u16); 13] = [
@@ -278,10 +296,12 @@ pub fn worker_frames(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_fuzz_driver::Target;
 
     #[test]
     fn nothing_in_a_lane_breaks_the_servers_end() {
-        drive("worker_frames", 3000, worker_frames);
+        let target = Target { name: "worker_frames", corpus: "worker_frames", words: WORDS, run: worker_frames };
+        howdah_fuzz_driver::drive(&target, 3000);
     }
 
     #[test]

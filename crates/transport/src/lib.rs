@@ -32,8 +32,6 @@ pub mod control_socket;
 pub mod descendants;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-#[cfg(any(test, feature = "fuzz"))]
-mod fuzz_driver;
 pub mod held;
 #[cfg(test)]
 mod model_tests;

@@ -1,5 +1,6 @@
 //! What the server does, whatever runs behind it, and what scripts see and send in every mode.
 
+mod acme;
 mod admin;
 mod boot_messages;
 mod budgets;
@@ -31,5 +32,8 @@ mod static_files;
 mod step_debugging;
 mod storms;
 mod stuck_logs;
+mod tls;
+mod tls_files;
+mod tls_wire;
 mod users;
 mod worker_trust;

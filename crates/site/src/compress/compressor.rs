@@ -14,6 +14,7 @@ use howdah_config::{Algorithm, CompressionSettings};
 use howdah_protocol::Whole as WholeBody;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
+use std::sync::Arc;
 
 /// Compression as the settings want it, with its cache. One for all threads.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct Compressor {
     min_size: u64,
     levels: Levels,
     sample: bool,
-    cache: Cache,
+    cache: Arc<Cache>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +116,12 @@ impl Compressor {
     /// Compression according to these settings.
     #[must_use]
     pub fn new(settings: &CompressionSettings) -> Self {
+        Self::with_cache(settings, Arc::new(Cache::new(settings.cache.as_usize())))
+    }
+
+    /// The same, with a cache that others use as well.
+    #[must_use]
+    pub fn with_cache(settings: &CompressionSettings, cache: Arc<Cache>) -> Self {
         let level = |level: u32| u8::try_from(level).unwrap_or(u8::MAX);
         Self {
             algorithms: if settings.enabled { settings.algorithms.clone() } else { Vec::new() },
@@ -126,7 +133,7 @@ impl Compressor {
                 zstd: level(settings.zstd_level),
             },
             sample: settings.sample,
-            cache: Cache::new(if settings.enabled { settings.cache.as_usize() } else { 0 }),
+            cache,
         }
     }
 

@@ -28,6 +28,7 @@ mod bench;
 #[cfg(test)]
 mod decode;
 
+pub use cache::Cache;
 pub use compressor::{Asked, Compressor, Done, Encoding, How, Whole};
 pub use encode::ONE_GO;
 pub use stream::{Encoded, StreamEncoder};

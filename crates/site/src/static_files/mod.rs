@@ -237,6 +237,11 @@ impl StaticFiles {
         respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
     }
 
+    /// Closes what is kept open.
+    pub fn forget(&self) {
+        self.cache.clear();
+    }
+
     /// How many descriptors the cache holds.
     #[must_use]
     pub fn open_descriptors(&self) -> usize {

@@ -9,6 +9,7 @@ use howdah_config::{StaticSettings, Symlinks};
 
 use super::tests_server::{Received, Server, Way, send};
 use super::*;
+use crate::withheld::PrivateFiles;
 
 /// Bytes without a zero among them, so that a file that became shorter is noticed wherever that is.
 fn pattern(len: usize) -> Vec<u8> {
@@ -518,7 +519,7 @@ fn what_is_withheld_is_not_opened_under_any_name_nor_as_a_twin() {
     age(&at("app.conf"), 10);
     age(&at("page.css"), 20);
     let settings = howdah_config::Settings { config_file: Some(at("app.conf")), ..Default::default() };
-    let withheld = Arc::new(Withheld::new(&settings));
+    let withheld = Arc::new(Withheld::new(&settings, &settings.static_files, Arc::new(PrivateFiles::new(&settings))));
     let files = StaticFiles::new(directory.path(), &settings.static_files, withheld).unwrap();
     for name in ["app.conf", "hard.txt", "link.txt", "x.php.bak", "app.conf.gz"] {
         assert!(matches!(files.open(Path::new(name)), Err(Miss::Hidden)), "{name}");

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use howdah_config::{AccessFormat, AccessTarget, ByteSize, ListenAddr, Settings};
-use howdah_observe::{AccessLog, Metrics};
+use howdah_observe::{AccessLog, AccessLogs, Metrics};
 use howdah_pool::{Fault, FaultKind, RequestBody, RequestStats, ResponseWriter, TakesInterim};
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
 use howdah_protocol::{Body, Chunk, ChunkStream, Handler, Request, Shared};
 use howdah_site::upstream::Upstream;
-use howdah_site::{Service, Site};
+use howdah_site::{Service, Sites};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
@@ -265,12 +265,13 @@ impl Server {
         let metrics = Metrics::new();
         settings.log.access = access_log.map_or(AccessTarget::Off, |path| AccessTarget::File(path.to_owned()));
         settings.log.access_format = AccessFormat::Json;
-        let log = AccessLog::open(&settings.log, metrics.clone()).unwrap().map(Arc::new);
+        let logs = AccessLogs::open(&settings, &metrics).unwrap();
+        let log = logs.of(&settings.log);
         let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
-        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), log.clone(), budgets).unwrap());
+        let sites = Arc::new(Sites::new(Arc::new(settings), metrics.clone(), &logs, budgets).unwrap());
         let stand = Arc::new(Stand::default());
-        let shared = Arc::new(Shared::new(&site.settings.http, budgets, metrics.clone()));
-        let service = |_| Faulty(Service::new(site.clone(), stand.clone()));
+        let shared = Arc::new(Shared::new(&sites.server.settings.http, budgets, metrics.clone()));
+        let service = |_| Faulty(Service::new(sites.clone(), stand.clone()));
         let front =
             Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes(2).unwrap()).unwrap();
         Self { root, stand, addr, metrics, log, front: Some(front) }

@@ -29,8 +29,8 @@ pub(crate) async fn run<U: Upstream>(
 ) -> Result<Response, Refusal> {
     let site = &*exchange.site;
     // Before anything of it is read: PHP must not run for a response that could not be kept.
-    if site.budgets.memory.is_full() {
-        site.budgets.memory.note_refused();
+    if site.server.budgets.memory.is_full() {
+        site.server.budgets.memory.note_refused();
         tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
         return Err(Refusal::over_budget());
     }

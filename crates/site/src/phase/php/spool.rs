@@ -36,14 +36,14 @@ pub(super) struct Room<'a> {
 
 impl<'a> Room<'a> {
     pub(super) fn new(site: &'a Site, connection: &Connection) -> Self {
-        let http = &site.settings.http;
+        let http = &site.server.settings.http;
         Self {
-            memory: http.body_memory.as_usize(),
+            memory: site.settings.http.body_memory.as_usize(),
             most: site.limits.max_body,
             pause: http.body_timeout,
             min_rate: http.min_rate.bytes(),
-            temp_dir: &site.temp_dir,
-            budgets: site.budgets,
+            temp_dir: &site.server.temp_dir,
+            budgets: site.server.budgets,
             share: connection.share.get().cloned(),
         }
     }

@@ -1,6 +1,6 @@
 //! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
-//! Deliberately different: `SERVER_NAME` is the host that was asked for, as there is no configured one; `PATH_INFO` and
+//! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_INFO` and
 //! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
 //! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
@@ -14,24 +14,27 @@ use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
 use howdah_pool::RequestBody;
+use howdah_protocol::Session;
 use howdah_transport::wire::{EncodedRequest, RequestBuilder, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Encodes a request for PHP.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedRequest {
     let peer = &exchange.connection.peer;
-    let client = forwarded::client(peer, &exchange.head.headers, &site.settings.http);
+    let client = forwarded::client(peer, &exchange.head.headers, &site.server.settings.http);
     let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
     let mut encoded = RequestBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
     request(&mut encoded, site, exchange, script, body);
     connection(&mut encoded, site, exchange, &client, script);
+    if let Some(session) = exchange.connection.session.get() {
+        tls(&mut encoded, session, exchange.time);
+    }
     headers(&mut encoded, exchange, &client);
     encoded.finish()
 }
@@ -64,14 +67,12 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
         encoded.var(VarName::HTTPS, b"on");
     }
     encoded.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
-    encoded.var(VarName::SERVER_SOFTWARE, site.software.as_bytes());
+    encoded.var(VarName::SERVER_SOFTWARE, site.server.software.as_bytes());
     encoded.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
     encoded.var(VarName::REMOTE_PORT, client.port.as_bytes());
     encoded.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
     encoded.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
-    let host = host(exchange, client).unwrap_or_default();
-    let (name, _port) = forwarded::split_port(&host);
-    encoded.var(VarName::SERVER_NAME, if name.is_empty() { peer.server_addr.as_bytes() } else { name.as_bytes() });
+    encoded.var(VarName::SERVER_NAME, server_name(site, exchange, client));
     encoded.var(VarName::REDIRECT_STATUS, b"200");
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
     encoded.script(filename);
@@ -82,27 +83,54 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
 }
 
-/// The host that was asked for, with its port if one was named.
-fn host<'a>(exchange: &'a Exchange, client: &'a Client<'_>) -> Option<Cow<'a, str>> {
-    if let Some(host) = &client.host {
-        return Some(Cow::Borrowed(host));
+/// What TLS has agreed on with whoever is connected, by the names that Apache's mod_ssl has for it. `SSL_SERVER_NAME` is
+/// nginx's; a fingerprint has no common name, and is one of SHA-256.
+fn tls(encoded: &mut RequestBuilder, session: &Session, now: SystemTime) {
+    let mut var = |name: &str, value: &str| {
+        encoded.custom_var(name.as_bytes(), value.as_bytes());
+    };
+    var("SSL_PROTOCOL", session.version);
+    var("SSL_CIPHER", session.cipher);
+    var("SSL_CIPHER_USEKEYSIZE", session.cipher_bits);
+    var("SSL_SESSION_RESUMED", if session.resumed { "Resumed" } else { "Initial" });
+    if let Some(name) = &session.server_name {
+        var("SSL_SERVER_NAME", name);
+        var("SSL_TLS_SNI", name);
     }
-    // A target in absolute form, and HTTP/2's `:authority`, count more than `Host` (RFC 9112 3.2.2).
-    if let Some(authority) = exchange.head.target.authority() {
-        // `limits` has made sure that it is a host.
-        return std::str::from_utf8(authority).ok().map(Cow::Borrowed);
+    let Some(client) = &session.client else { return var("SSL_CLIENT_VERIFY", "NONE") };
+    var("SSL_CLIENT_VERIFY", "SUCCESS");
+    var("SSL_CLIENT_S_DN", &client.subject);
+    var("SSL_CLIENT_S_DN_CN", &client.common_name);
+    var("SSL_CLIENT_I_DN", &client.issuer);
+    var("SSL_CLIENT_M_SERIAL", &client.serial);
+    var("SSL_CLIENT_V_START", &client.not_before);
+    var("SSL_CLIENT_V_END", &client.not_after);
+    var("SSL_CLIENT_V_REMAIN", &client.days_left(now).to_string());
+    var("SSL_CLIENT_FINGERPRINT", &client.fingerprint);
+}
+
+/// The name that the settings pin, else the host that was asked for, else the address that was connected to.
+fn server_name<'a>(site: &'a Site, exchange: &'a Exchange, client: &'a Client<'_>) -> &'a [u8] {
+    if let Some(name) = &site.settings.server_name {
+        return name.as_bytes();
     }
-    exchange.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(Cow::Borrowed)
+    // `limits` has made sure that it is a host, which is ASCII.
+    let host = forwarded::host(&exchange.head, client).and_then(|host| std::str::from_utf8(host).ok());
+    match forwarded::split_port(host.unwrap_or_default()).0 {
+        "" => exchange.connection.peer.server_addr.as_bytes(),
+        name => name.as_bytes(),
+    }
 }
 
 /// The request's headers as `HTTP_*`.
 fn headers(encoded: &mut RequestBuilder, exchange: &Exchange, client: &Client<'_>) {
     let map = &exchange.head.headers;
     // The host that counts may be another than the header says, or come without a header (HTTP/2).
-    let counted =
-        (client.host.is_some() || exchange.head.target.authority().is_some()).then(|| host(exchange, client)).flatten();
-    if let Some(host) = &counted {
-        encoded.var(VarName::HTTP_HOST, host.as_bytes());
+    let counted = (client.host.is_some() || exchange.head.target.authority().is_some())
+        .then(|| forwarded::host(&exchange.head, client));
+    let counted = counted.flatten();
+    if let Some(host) = counted {
+        encoded.var(VarName::HTTP_HOST, host);
     }
     let mut scratch = Vec::new();
     let mut fields = map.iter().peekable();
