@@ -3,11 +3,11 @@
 
 use crate::client::{Conn, Target};
 use crate::modes::Mode;
+use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
 use crate::setup::Setup;
-use crate::site::{Place, free_port};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -16,6 +16,7 @@ pub mod h2;
 pub mod howdah;
 pub mod modes;
 pub mod pebble;
+mod place;
 pub mod process;
 pub mod reference;
 mod report;

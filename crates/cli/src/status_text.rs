@@ -238,7 +238,7 @@ fn connection_pool(numbers: &Value) -> String {
 
 fn mean(pool: &Value) -> String {
     match (pool["php_us"].as_u64(), pool["calls"].as_u64()) {
-        (Some(us), Some(calls)) if calls > 0 => format!("{:.2} ms", us as f64 / calls as f64 / 1000.0),
+        (Some(us), Some(requests)) if requests > 0 => format!("{:.2} ms", us as f64 / requests as f64 / 1000.0),
         _ => "-".to_owned(),
     }
 }

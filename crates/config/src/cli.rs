@@ -9,12 +9,12 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kind::Kind;
+use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::plain_example;
-use crate::table::Row;
 
 /// What was asked for on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -242,7 +242,7 @@ pub(crate) fn read_routes<'a>(
             *shares += 1;
         }
         routes.push(route);
-        let missing = |row: &&crate::table::Row| {
+        let missing = |row: &&crate::row::Row| {
             let required = row.default == r#""""#;
             required
                 && find(own, row.key)

@@ -7,13 +7,13 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
+use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::sites::own_row;
 use crate::strict::SECTIONS;
-use crate::table::Row;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]

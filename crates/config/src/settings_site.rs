@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::row::Row;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::Route;
-use crate::table::{Row, settings};
+use crate::table::settings;
 
 settings! {
     /// The keys of a `[[site]]` that the top level does not have, before they are checked.

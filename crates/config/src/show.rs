@@ -7,10 +7,10 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
+use crate::row::Row;
 use crate::settings::DEFAULT_POOL;
 use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
-use crate::table::Row;
 use crate::value::Value;
 
 impl Loaded {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::settings_site::SiteSettings;
-use crate::table::Row;
 
 /// The row of a key of the top level that sites may say too.
 pub(crate) fn own_row(key: &str) -> Option<&'static Row> {

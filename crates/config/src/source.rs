@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::document::{Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::origin::{ConfigError, Origin, Origins, bracketed};
-use crate::table::Row;
+use crate::row::Row;
 use crate::value::Value;
 
 /// What the program is surrounded by when settings are loaded.

@@ -6,6 +6,7 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
+use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -14,7 +15,6 @@ use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
 use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
-use crate::table::Row;
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[

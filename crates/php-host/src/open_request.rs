@@ -1,9 +1,9 @@
 //! What the bridge keeps of a request that is not done: its body, how far its response is, and in async mode its memory.
 
 use crate::priority;
+use howdah_transport::awaited_bodies::TakenRequest;
 use howdah_transport::wire::{REQUEST_MEASURE, WireRequest};
 use howdah_transport::worker_end::{body_kind, request_parts};
-use howdah_transport::worker_events::TakenRequest;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 

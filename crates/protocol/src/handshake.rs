@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 
 /// What a client gets that speaks HTTP where TLS is spoken: it cannot read anything else.
-const ANSWER_400: &[u8] =
+const RESPONSE_400: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 47\r\n\r\n\
     400 Bad Request: this port speaks TLS (https).\n";
 
@@ -69,7 +69,7 @@ impl Handshake {
             }
             let stream = socket.into_stream();
             if speaks_http(first) {
-                let _ = stream.try_write(ANSWER_400);
+                let _ = stream.try_write(RESPONSE_400);
             }
             return Shaken::Refused(stream);
         }

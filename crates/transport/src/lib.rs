@@ -25,6 +25,7 @@
 //! | a body's file | the worker that runs the request | nothing, once it was handed over |
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
+pub mod awaited_bodies;
 mod c_text;
 mod clock;
 pub mod control_socket;
@@ -48,6 +49,7 @@ pub mod worker_events;
 pub mod worker_spec;
 pub mod zygote_protocol;
 
+pub use awaited_bodies::Event;
 pub use c_text::CText;
 pub use clock::monotonic_us;
 pub use held::HeldPayload;
@@ -56,7 +58,6 @@ pub use segment::{Hole, LaneSizes};
 pub use server_end::{BodyInLane, Broken, Frame, FrameReceiver, RequestSender, RequestSlot, SendError, create_lane};
 pub use wake::new_wake_pipe;
 pub use worker_end::WorkerEnd;
-pub use worker_events::Event;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
 
 /// What is kept of open requests, by their number on the lane. The server gives the numbers out, so nobody can choose ones

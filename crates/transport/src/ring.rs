@@ -8,10 +8,13 @@
 //!
 //! This file knows neither who owns which cursor nor the memory orders; the two ends do.
 
-use crate::segment::MAX_FRAME_DIVISOR;
 use crate::wire::FrameKind;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
+
+/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring
+/// is empty.
+const MAX_FRAME_DIVISOR: usize = 2;
 
 /// Bytes of a frame header.
 pub(crate) const HEADER_LEN: usize = 24;

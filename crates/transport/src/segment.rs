@@ -22,9 +22,6 @@ const MAGIC: u64 = 0x454e_414c_4457_4f48;
 const CONTROL_LEN: usize = 4096;
 /// Bytes before the first ring.
 const RINGS_AT: usize = CONTROL_LEN + POOL_PAGE_LEN;
-/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring
-/// is empty.
-pub(crate) const MAX_FRAME_DIVISOR: usize = 2;
 
 /// Keeps what one side writes out of the cache line the other side writes (two lines, as CPUs fetch pairs).
 #[repr(C, align(128))]

@@ -9,6 +9,7 @@
 //!
 //! The memory orders are explained in `server_end`.
 
+use crate::awaited_bodies::AwaitedBodies;
 use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
 use crate::request_state;
@@ -19,7 +20,6 @@ use crate::wire::{
     FLAG_FLUSH, FLAG_MORE, FrameKind, POOL_NUMBERS, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireDone, WireRequest,
     WireVar,
 };
-use crate::worker_events::AwaitedBodies;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};

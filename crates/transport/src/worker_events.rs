@@ -10,14 +10,14 @@
 //!
 //! The memory orders are explained in `server_end`.
 
+use crate::awaited_bodies::{Event, TakenRequest};
 use crate::control_socket::Message;
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
-use crate::wire::{FrameKind, REQUEST_BODY_FD, WireDone, WireRequest};
+use crate::wire::{FrameKind, WireDone, WireRequest};
 use crate::worker_end::WorkerEnd;
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -30,73 +30,6 @@ const WAITS_UNTIL_SILENCED: u32 = 1024;
 
 /// Bodies that may be asked for and not received: they fit into the control socket many times over.
 const ASKED_AT_ONCE: usize = 16;
-
-/// Requests that are begun and wait for their bodies, in the order in which they were sent.
-#[derive(Debug, Default)]
-pub(crate) struct AwaitedBodies {
-    requests: VecDeque<TakenRequest>,
-    /// Of these, so many have been asked for, from the first on.
-    asked: usize,
-    /// What was said meanwhile, and is to be heard behind them.
-    later: VecDeque<Event>,
-}
-
-/// What the server has sent.
-#[derive(Debug)]
-pub enum Event {
-    /// A request, begun.
-    Request(TakenRequest),
-    /// The response to a request is not wanted any more. The request may be over already.
-    Cancel {
-        /// The request.
-        number: u64,
-        /// One of `wire::CANCEL_*`.
-        reason: u32,
-    },
-    /// No request follows: the worker ends with the last one it has.
-    Stop,
-}
-
-/// A request in memory of its own.
-#[derive(Debug)]
-pub struct TakenRequest {
-    /// Its number on the lane.
-    pub number: u64,
-    /// The request as it lay in the ring; see `request_parts`.
-    words: Vec<u64>,
-    /// Its body, if that travels as a descriptor.
-    pub body: Option<OwnedFd>,
-}
-
-impl AwaitedBodies {
-    /// True if this has to wait until requests that were sent before it have their bodies.
-    fn delays(&self, event: &Event) -> bool {
-        match event {
-            Event::Request(_) => false,
-            Event::Cancel { number, .. } => self.requests.iter().any(|request| request.number == *number),
-            Event::Stop => !self.requests.is_empty(),
-        }
-    }
-}
-
-impl TakenRequest {
-    fn awaits_body(&self) -> bool {
-        WireRequest::ref_from_prefix(self.words.as_bytes())
-            .is_ok_and(|(request, _)| request.flags & REQUEST_BODY_FD != 0)
-    }
-
-    /// The request's fixed head, with the rest behind it. Valid as long as `self`, also when that is moved.
-    #[must_use]
-    pub fn request(&self) -> *const WireRequest {
-        self.words.as_ptr().cast()
-    }
-
-    /// The request's memory, to be given to `recycle`.
-    #[must_use]
-    pub fn into_memory(self) -> Vec<u64> {
-        self.words
-    }
-}
 
 /// Why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +77,7 @@ impl WorkerEnd {
                 Some(FrameKind::Request) => self.begin(tail).then(|| {
                     let mut words = self.spare_memory.pop().unwrap_or_default();
                     self.requests.copy_words(tail, len, &mut words);
-                    Event::Request(TakenRequest { number: header.number, words, body: None })
+                    Event::Request(TakenRequest::new(header.number, words))
                 }),
                 Some(FrameKind::Cancel) => {
                     let mut words = Vec::new();

@@ -1,12 +1,12 @@
 //! A lane of a multiplexed worker: both ends in one process, at every boundary of the smallest rings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use howdah_transport::awaited_bodies::TakenRequest;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{
     CANCEL_CLIENT_GONE, CANCEL_DEADLINE, EncodedRequest, FrameKind, RequestBuilder, VarName, WireDone,
 };
 use howdah_transport::worker_end::request_parts;
-use howdah_transport::worker_events::TakenRequest;
 use howdah_transport::{
     BodyInLane, Event, FrameReceiver, LaneSizes, RequestSender, SendError, WorkerEnd, create_lane, new_eventfd,
     new_wake_pipe,
