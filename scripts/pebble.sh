@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds Pebble, the ACME test server, with its DNS server into target/pebble, once per version; the tests of automatic
+# Builds Pebble, the ACME test server, with its DNS server into target/pebble (or the directory named), once per version; the tests of automatic
 # certificates take them from there. Sources come from the Go module proxy and are held to its checksum database; nothing
 # is written outside target/. Status 2 where there is no Go or no network: those tests are told as skipped then.
 set -euo pipefail
@@ -10,7 +10,7 @@ pebble=v2.10.1
 toolchain=go1.24.2
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-out=$here/target/pebble
+out=${1:-$here/target/pebble}
 say() { printf 'pebble: %s\n' "$*" >&2; }
 
 if [ "$(cat "$out/version" 2>/dev/null)" = $pebble ] && [ -x "$out/pebble" ] && [ -x "$out/pebble-challtestsrv" ]; then

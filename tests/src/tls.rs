@@ -7,7 +7,8 @@ use rcgen::{
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
 use std::fs;
 use std::io::{self, Write};
@@ -62,6 +63,13 @@ fn make(dir: &Path, stem: &str, names: &[String], expired: bool) -> Certificate 
         fs::rename(&beside, path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     files
+}
+
+/// The bytes of a key in PEM.
+#[must_use]
+pub fn key_bytes(pem: &str) -> Vec<u8> {
+    let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+    key.secret_der().to_vec()
 }
 
 /// Which certificates a site has.

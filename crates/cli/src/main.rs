@@ -5,6 +5,7 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod certificates;
 mod explain;
 mod frankenphp;
 mod identity;
@@ -13,6 +14,7 @@ mod sandbox;
 mod serve;
 mod status_text;
 mod tls;
+mod trust;
 mod watch;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
@@ -88,6 +90,13 @@ fn main() -> ExitCode {
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
+        },
+        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
+            Ok(acme) => trust::run(&acme, how),
+            Err(errors) => {
+                eprintln!("{errors}");
+                return ExitCode::from(WRONG_SETTINGS);
+            }
         },
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));

@@ -4,7 +4,9 @@ use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
+use howdah_pool::{
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
+};
 use howdah_site::Sites;
 use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -71,9 +73,9 @@ impl Pools {
 }
 
 impl Upstream for Pools {
-    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
+    async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
         match self.pools.get(pool) {
-            Some(pool) => pool.call(call).await,
+            Some(pool) => pool.run(request).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
@@ -207,7 +209,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,
-        reply_memory: settings.http.reply_memory.bytes() as usize,
+        response_memory: settings.http.response_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
         privileges,

@@ -6,7 +6,7 @@
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
 use crate::tls::{self, Tls};
-use crate::{identity, watch};
+use crate::{certificates, identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
@@ -51,13 +51,17 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
         })
     };
     let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
-    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let over_udp: Result<Vec<Listener>, BindError> =
+        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
+    listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
     let admin = admin::bind(&settings)?;
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
     let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
+    certificates::prepare(&settings.acme, account.as_ref())?;
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -113,6 +117,12 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         None => (Launcher::default(), None),
     };
     let mut signals = Signals::new()?;
+    let store = tls.as_ref().map_or_else(howdah_tls::Store::new, |tls| tls.store().clone());
+    let certificates = certificates::start(&settings.acme, store)?;
+    shared.on_missing_certificates(certificates.demand());
+    if let Some(challenges) = certificates.challenges() {
+        sites.server.respond_to_challenges(challenges);
+    }
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
@@ -120,7 +130,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     howdah_pool::adopt_orphans();
     let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone()));
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
+    let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let service = |_| Service::new(sites.clone(), pools.clone());
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
@@ -136,10 +146,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     }
     let server = Server { settings, log, access_logs, pools };
     let mut lost_launcher = false;
-    let reply = loop {
+    let waiter = loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(reply)) => break Some(reply),
+                Some(Order::Stop(waiter)) => break Some(waiter),
                 None => break None,
             },
             event = signals.next() => match event {
@@ -175,8 +185,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         launcher.end().await;
     }
     admin.end().await;
-    if let Some(reply) = reply {
-        let _ = reply.send(());
+    if let Some(waiter) = waiter {
+        let _ = waiter.send(());
     }
     tracing::info!("stopped");
     if lost_launcher {

@@ -10,6 +10,7 @@ use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_acme;
 use crate::source::Source;
 use crate::{check_sites, check_tls, check_users};
 
@@ -22,6 +23,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     concurrency(settings, source);
     http(settings, source);
     check_sites::check(settings, source);
+    settings_acme::check(settings, source);
     check_tls::check(settings, source);
     check_users::check(settings, source);
 }

@@ -43,6 +43,16 @@ macro_rules! choice {
 }
 
 choice! {
+    /// How an authority is shown that a name is ours.
+    Proof, default Http01 {
+        /// By a text on port 80.
+        Http01 = "http-01",
+        /// By a handshake on port 443.
+        TlsAlpn01 = "tls-alpn-01",
+    }
+}
+
+choice! {
     /// A group of system calls that a sandbox can refuse or allow.
     SystemCalls, default Trace {
         /// Looking into other processes and changing them.
@@ -135,7 +145,7 @@ choice! {
 }
 
 choice! {
-    /// A coding that replies are compressed with.
+    /// A coding that responses are compressed with.
     Algorithm, default Gzip {
         /// Zstandard.
         Zstd = "zstd",

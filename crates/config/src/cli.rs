@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::plain_example;
@@ -55,8 +56,26 @@ pub enum Command {
     Reload(ControlFlags),
     /// Stop a running server.
     Stop(ControlFlags),
+    /// Make this machine believe the local CA, or not any more.
+    Trust {
+        /// Where the state directory is.
+        server: ServeFlags,
+        /// What to do.
+        how: Trust,
+    },
     /// Print the version.
     Version,
+}
+
+/// What `howdah trust` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Install the local CA in the system.
+    Install,
+    /// Take it out.
+    Uninstall,
+    /// Print its certificate.
+    Print,
 }
 
 /// The flags of `serve` and `check`.
@@ -84,6 +103,9 @@ pub struct ControlFlags {
 
 /// The name of the positional argument of `serve`.
 const ROOT: &str = "root";
+
+/// The flag that stands for `tls.auto`.
+const TLS: &str = "tls";
 
 impl Cli {
     /// The command line of this process. Prints help or what is wrong and exits where that is all there is to do.
@@ -115,6 +137,14 @@ impl Cli {
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
+            Some(("trust", matches)) => {
+                let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
+                    (true, _) => Trust::Print,
+                    (_, true) => Trust::Uninstall,
+                    _ => Trust::Install,
+                };
+                Command::Trust { server: serve_flags(matches), how }
+            }
             _ => Command::Version,
         };
         Ok(Self { command })
@@ -123,13 +153,14 @@ impl Cli {
 
 /// The rows that have a flag, with the heading their help stands under.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    let sections: [(&str, &'static [Row]); 7] = [
+    let sections: [(&str, &'static [Row]); 8] = [
         ("Server", Settings::ROWS),
         ("Workers", PoolSettings::ROWS),
         ("PHP", PhpSettings::ROWS),
         ("PHP", SandboxSettings::ROWS),
         ("HTTP", HttpSettings::ROWS),
         ("HTTP", CompressionSettings::ROWS),
+        ("TLS", AcmeSettings::ROWS),
         ("Logs", LogSettings::ROWS),
     ];
     sections
@@ -154,6 +185,11 @@ Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
   howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
 
+const TRUST_EXAMPLES: &str = "\
+Examples:
+  sudo howdah trust                          of the server that root starts
+  sudo howdah trust --state ~/.local/state/howdah   of your own
+  howdah trust --print > ca.pem              for another machine, or a program with a list of its own";
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   howdah explain http://shop.example/cart
@@ -206,6 +242,11 @@ pub fn definition() -> clap::Command {
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
                 .after_help("Example:\n  howdah stop --listen 127.0.0.1:8080"),
         )
+        .subcommand(trust_args(
+            clap::Command::new("trust")
+                .about("Make this machine believe the certificates that the server makes for local names")
+                .after_help(TRUST_EXAMPLES),
+        ))
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 
@@ -225,7 +266,29 @@ fn serve_args(command: clap::Command) -> clap::Command {
         .help("The directory to serve [default: ./public if there is one, else .]");
     flag_rows()
         .map(|(heading, row)| flag(row).help_heading(heading))
-        .fold(command.arg(root).arg(config_arg()), clap::Command::arg)
+        .fold(command.arg(root).arg(config_arg()).arg(tls_arg()), clap::Command::arg)
+}
+
+/// Certificates that the server gets or makes itself.
+fn tls_arg() -> Arg {
+    Arg::new(TLS)
+        .long("tls")
+        .value_name("auto|off")
+        .value_parser(["auto", "off"])
+        .help("Get or make certificates: tls.auto [default: off]")
+        .help_heading("TLS")
+}
+
+fn trust_args(command: clap::Command) -> clap::Command {
+    let state = flag_rows().map(|(_, row)| row).filter(|row| row.flag == Some("state"));
+    state.map(flag).fold(command.arg(config_arg()), clap::Command::arg).args([
+        Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print the CA's certificate; install nothing"),
+        Arg::new("uninstall")
+            .long("uninstall")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("print")
+            .help("Take the CA out of the system again"),
+    ])
 }
 
 fn explain_args() -> clap::Command {
@@ -353,6 +416,9 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
         if let Ok(Some(values)) = matches.try_get_many::<String>(id) {
             flags.values.insert(name, values.cloned().collect());
         }
+    }
+    if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
+        flags.set("tls.auto", if how == "auto" { "true" } else { "false" });
     }
     flags
 }

@@ -19,6 +19,7 @@ mod document;
 mod file;
 mod glob;
 mod host;
+pub mod host_name;
 mod kind;
 pub mod limits;
 mod load;
@@ -28,6 +29,7 @@ mod pattern;
 mod quantity;
 pub mod reference;
 mod settings;
+mod settings_acme;
 mod settings_http;
 mod settings_route;
 mod settings_sandbox;
@@ -44,18 +46,19 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks,
-    SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+pub use settings_acme::AcmeSettings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_route::{Route, RouteKeys};
 pub use settings_sandbox::SandboxSettings;

@@ -12,6 +12,7 @@ use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::{self, AcmeSettings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
@@ -83,6 +84,21 @@ pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
 }
 
+/// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
+    let around = Surroundings::of_process();
+    let file = read_file(flags.config.as_deref(), &around)?;
+    let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
+    let mut acme = AcmeSettings::read(&mut source);
+    if source.origins.of("acme.state") == Origin::Default {
+        acme.state = settings_acme::find_state(&source);
+    }
+    if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
+}
+
 fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
     let file = read_file(flags.serve.config.as_deref(), around)?;
     let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
@@ -151,6 +167,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
+        acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
         ..Settings::read(source)
     };
@@ -169,10 +186,14 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     for pool in &mut settings.pools {
         make_absolute(&mut pool.watch, &watched);
     }
+    resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
+    }
+    if source.origins.of("acme.state") == Origin::Default {
+        settings.acme.state = settings_acme::find_state(source);
     }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
@@ -189,6 +210,21 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
                 under_root(script, &root, &source.around.current_dir, &dirs);
             }
         }
+    }
+}
+
+/// What `tls.auto` means where nothing else was said.
+fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
+    if !settings.tls.auto {
+        return;
+    }
+    let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
+    if !settings.acme.is_used() {
+        settings.acme.names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    }
+    if source.origins.of("listen") == Origin::Default {
+        let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
+        settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownHost};
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
@@ -101,6 +102,8 @@ settings! {
         static_files: StaticSettings = StaticSettings::default();
         /// Section `[compression]`.
         compression: CompressionSettings = CompressionSettings::default();
+        /// Section `[acme]`.
+        acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
     }
@@ -149,7 +152,7 @@ settings! {
         slow_nice: u32 = "15" in(0, 19) example("5");
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
-        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not
+        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
         /// begun is not run again but run: that does not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.

@@ -38,6 +38,7 @@ impl Loaded {
         page.section("tls", settings.tls.shown());
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
+        page.section("acme", settings.acme.shown());
         page.section("log", settings.log.shown());
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);

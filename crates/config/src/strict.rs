@@ -7,6 +7,7 @@ use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
@@ -23,6 +24,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
+    ("acme", AcmeSettings::ROWS),
     ("log", LogSettings::ROWS),
 ];
 

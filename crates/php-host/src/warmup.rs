@@ -1,49 +1,49 @@
-//! Calls that warm a new worker up. They are made here and not by the server because they run before the worker is part of
-//! the pool; they look like plain GET requests from this machine.
+//! Requests that warm a new worker up. They are made here and not by the server because they run before the worker is
+//! part of the pool; they look like plain GET requests from this machine.
 
-use howdah_transport::wire::{CallBuilder, VarName};
+use howdah_transport::wire::{RequestBuilder, VarName};
 use howdah_transport::zygote_protocol::BootSpec;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A call for a request target, such as `/products?page=2`, as it would lie in a lane.
-pub(crate) fn call(spec: &BootSpec, target: &str) -> Box<[u64]> {
+/// A request for a target, such as `/products?page=2`, as it would lie in a lane.
+pub(crate) fn request(spec: &BootSpec, target: &str) -> Box<[u64]> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let root = Path::new(&spec.root);
     let Script { name, filename, info } = script(spec, root, path);
     let filename = filename.to_string_lossy().into_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64);
-    let mut call = CallBuilder::new(0, 1001, now);
-    let query = call.var(VarName::QUERY_STRING, query.as_bytes());
-    let method = call.var(VarName::REQUEST_METHOD, b"GET");
-    // The same names in the same order as in calls of the server: `$_SERVER` then has its place for each.
-    call.var(VarName::CONTENT_TYPE, b"");
-    call.var(VarName::CONTENT_LENGTH, b"");
-    let name = call.var(VarName::SCRIPT_NAME, name.as_bytes());
-    let uri = call.var(VarName::REQUEST_URI, target.as_bytes());
-    call.var_at(VarName::DOCUMENT_URI, name);
-    call.var(VarName::DOCUMENT_ROOT, spec.root.as_bytes());
-    call.var(VarName::SERVER_PROTOCOL, b"HTTP/1.1");
-    call.var(VarName::REQUEST_SCHEME, b"http");
-    call.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
-    call.var(VarName::SERVER_SOFTWARE, spec.worker.software.as_str().as_bytes());
-    call.var(VarName::REMOTE_ADDR, b"127.0.0.1");
-    call.var(VarName::REMOTE_PORT, b"0");
-    call.var(VarName::SERVER_ADDR, b"127.0.0.1");
-    call.var(VarName::SERVER_PORT, b"80");
-    call.var(VarName::SERVER_NAME, b"localhost");
-    call.var(VarName::REDIRECT_STATUS, b"200");
-    let filename = call.var(VarName::SCRIPT_FILENAME, filename.as_bytes());
-    call.var(VarName::PATH_INFO, info.as_bytes());
+    let mut request = RequestBuilder::new(0, 1001, now);
+    let query = request.var(VarName::QUERY_STRING, query.as_bytes());
+    let method = request.var(VarName::REQUEST_METHOD, b"GET");
+    // The same names in the same order as in requests of the server: `$_SERVER` then has its place for each.
+    request.var(VarName::CONTENT_TYPE, b"");
+    request.var(VarName::CONTENT_LENGTH, b"");
+    let name = request.var(VarName::SCRIPT_NAME, name.as_bytes());
+    let uri = request.var(VarName::REQUEST_URI, target.as_bytes());
+    request.var_at(VarName::DOCUMENT_URI, name);
+    request.var(VarName::DOCUMENT_ROOT, spec.root.as_bytes());
+    request.var(VarName::SERVER_PROTOCOL, b"HTTP/1.1");
+    request.var(VarName::REQUEST_SCHEME, b"http");
+    request.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
+    request.var(VarName::SERVER_SOFTWARE, spec.worker.software.as_str().as_bytes());
+    request.var(VarName::REMOTE_ADDR, b"127.0.0.1");
+    request.var(VarName::REMOTE_PORT, b"0");
+    request.var(VarName::SERVER_ADDR, b"127.0.0.1");
+    request.var(VarName::SERVER_PORT, b"80");
+    request.var(VarName::SERVER_NAME, b"localhost");
+    request.var(VarName::REDIRECT_STATUS, b"200");
+    let filename = request.var(VarName::SCRIPT_FILENAME, filename.as_bytes());
+    request.var(VarName::PATH_INFO, info.as_bytes());
     if !info.is_empty() {
-        call.var_parts(VarName::PATH_TRANSLATED, &[spec.root.as_bytes(), info.as_bytes()]);
+        request.var_parts(VarName::PATH_TRANSLATED, &[spec.root.as_bytes(), info.as_bytes()]);
     }
-    call.var(VarName::REQUEST_ID, b"0000000000000000");
-    call.var(VarName::HTTP_HOST, b"localhost");
-    call.var(VarName::HTTP_USER_AGENT, b"Howdah warm-up");
-    call.var(VarName::HTTP_ACCEPT, b"*/*");
-    call.query(query).method(method).uri(uri).script(filename);
-    call.finish().to_words()
+    request.var(VarName::REQUEST_ID, b"0000000000000000");
+    request.var(VarName::HTTP_HOST, b"localhost");
+    request.var(VarName::HTTP_USER_AGENT, b"Howdah warm-up");
+    request.var(VarName::HTTP_ACCEPT, b"*/*");
+    request.query(query).method(method).uri(uri).script(filename);
+    request.finish().to_words()
 }
 
 /// What would run.

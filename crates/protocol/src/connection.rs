@@ -8,6 +8,7 @@ use howdah_budget::{Budgets, Charge, Share};
 use howdah_config::HttpSettings;
 use howdah_observe::Metrics;
 use howdah_tls::Session;
+use howdah_tls::acme::Demand;
 use std::sync::{Arc, OnceLock};
 
 /// Room for a head in a connection's buffer even where the settings allow less, so that the refusal can be the right one.
@@ -34,6 +35,8 @@ pub struct Shared {
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Who gets certificates that there are none of yet.
+    pub(crate) demand: OnceLock<Demand>,
 }
 
 impl Shared {
@@ -49,6 +52,15 @@ impl Shared {
             header_list: head.saturating_add(MOST_LINES * 32),
             budgets,
             metrics,
+            demand: OnceLock::new(),
+        }
+    }
+
+    /// Has handshakes ask for certificates that are missing.
+    pub fn on_missing_certificates(&self, demand: Option<Demand>) {
+        if let Some(demand) = demand {
+            // Said once, at the start.
+            let _ = self.demand.set(demand);
         }
     }
 }
@@ -78,8 +90,8 @@ impl Connection {
     pub(crate) fn moved(&self, peer: Peer) -> Self {
         let (state, informational) = (State::new(1), Queue::default());
         state.set_multiplexed();
-        let session = self.session.clone();
-        Self { peer, session, share: self.share.clone(), shared: self.shared.clone(), state, informational }
+        let (session, share, shared) = (self.session.clone(), self.share.clone(), self.shared.clone());
+        Self { peer, session, share, shared, state, informational }
     }
 
     /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.

@@ -1,5 +1,6 @@
 //! The task of one connection: finds out the protocol, lets its driver serve it, and acts on the I/O thread's verdicts.
 
+use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::handshake::{Handshake, Shaken};
@@ -47,6 +48,15 @@ pub(crate) async fn drive_tls<H: Handler>(
     tls: Arc<ServerConfig>,
 ) {
     let Socket::Tcp(stream) = socket else { return };
+    if let Some(demand) = connection.shared.demand.get() {
+        let mut waiting = pin!(certificate_wanted::wait(&stream, demand));
+        let waited = supervise(&connection.state, |cx, verdict| {
+            if verdict > Verdict::Finish { Poll::Ready(None) } else { waiting.as_mut().poll(cx).map(Some) }
+        });
+        if waited.await.flatten().is_none() {
+            return;
+        }
+    }
     let mut handshake = match Handshake::new(stream, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
@@ -61,7 +71,7 @@ pub(crate) async fn drive_tls<H: Handler>(
     let Some(result) = shaking.await.flatten() else { return };
     match handshake.finish(result, &connection) {
         Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
-        Shaken::PlainHttp(stream) => {
+        Shaken::Refused(stream) => {
             let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
             supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
         }

@@ -12,6 +12,8 @@
 //! 6. A body that broke ends the connection; so it does in hyper, but for what it had still read ahead.
 //! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
 
+pub use crate::http3::fuzz::http3_stream;
+
 use crate::exchange::Head;
 use crate::http1::incoming::{Broken, Decoder};
 use crate::http1::parse::{self, Framing};

@@ -30,8 +30,9 @@ pub(crate) enum Shaken {
     Done(Socket, bool),
     /// Nothing to go on with.
     Over,
-    /// The client speaks HTTP, and has been told where it is. What else it sends is to be read and forgotten.
-    PlainHttp(TcpStream),
+    /// The client has been told why not. What else it sends is to be read and forgotten: a close with bytes unread would take
+    /// back what it was told.
+    Refused(TcpStream),
 }
 
 impl Handshake {
@@ -63,12 +64,14 @@ impl Handshake {
         let Self { mut socket, first } = self;
         if let Err(error) = result {
             tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "the handshake failed");
-            if error.kind() == io::ErrorKind::InvalidData && speaks_http(first) {
-                let stream = socket.into_stream();
-                let _ = stream.try_write(ANSWER_400);
-                return Shaken::PlainHttp(stream);
+            if error.kind() != io::ErrorKind::InvalidData {
+                return Shaken::Over;
             }
-            return Shaken::Over;
+            let stream = socket.into_stream();
+            if speaks_http(first) {
+                let _ = stream.try_write(ANSWER_400);
+            }
+            return Shaken::Refused(stream);
         }
         let session = Session::of(socket.session());
         let is_challenge = socket.session().alpn_protocol() == Some(ACME_TLS);

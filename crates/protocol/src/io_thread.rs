@@ -155,7 +155,7 @@ impl<H: Handler> IoThread<H> {
     }
 
     fn take_quic(self: &Arc<Self>, guest: Guest) {
-        let peer = Peer::tcp(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
+        let peer = Peer::quic(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
         let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
         let registration = self.register(&conn);
         let handler = self.handler.clone();

@@ -9,11 +9,12 @@
 //! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`,
 //! `multiplexed`, `panics`.
 //!
-//! TLS has its place in `socket` as another kind of socket; FastCGI and WebSocket are further drivers beside `http1`
+//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
 #![forbid(unsafe_code)]
 
 pub mod body;
+mod certificate_wanted;
 pub mod connection;
 mod drive;
 pub mod exchange;

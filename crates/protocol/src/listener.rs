@@ -57,7 +57,7 @@ impl fmt::Display for BindError {
         let udp = if self.over_udp { " for HTTP/3 (UDP)" } else { "" };
         write!(f, "cannot listen on {}{udp}: {}", self.addr, self.source)?;
         match (self.source.kind(), &self.addr) {
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) if self.over_udp => write!(
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) if self.over_udp => write!(
                 f,
                 "; another program uses UDP port {} (`ss -lunp` shows which), or a server that is being replaced still drains",
                 addr.port()
@@ -149,21 +149,21 @@ impl Listener {
         })
     }
 
-    /// Binds an address for HTTP/3.
-    pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
-        let bound = http3::Endpoint::bind(addr, config);
-        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint), tls: None }).map_err(|source| BindError {
-            addr: ListenAddr::Tcp(addr),
-            over_udp: true,
-            source,
-        })
-    }
-
     /// Speaks TLS over what is accepted.
     #[must_use]
     pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
         self.tls = Some(config);
         self
+    }
+
+    /// Binds an address for HTTP/3.
+    pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
+        let bound = http3::Endpoint::bind(addr, config);
+        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint), tls: None }).map_err(|source| BindError {
+            addr: ListenAddr::Https(addr),
+            over_udp: true,
+            source,
+        })
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
@@ -173,7 +173,7 @@ impl Listener {
             Inner::Stream(Stream::Tcp(_, addr)) if self.tls.is_some() => ListenAddr::Https(*addr),
             Inner::Stream(Stream::Tcp(_, addr)) => ListenAddr::Tcp(*addr),
             Inner::Stream(Stream::Unix(_, path)) => ListenAddr::Unix(PathBuf::from(&*path.path)),
-            Inner::Quic(endpoint) => ListenAddr::Tcp(endpoint.local_addr()),
+            Inner::Quic(endpoint) => ListenAddr::Https(endpoint.local_addr()),
         }
     }
 
@@ -184,7 +184,8 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let stream = match self.inner {
+        let Self { inner, tls } = self;
+        let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
         };
@@ -197,7 +198,7 @@ impl Listener {
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| stream.accept(self.tls.as_ref())) {
+            match guard.try_io(|_| stream.accept(tls.as_ref())) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // Not yet: the guard has cleared the readiness.
                 Err(_would_block) => {}

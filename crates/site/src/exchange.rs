@@ -6,7 +6,7 @@ use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
-use howdah_pool::{CallStats, RequestId};
+use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -51,15 +51,15 @@ pub enum Ran {
     /// It was not for PHP.
     Nowhere,
     /// Known.
-    Known(CallStats),
+    Known(RequestStats),
     /// Known when the response's stream has ended.
-    Later(Arc<OnceLock<CallStats>>),
+    Later(Arc<OnceLock<RequestStats>>),
 }
 
 impl Ran {
     /// What is known.
     #[must_use]
-    pub fn stats(&self) -> Option<&CallStats> {
+    pub fn stats(&self) -> Option<&RequestStats> {
         match self {
             Self::Nowhere => None,
             Self::Known(stats) => Some(stats),

@@ -3,7 +3,7 @@
 use crate::forwarded;
 use howdah_config::{HttpSettings, ListenAddr, Settings};
 use howdah_protocol::{Body, Head, Peer, Response};
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, Version, header};
 
 /// What certificate authorities ask for over HTTP (RFC 8555 8.3) is never sent elsewhere: perhaps there is no certificate yet.
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
@@ -15,6 +15,8 @@ pub struct Https {
     redirect: Option<u16>,
     /// `Strict-Transport-Security`.
     hsts: Option<HeaderValue>,
+    /// HTTP/3 is spoken at the same ports.
+    http3: bool,
 }
 
 impl Https {
@@ -26,7 +28,7 @@ impl Https {
             ListenAddr::Tcp(_) | ListenAddr::Unix(_) => None,
         });
         let hsts = settings.tls.hsts.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
-        Self { redirect: port.filter(|_| settings.tls.redirect), hsts }
+        Self { redirect: port.filter(|_| settings.tls.redirect), hsts, http3: settings.tls.http3 }
     }
 
     /// The way to the same address with TLS, for who came without; on the host that the site pins, if it does.
@@ -63,12 +65,20 @@ impl Https {
         Some(response)
     }
 
-    /// Tells a client that came with TLS to come so again (RFC 6797). What a script says itself stays.
+    /// Tells a client that came with TLS to come so again (RFC 6797), and that it may come over HTTP/3 (RFC 7838). What a
+    /// script says itself stays.
     pub(crate) fn stay(&self, head: &Head, peer: &Peer, trusted: &HttpSettings, response: &mut Response) {
         if let Some(hsts) = &self.hsts
             && is_https(head, peer, trusted)
         {
             response.headers_mut().entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| hsts.clone());
+        }
+        if self.http3
+            && peer.https
+            && head.version < Version::HTTP_3
+            && let Ok(value) = HeaderValue::from_str(&format!("h3=\":{}\"; ma=86400", peer.server_port))
+        {
+            response.headers_mut().entry(header::ALT_SVC).or_insert(value);
         }
     }
 }

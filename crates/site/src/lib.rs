@@ -7,6 +7,7 @@
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
+pub mod challenges;
 pub mod compress;
 mod entity_tags;
 pub mod exchange;

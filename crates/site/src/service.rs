@@ -1,5 +1,6 @@
 //! The request's way through the phases, in order.
 
+use crate::challenges;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{Route, RouteCache};
@@ -89,6 +90,12 @@ impl<U: Upstream> Service<U> {
     /// The phases that find the response.
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = &*exchange.site;
+        if let Some(challenges) = site.server.challenges()
+            && let Some(response) =
+                challenges::response(&**challenges, &exchange.head.method, exchange.head.target.path()).await
+        {
+            return Ok(response);
+        }
         limits::check(&site.limits, &exchange.head)?;
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));

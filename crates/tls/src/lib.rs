@@ -26,10 +26,11 @@ pub mod store;
 mod testing;
 
 pub use certificate::{Certificate, CertificateError, Concern};
+pub use client_ca::ClientAuth;
 pub use files::{Files, Pair};
 pub use provider::provider;
 pub use resolver::ACME_TLS;
 pub use rustls::ServerConfig;
-pub use server_config::{ClientAuth, ConfigError, MinVersion, Options};
+pub use server_config::{ConfigError, MinVersion, Options};
 pub use session::{ClientCertificate, Session};
 pub use store::Store;

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 const CERTIFICATE: &str = "ca.pem";
 const KEY: &str = "ca.key";
@@ -166,13 +168,56 @@ fn private_names_only() -> NameConstraints {
     NameConstraints { permitted_subtrees: names.chain(networks).collect(), excluded_subtrees: Vec::new() }
 }
 
-/// Serves a certificate for these names, to clients that send no name too, and makes the next one in time. Within a runtime,
+/// Makes sure that a certificate is that of an authority which can vouch for private names only.
+///
+/// # Errors
+/// What else it is.
+pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
+    let wrong = |why: String| Err(LocalCaError::Signing(why));
+    let mut certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let (Some(Ok(der)), None) = (certificates.next(), certificates.next()) else {
+        return wrong("it is not one certificate in PEM".to_owned());
+    };
+    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is no certificate".to_owned()) };
+    let Ok(Some(constraints)) = parsed.name_constraints() else {
+        return wrong("it could vouch for every name".to_owned());
+    };
+    let permitted: Vec<_> = constraints.value.permitted_subtrees.iter().flatten().collect();
+    let is_private = |subtree: &&x509_parser::extensions::GeneralSubtree<'_>| match &subtree.base {
+        GeneralName::DNSName(name) => PRIVATE_SUFFIXES.contains(name),
+        GeneralName::IPAddress(bytes) => PRIVATE_NETWORKS.iter().any(|(address, prefix)| {
+            let own = match CidrSubnet::from_addr_prefix(*address, *prefix) {
+                CidrSubnet::V4(address, mask) => [&address[..], &mask[..]].concat(),
+                CidrSubnet::V6(address, mask) => [&address[..], &mask[..]].concat(),
+            };
+            own == *bytes
+        }),
+        _ => false,
+    };
+    // What kind of name is not constrained at all is allowed (RFC 5280 section 4.2.1.10).
+    let has = |kind: fn(&GeneralName<'_>) -> bool| permitted.iter().any(|subtree| kind(&subtree.base));
+    let both =
+        has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
+    match both && permitted.iter().all(is_private) {
+        true => Ok(()),
+        false => wrong("it could vouch for names that are not private".to_owned()),
+    }
+}
+
+/// Serves a certificate for these names, and with `is_default` to clients whose name nobody has, and makes the next one in time. Within a runtime,
 /// with which it ends.
 ///
 /// # Errors
 /// There is no certificate to begin with.
-pub fn serve(ca: LocalCa, names: Vec<String>, store: Arc<Store>, report: Arc<Report>) -> Result<(), LocalCaError> {
-    let mut until = renew(&ca, &names, &store, &report)?;
+pub fn serve(
+    ca: LocalCa,
+    names: Vec<String>,
+    is_default: bool,
+    store: Arc<Store>,
+    report: Arc<Report>,
+) -> Result<(), LocalCaError> {
+    let renew = move || renew(&ca, &names, is_default, &store, &report);
+    let mut until = renew()?;
     tokio::spawn(async move {
         loop {
             let left = until.duration_since(SystemTime::now()).unwrap_or_default();
@@ -181,7 +226,7 @@ pub fn serve(ca: LocalCa, names: Vec<String>, store: Arc<Store>, report: Arc<Rep
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 continue;
             }
-            match renew(&ca, &names, &store, &report) {
+            match renew() {
                 Ok(new) => until = new,
                 Err(error) => {
                     tracing::error!("{error}");
@@ -193,10 +238,18 @@ pub fn serve(ca: LocalCa, names: Vec<String>, store: Arc<Store>, report: Arc<Rep
     Ok(())
 }
 
-fn renew(ca: &LocalCa, names: &[String], store: &Store, report: &Report) -> Result<SystemTime, LocalCaError> {
+fn renew(
+    ca: &LocalCa,
+    names: &[String],
+    is_default: bool,
+    store: &Store,
+    report: &Report,
+) -> Result<SystemTime, LocalCaError> {
     let certificate = ca.certificate(names)?;
     store.insert([&certificate]);
-    store.set_default(Some(&certificate));
+    if is_default {
+        store.set_default(Some(&certificate));
+    }
     for name in names {
         let (until, life) = (certificate.not_after, LEAF_LIFE.as_secs());
         let next = Some(until.saturating_sub(life / 3));

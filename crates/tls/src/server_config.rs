@@ -1,6 +1,6 @@
 //! rustls' settings for the server, in one place: versions, protocols, resumption, clients' certificates.
 
-use crate::client_ca;
+use crate::client_ca::{self, ClientAuth};
 use crate::provider::provider;
 use crate::resolver::{ACME_TLS, Resolver};
 use crate::store::Store;
@@ -9,7 +9,6 @@ use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::ticketer::TicketRotator;
 use rustls::version::{TLS12, TLS13};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,18 +26,6 @@ pub enum MinVersion {
     Tls12,
     /// TLS 1.3.
     Tls13,
-}
-
-/// Whether clients have to show a certificate, and whose.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ClientAuth {
-    /// They are not asked.
-    #[default]
-    Off,
-    /// They may; one that is not signed by these authorities ends the handshake.
-    Optional(PathBuf),
-    /// They must.
-    Required(PathBuf),
 }
 
 /// See above.
@@ -111,7 +98,7 @@ fn base(
     options: &Options,
     versions: &[&'static rustls::SupportedProtocolVersion],
 ) -> Result<ServerConfig, ConfigError> {
-    let verifier = client_ca::verifier(&options.client_auth)?;
+    let verifier = client_ca::verifier(&options.client_auth).map_err(ConfigError::ClientCa)?;
     let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
     let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(Resolver(store)));
     config.ticketer = tickets(options.ticket_rotation)?;

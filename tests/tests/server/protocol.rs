@@ -281,6 +281,7 @@ scenario!(
     howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
     |s| {
         s.workers(3)
+            .never_https()
             .php("p.php", php!("protocol/http_2_with_prior_knowledge.php"))
             .php("big.php", "echo str_repeat('x', 3000000);")
             .file("f.bin", vec![7u8; 2_000_000])

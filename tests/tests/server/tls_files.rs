@@ -2,6 +2,7 @@
 
 use howdah_tests::tls::{certificate, s_client};
 use howdah_tests::{Request, Site, process, scenario};
+use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// The certificate that a client gets, as text.
@@ -73,5 +74,51 @@ scenario!(
         let _ = certificate(&site.place().top, "site", &["localhost"]);
         wait_until_served(site);
         assert_ne!(served(site), before);
+    },
+);
+
+/// Whether a process has these bytes in memory of its own.
+fn has_in_memory(pid: u32, needle: &[u8]) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let Ok(mut memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { panic!("only root reads memory") };
+    let mut regions =
+        maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw-p")));
+    regions.any(|line| {
+        let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).unwrap();
+        let (from, to) = (u64::from_str_radix(from, 16).unwrap(), u64::from_str_radix(to, 16).unwrap());
+        let mut bytes = Vec::new();
+        let found = memory.seek(SeekFrom::Start(from)).is_ok();
+        let _ = found && (&mut memory).take((to - from).min(64 << 20)).read_to_end(&mut bytes).is_ok();
+        let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == needle[0]);
+        places.any(|(at, _)| bytes[at..].starts_with(needle))
+    })
+}
+
+scenario!(
+    no_process_of_php_has_the_key,
+    howdah_only = "the harness configures the reference without TLS",
+    |s| s.https().env("MARKER", "something to be found").needs_root(),
+    |site| {
+        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
+        let pem = std::fs::read_to_string(site.place().top.join("site.key")).unwrap();
+        let line = pem.lines().nth(1).unwrap().as_bytes();
+        let der = howdah_tests::tls::key_bytes(&pem);
+        // The number that the key is stands in the middle of it (RFC 5915), and big numbers are kept with their last byte first.
+        let scalar = &der[36..68];
+        let reversed: Vec<u8> = scalar.iter().rev().copied().collect();
+        let server = site.howdah().pid();
+        let mut looked_at = 0;
+        for process in site.howdah().processes().into_iter().filter(|process| process.pid != server) {
+            looked_at += 1;
+            assert!(has_in_memory(process.pid, b"something to be found"), "this finds nothing");
+            for needle in [line, scalar, &reversed] {
+                assert!(!has_in_memory(process.pid, needle), "{process:?} has the key");
+            }
+        }
+        assert!(looked_at >= 3);
+        assert!(
+            [scalar, &reversed].iter().any(|needle| has_in_memory(server, needle)),
+            "the server must have it somewhere"
+        );
     },
 );

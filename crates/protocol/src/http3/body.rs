@@ -78,7 +78,7 @@ impl Upload {
     }
 
     pub(super) fn new(frames: Frames<Incoming>, length: Option<u64>, slot: Arc<Slot>) -> Self {
-        Self { parts: Some(Parts { frames, left: length, trailers: false }), slot }
+        Self { parts: Some(Parts::new(frames, length)), slot }
     }
 }
 
@@ -114,7 +114,7 @@ impl Drop for Upload {
 
 /// The parts of a body out of their frames.
 #[derive(Debug)]
-struct Parts<S> {
+pub(super) struct Parts<S> {
     frames: Frames<S>,
     /// What is missing to the announced length.
     left: Option<u64>,
@@ -126,8 +126,12 @@ const LONGER: Fault = Fault::Stream(Code::MESSAGE_ERROR, "the body is longer tha
 const MISPLACED: Fault = Fault::Connection(Code::FRAME_UNEXPECTED, "a frame that has no place in a request");
 
 impl<S: Source> Parts<S> {
+    pub(super) fn new(frames: Frames<S>, length: Option<u64>) -> Self {
+        Self { frames, left: length, trailers: false }
+    }
+
     /// The next part, which is never empty; `None` at the end. Trailers are read and dropped.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
             if !self.trailers
                 && let Some(bytes) = ready!(self.frames.poll_payload(cx))?
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
 
     fn body(stream: &[u8], length: Option<u64>) -> Result<Vec<u8>, Fault> {
-        let mut parts = Parts { frames: Frames::new(Pieces::new(stream, 2)), left: length, trailers: false };
+        let mut parts = Parts::new(Frames::new(Pieces::new(stream, 2)), length);
         let mut whole = Vec::new();
         while let Some(part) = now(|cx| parts.poll(cx))? {
             assert!(!part.is_empty());

@@ -88,8 +88,8 @@ pub(crate) struct Endpoint {
 pub(crate) struct Guest {
     pub(super) incoming: quinn::Incoming,
     pub(super) local: SocketAddr,
-    /// Given back when the client has proved its address, or is gone.
-    pub(super) unvalidated: Unvalidated,
+    /// Given back when the client has proved its address, or is gone; none if it has proved it already.
+    pub(super) unvalidated: Option<Unvalidated>,
 }
 
 impl Guest {
@@ -152,13 +152,14 @@ impl Endpoint {
         let open = Open(quinn);
         let unvalidated = Arc::new(AtomicUsize::new(0));
         while let Some(incoming) = open.0.accept().await {
-            if incoming.may_retry() && !incoming.remote_address_validated() && unvalidated.load(Relaxed) >= retry_above
-            {
+            let proved = incoming.remote_address_validated();
+            if !proved && incoming.may_retry() && unvalidated.load(Relaxed) >= retry_above {
                 let _ = incoming.retry();
                 continue;
             }
             let local = incoming.local_ip().map_or(local, |ip| SocketAddr::new(ip, local.port()));
-            take(Guest { incoming, local, unvalidated: Unvalidated::new(&unvalidated) }).await;
+            let unvalidated = (!proved).then(|| Unvalidated::new(&unvalidated));
+            take(Guest { incoming, local, unvalidated }).await;
         }
         Err(io::Error::other("the endpoint has ended"))
     }

@@ -4,6 +4,9 @@ use super::code::{Code, Fault};
 use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::peer::Peer;
+use howdah_tls::{ClientCertificate, Session};
+use quinn::crypto::rustls::HandshakeData;
+use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,12 +71,30 @@ impl Link {
         match &*moved {
             Some((address, connection)) if *address == remote => connection.clone(),
             _ => {
-                let peer = Peer::tcp(remote, self.local, |peer| handler.trusts(peer));
+                let peer = Peer::quic(remote, self.local, |peer| handler.trusts(peer));
                 let connection = Arc::new(self.connection.moved(peer));
                 *moved = Some((remote, connection.clone()));
                 connection
             }
         }
+    }
+
+    /// Notes what TLS has agreed on, once the client has said who it is: before the first request is handled. quinn does not
+    /// tell which cipher it is.
+    pub(super) fn note_session(&self) {
+        self.connection.session.get_or_init(|| {
+            let said = self.quic.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+            let chain = self.quic.peer_identity().and_then(|it| it.downcast::<Vec<CertificateDer<'static>>>().ok());
+            Box::new(Session {
+                server_name: said.and_then(|data| data.server_name).map(|name| name.to_ascii_lowercase().into()),
+                version: "TLSv1.3",
+                cipher: "",
+                cipher_bits: "",
+                h2: false,
+                resumed: false,
+                client: chain.and_then(|chain| ClientCertificate::of(&chain)).map(Box::new),
+            })
+        });
     }
 
     /// Before a part of a body goes out: as much may wait to be confirmed as the line can hold, or the least where memory is

@@ -13,6 +13,8 @@ mod code;
 mod control;
 mod endpoint;
 mod frames;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod head;
 mod huffman;
 mod link;
@@ -77,7 +79,10 @@ pub(crate) async fn serve<H: Handler>(
     // Whatever ends this function, the client is told.
     let _closing = Closing(link.clone());
     let mut established = Box::pin(async move {
-        established.await;
+        // It fails with the connection.
+        if !established.await {
+            pending::<()>().await;
+        }
         drop(unvalidated);
     });
     let mut driven =
@@ -93,7 +98,7 @@ pub(crate) async fn serve<H: Handler>(
                 Ok(control) => opened = Some(control),
                 Err(fault) => {
                     link.note(fault);
-                    pending::<()>().await;
+                    return Ok(());
                 }
             },
             stream = link.quic.accept_bi() => driven.request(stream?, matches!(stage, Stage::Last)),

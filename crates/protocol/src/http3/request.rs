@@ -80,8 +80,11 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     if frames.left() > most as u64 {
         return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
-    let mut block = BytesMut::new();
+    let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
+        if !charge.grow(bytes.len() as u64) {
+            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "there is no room for a head in `http.memory`"));
+        }
         block.extend_from_slice(&bytes);
     }
     let lines = match qpack::decode(block.freeze(), most) {
@@ -124,6 +127,7 @@ async fn respond<H: Handler>(
 ) -> Result<(), Fault> {
     let connection = &link.connection;
     let _in_flight = InFlight::begin(connection);
+    link.note_session();
     let mut stopped = pin!(out.stopped());
     let slot = Arc::new(Slot::default());
     let length = announced(&head.headers);
@@ -215,7 +219,7 @@ async fn send(
     while !body.is_at_end() {
         let part = poll_fn(|cx| {
             if let Poll::Ready(part) = body.poll_next(cx) {
-                return Poll::Ready(part.map(|part| part.map_err(|error| cut(&error))));
+                return Poll::Ready(part.map(|part| part.map_err(|error| broken(&error))));
             }
             // The source has nothing: what there is goes out meanwhile.
             match out.poll_write(cx, &mut parts) {
@@ -228,7 +232,7 @@ async fn send(
         let Some(data) = part.transpose()? else { break };
         if let Some(left) = &mut left {
             let length = data.len() as u64;
-            *left = left.checked_sub(length).ok_or_else(|| cut(&"the body is longer than its Content-Length"))?;
+            *left = left.checked_sub(length).ok_or_else(|| cut("the body is longer than its Content-Length"))?;
         }
         link.set_window(data.len());
         write(out, &mut parts, &mut patience).await?;
@@ -239,15 +243,21 @@ async fn send(
     }
     write(out, &mut parts, &mut patience).await?;
     match left {
-        Some(left) if left > 0 => Err(cut(&"the body is shorter than its Content-Length")),
+        Some(left) if left > 0 => Err(cut("the body is shorter than its Content-Length")),
         _ => Ok(()),
     }
 }
 
-/// A response that cannot go on.
-fn cut(why: &dyn std::fmt::Display) -> Fault {
+/// A response whose body has no further parts though it should.
+fn broken(error: &std::io::Error) -> Fault {
+    tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+    Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
+}
+
+/// A response that does not keep its word.
+fn cut(why: &'static str) -> Fault {
     tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
-    Fault::Stream(Code::INTERNAL_ERROR, "the response was cut off")
+    Fault::Stream(Code::INTERNAL_ERROR, why)
 }
 
 /// Writes all parts as the client takes them, if it does.

@@ -1,9 +1,12 @@
 //! Connections: their beginning without a handshake's delay, their moves, their end.
 
+use crate::line::Line;
 use crate::support::{Client, PATIENCE, Server, content, response};
 use howdah_protocol::front::Drained;
 use http::StatusCode;
 use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_resumed_connection_asks_at_once_and_changes_nothing_before_the_handshake() {
@@ -49,11 +52,54 @@ async fn a_client_may_move_to_another_address() {
 
 #[tokio::test]
 async fn under_load_a_client_has_to_prove_its_address_first() {
-    let server = Server::with(0, |_| {});
-    let mut client = server.client().await;
-    assert_eq!(client.get("/").await.1, b"hello");
-    // A client sees the packet that asks it to try again.
-    assert!(client.quic.stats().path.sent_packets > 0);
+    for (retry_above, retries) in [(0, 1), (1000, 0)] {
+        let server = Server::with(retry_above, |_| {});
+        let line = Line::to(server.addr, 0, 1).await;
+        let mut client = Client::over(server.connect_to(line.addr).await).await;
+        assert_eq!(client.get("/").await.1, b"hello");
+        assert_eq!(line.seen.retries.load(SeqCst), retries, "above {retry_above}");
+    }
+}
+
+#[tokio::test]
+async fn clients_that_never_prove_their_address_are_no_load_for_long_and_keep_nobody_out() {
+    let server = Server::with(2, |settings| settings.header_timeout = Duration::from_millis(500));
+    let mut endpoints = Vec::new();
+    for seed in 1..4 {
+        // They hear nothing of the server, as if they had lied about where they are.
+        let line = Line::to(server.addr, 0, seed).await;
+        line.seen.deaf.store(true, SeqCst);
+        let mut endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        endpoint.set_default_client_config(server.client_config());
+        endpoints.push((endpoint.connect(line.addr, "localhost").unwrap(), line, endpoint));
+    }
+    let waiting = async {
+        while endpoints[2].1.seen.retries.load(SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the third is let in as well");
+    assert_eq!(server.client().await.get("/").await.1, b"hello", "one that proves it");
+    let gone = async {
+        while server.open_connections() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("they are kept");
+}
+
+#[tokio::test]
+async fn everything_arrives_over_a_line_that_loses_and_confuses_datagrams() {
+    let server = Server::start();
+    for seed in [7, 8] {
+        let line = Line::to(server.addr, 5, seed).await;
+        let mut client = Client::over(server.connect_to(line.addr).await).await;
+        for length in [10, 1000, 300_000] {
+            assert_eq!(client.get(&format!("/file?{length}")).await.1, content(length));
+            assert_eq!(client.post("/echo", content(length)).await.1, content(length));
+        }
+        assert!(line.seen.lost.load(SeqCst) > 5, "nothing was lost");
+    }
 }
 
 #[tokio::test]
@@ -87,7 +133,7 @@ async fn a_shutdown_lets_requests_end_and_takes_no_further_ones() {
 
 #[tokio::test]
 async fn a_connection_without_requests_is_closed_with_a_word() {
-    let server = Server::with(1000, |settings| settings.idle_timeout = std::time::Duration::from_millis(200));
+    let server = Server::with(1000, |settings| settings.idle_timeout = Duration::from_millis(200));
     let mut client = server.client().await;
     assert_eq!(client.get("/").await.1, b"hello");
     let error = tokio::time::timeout(PATIENCE, client.driver).await.expect("it is still open").unwrap();

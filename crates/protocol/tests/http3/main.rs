@@ -5,5 +5,6 @@
 
 mod connections;
 mod hostile;
+mod line;
 mod requests;
 mod support;

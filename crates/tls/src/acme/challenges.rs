@@ -1,15 +1,15 @@
 //! How an authority sees that a name is ours: a text under a path of the plain server (HTTP-01, RFC 8555 section 8.3), or a
 //! certificate that only it gets (TLS-ALPN-01, RFC 8737).
 
-use crate::certificate::Certificate;
+use crate::provider::provider;
 use crate::state_dir::StateDir;
 use crate::store::Store;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::PrivateKeyDer;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
@@ -105,11 +105,11 @@ impl Drop for Published {
 /// Serves the certificate that TLS-ALPN-01 wants, until the value goes.
 pub(super) fn publish_certificate(store: &Arc<Store>, name: &str, digest: &[u8]) -> Result<Published, String> {
     let certificate = proof(name, digest).map_err(|error| format!("cannot make a challenge's certificate: {error}"))?;
-    store.insert_challenge(name, certificate.key);
+    store.insert_challenge(name, Arc::new(certificate));
     Ok(Published::Certificate(store.clone(), name.to_owned()))
 }
 
-fn proof(name: &str, digest: &[u8]) -> Result<Certificate, Box<dyn std::error::Error>> {
+fn proof(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> {
     if digest.len() != 32 {
         return Err("the digest is not SHA-256's".into());
     }
@@ -119,5 +119,6 @@ fn proof(name: &str, digest: &[u8]) -> Result<Certificate, Box<dyn std::error::E
     let key = KeyPair::generate()?;
     let chain = vec![params.self_signed(&key)?.der().clone()];
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    Ok(Certificate::new(chain, &key, Path::new(name), Path::new(name))?)
+    // Not checked as other certificates are: it has an extension that whoever does not know it must refuse.
+    Ok(CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?))
 }

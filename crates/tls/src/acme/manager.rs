@@ -49,6 +49,7 @@ pub struct Manager {
 #[derive(Debug, Clone)]
 pub struct Demand {
     to: mpsc::Sender<Wanted>,
+    store: Arc<Store>,
 }
 
 #[derive(Debug)]
@@ -74,6 +75,7 @@ impl Manager {
         let challenges = Challenges::new(dir.below("challenges")?);
         let kept = Kept::new(dir.below("certificates")?);
         let (to, wanted) = mpsc::channel(MOST_WAITING);
+        let demand = Demand { to, store: store.clone() };
         let shared = Shared {
             options,
             store,
@@ -85,7 +87,7 @@ impl Manager {
             client: tokio::sync::Mutex::default(),
         };
         tokio::spawn(Keeper::new(Arc::new(shared)).run(wanted));
-        Ok(Self { demand: Demand { to }, challenges, report })
+        Ok(Self { demand, challenges, report })
     }
 
     /// The tokens of HTTP-01.
@@ -108,10 +110,16 @@ impl Manager {
 }
 
 impl Demand {
+    /// Whether there is nothing for this name.
+    #[must_use]
+    pub fn lacks(&self, name: &str) -> bool {
+        !self.store.has(name)
+    }
+
     /// Sees to it that the store has a certificate for this name, if that can be; true if it has one now. Takes as long as an
     /// order takes: whoever calls bounds that.
     pub async fn wanted(&self, name: &str) -> bool {
-        let Ok(name) = names::normalize(name) else { return false };
+        let Some(name) = names::of_client(name) else { return false };
         let (found, response) = oneshot::channel();
         self.to.try_send(Wanted { name, found }).is_ok() && response.await.unwrap_or(false)
     }
@@ -502,7 +510,6 @@ impl Keeper {
         }
         let is_allowed = self.shared.options.on_demand.is_some()
             && names::reach(&name) == Reach::Public
-            && name.parse::<std::net::IpAddr>().is_err()
             && !self.bounds.is_refused(&name, Instant::now())
             && self.names.values().filter(|entry| entry.on_demand && entry.certificate.is_none()).count()
                 < MOST_DEMANDED;

@@ -1,36 +1,36 @@
-//! What the bridge keeps of a call that is not done: its body, how far its answer is, and in async mode its memory.
+//! What the bridge keeps of a request that is not done: its body, how far its response is, and in async mode its memory.
 
 use crate::priority;
-use howdah_transport::wire::{CALL_MEASURE, WireCall};
-use howdah_transport::worker_end::{body_kind, call_parts};
-use howdah_transport::worker_events::TakenCall;
+use howdah_transport::wire::{REQUEST_MEASURE, WireRequest};
+use howdah_transport::worker_end::{body_kind, request_parts};
+use howdah_transport::worker_events::TakenRequest;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How a call's body is read.
+/// How a request's body is read.
 enum Body {
     Empty,
     Inline { data: *const u8, len: usize, read: usize },
     File { fd: OwnedFd, read: u64 },
 }
 
-/// A call that is not done.
-pub(crate) struct OpenCall {
+/// A request that is not done.
+pub(crate) struct OpenRequest {
     body: Body,
-    /// When it began to run; in async mode a call may wait in the worker for its turn, and has `None` until then.
+    /// When it began to run; in async mode a request may wait in the worker for its turn, and has `None` until then.
     began: Option<Instant>,
-    /// What the worker had used of the processors when it began, if the server wants to know what the call takes.
+    /// What the worker had used of the processors when it began, if the server wants to know what the request takes.
     processor_began: Option<Duration>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
-    /// Nobody wants the answer any more.
+    /// Nobody wants the response any more.
     pub(crate) cancelled: bool,
-    /// The call itself, where it does not lie in the ring.
-    memory: Option<TakenCall>,
+    /// The request itself, where it does not lie in the ring.
+    memory: Option<TakenRequest>,
 }
 
-impl OpenCall {
-    /// No call: what a worker that runs one at a time has before the first.
+impl OpenRequest {
+    /// No request: what a worker that runs one at a time has before the first.
     pub(crate) fn none() -> Self {
         Self {
             body: Body::Empty,
@@ -43,15 +43,15 @@ impl OpenCall {
         }
     }
 
-    /// Begins a call whose body, if it travels as a descriptor, is given.
+    /// Begins a request whose body, if it travels as a descriptor, is given.
     ///
     /// # Safety
-    /// `call` came from the lane and stays valid until this value is given another call or dropped.
-    pub(crate) unsafe fn begin(&mut self, call: *const WireCall, body: Option<OwnedFd>) {
+    /// `request` came from the lane and stays valid until this value is given another request or dropped.
+    pub(crate) unsafe fn begin(&mut self, request: *const WireRequest, body: Option<OwnedFd>) {
         // SAFETY: the caller's promise.
-        let parts = unsafe { call_parts(call) };
+        let parts = unsafe { request_parts(request) };
         self.began = self.memory.is_none().then(Instant::now);
-        self.processor_began = (parts.head.flags & CALL_MEASURE != 0).then(priority::processor_time);
+        self.processor_began = (parts.head.flags & REQUEST_MEASURE != 0).then(priority::processor_time);
         self.head_sent = false;
         self.ended = false;
         self.cancelled = false;
@@ -62,15 +62,15 @@ impl OpenCall {
         };
     }
 
-    /// Takes a call in memory of its own.
-    pub(crate) fn take(&mut self, mut call: TakenCall) {
-        let (at, body) = (call.call(), call.body.take());
-        self.memory = Some(call);
-        // SAFETY: the call's memory does not move with the value that holds it, and lives as long as that.
+    /// Takes a request in memory of its own.
+    pub(crate) fn take(&mut self, mut request: TakenRequest) {
+        let (at, body) = (request.request(), request.body.take());
+        self.memory = Some(request);
+        // SAFETY: the request's memory does not move with the value that holds it, and lives as long as that.
         unsafe { self.begin(at, body) };
     }
 
-    /// The call runs from now on, if it did not.
+    /// The request runs from now on, if it did not.
     pub(crate) fn run(&mut self) {
         self.began.get_or_insert_with(Instant::now);
     }
@@ -85,15 +85,15 @@ impl OpenCall {
         self.processor_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
     }
 
-    /// Lets go of the body, and of the call's memory, if it has its own.
+    /// Lets go of the body, and of the request's memory, if it has its own.
     pub(crate) fn finish(&mut self) -> Option<Vec<u64>> {
         self.body = Body::Empty;
-        self.memory.take().map(TakenCall::into_memory)
+        self.memory.take().map(TakenRequest::into_memory)
     }
 
-    /// The call's memory, if it does not lie in the ring.
-    pub(crate) fn call(&self) -> Option<*const WireCall> {
-        self.memory.as_ref().map(TakenCall::call)
+    /// The request's memory, if it does not lie in the ring.
+    pub(crate) fn request(&self) -> Option<*const WireRequest> {
+        self.memory.as_ref().map(TakenRequest::request)
     }
 
     /// Reads on in the body; 0 at its end.
@@ -102,7 +102,7 @@ impl OpenCall {
             Body::Empty => 0,
             Body::Inline { data, len, read } => {
                 let n = buffer.len().min(*len - *read);
-                // SAFETY: the call, in whose memory the body lies, is open; it does not overlap C's buffer.
+                // SAFETY: the request, in whose memory the body lies, is open; it does not overlap C's buffer.
                 unsafe { std::ptr::copy_nonoverlapping(data.add(*read), buffer.as_mut_ptr(), n) };
                 *read += n;
                 n

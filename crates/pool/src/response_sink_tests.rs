@@ -1,22 +1,29 @@
-//! Tests of `reply_sink`: order, budgets, ends.
+//! Tests of `response_sink`: order, budgets, ends.
 
 use super::*;
 
-fn reply(receiver: &mut Option<ReplyBody>) -> Poll<Result<Reply, Fault>> {
-    ReplyBody::poll_reply(receiver, &mut Context::from_waker(Waker::noop()))
+fn response(receiver: &mut Option<ResponseBody>) -> Poll<Result<Response, Fault>> {
+    ResponseBody::poll_response(receiver, &mut Context::from_waker(Waker::noop()))
 }
 
-fn pair(memory: usize) -> (Sink, Option<ReplyBody>) {
+fn pair(memory: usize) -> (Sink, Option<ResponseBody>) {
     pair_of(memory, howdah_budget::Budgets::new(1 << 30, 1 << 30))
 }
 
-fn pair_of(memory: usize, budgets: howdah_budget::Budgets) -> (Sink, Option<ReplyBody>) {
+fn pair_of(memory: usize, budgets: howdah_budget::Budgets) -> (Sink, Option<ResponseBody>) {
     let limits = Arc::new(Limits { memory, temp_dir: std::env::temp_dir(), budgets });
-    let (sink, receiver) = new(limits, CallStats::default(), None);
+    let (sink, receiver) = new(limits, RequestStats::default(), None);
     (sink, Some(receiver))
 }
 
-fn chunks(body: &mut ReplyBody) -> (Vec<u8>, usize) {
+fn bytes_of(whole: WholeBody) -> Bytes {
+    match whole {
+        WholeBody::Memory(bytes) => bytes,
+        WholeBody::InRing(held) => held.copy_from(0).into(),
+    }
+}
+
+fn chunks(body: &mut ResponseBody) -> (Vec<u8>, usize) {
     let (mut bytes, mut flushes) = (Vec::new(), 0);
     loop {
         match std::pin::Pin::new(&mut *body).poll_chunk(&mut Context::from_waker(Waker::noop())) {
@@ -34,12 +41,12 @@ fn chunks(body: &mut ReplyBody) -> (Vec<u8>, usize) {
 fn a_head_is_not_seen_before_the_rest_of_its_batch() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(200, Vec::new());
-    assert!(reply(&mut receiver).is_pending());
+    assert!(response(&mut receiver).is_pending());
     sink.push(Bytes::from_static(b"hello"), false);
     sink.end();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-    assert_eq!(reply.body.complete_len(), Some(5));
-    assert_eq!(reply.body.take_complete().unwrap().into_bytes(), "hello");
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    assert_eq!(response.body.complete_len(), Some(5));
+    assert_eq!(bytes_of(response.body.take_complete().unwrap()), "hello");
 }
 
 #[test]
@@ -51,25 +58,25 @@ fn what_does_not_fit_into_memory_comes_back_from_the_file_in_order() {
         sink.push(Bytes::from(part.clone()), n == 20);
     }
     sink.wake();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-    let (first, flushes) = chunks(&mut reply.body);
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    let (first, flushes) = chunks(&mut response.body);
     assert_eq!((first, flushes), (parts.concat(), 1));
     // Once it is read back, what follows stays in memory again.
     sink.push(Bytes::from_static(b"tail"), true);
     sink.end();
-    assert_eq!(reply.body.complete_len(), Some(4));
-    assert_eq!(chunks(&mut reply.body), (b"tail".to_vec(), 1));
+    assert_eq!(response.body.complete_len(), Some(4));
+    assert_eq!(chunks(&mut response.body), (b"tail".to_vec(), 1));
 }
 
 #[test]
-fn an_answer_that_comes_after_the_fault_is_not_delivered() {
+fn a_response_that_comes_after_the_fault_is_not_delivered() {
     let (sink, mut receiver) = pair(100);
     sink.fail(Fault::new(FaultKind::Deadline));
     sink.set_head(200, Vec::new());
     sink.push(Bytes::from_static(b"late"), false);
     sink.end();
     sink.wake();
-    let Poll::Ready(Err(fault)) = reply(&mut receiver) else { panic!("no fault") };
+    let Poll::Ready(Err(fault)) = response(&mut receiver) else { panic!("no fault") };
     assert_eq!(fault.kind.status(), 504);
 }
 
@@ -83,7 +90,7 @@ fn a_reader_that_has_gone_gets_nothing_and_the_writer_learns_of_it() {
 }
 
 #[test]
-fn what_a_dead_worker_had_written_is_forgotten_before_the_call_runs_again() {
+fn what_a_dead_worker_had_written_is_forgotten_before_the_request_runs_again() {
     let (sink, mut receiver) = pair(100);
     sink.set_head(500, Vec::new());
     sink.push(Bytes::from_static(b"half"), false);
@@ -92,9 +99,12 @@ fn what_a_dead_worker_had_written_is_forgotten_before_the_call_runs_again() {
     sink.set_head(200, Vec::new());
     sink.push(Bytes::from_static(b"whole"), false);
     sink.end();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-    assert_eq!((reply.status, reply.body.take_complete().unwrap().into_bytes()), (200, Bytes::from_static(b"whole")));
-    assert_eq!(reply.body.stats().replays, 1);
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    assert_eq!(
+        (response.status, bytes_of(response.body.take_complete().unwrap())),
+        (200, Bytes::from_static(b"whole"))
+    );
+    assert_eq!(response.body.stats().replays, 1);
 }
 
 /// A body as a worker's ring has it, with the lane around it.
@@ -123,11 +133,11 @@ fn a_complete_body_in_one_piece_is_handed_over_in_the_ring_and_any_other_as_a_co
         assert!(sink.push_held(held).is_none());
         then(&sink);
         sink.end();
-        let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-        let len = reply.body.complete_len().unwrap();
-        let whole = reply.body.take_complete().unwrap();
+        let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+        let len = response.body.complete_len().unwrap();
+        let whole = response.body.take_complete().unwrap();
         assert_eq!(matches!(whole, WholeBody::InRing(_)), stays);
-        let bytes = whole.into_bytes();
+        let bytes = bytes_of(whole);
         assert!(bytes.len() as u64 == len && bytes.starts_with(&body));
     }
     // Beyond the budget it goes to the file, as everything does.
@@ -149,8 +159,8 @@ fn bytes_that_are_flushed_one_by_one_take_no_more_than_they_are_charged() {
     assert!((1 << 20..3 << 19).contains(&budgets.memory.used()), "{}", budgets.memory.used());
     assert_eq!(lock(&sink.inner).parts.len(), 64);
     sink.wake();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-    let (bytes, flushes) = chunks(&mut reply.body);
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    let (bytes, flushes) = chunks(&mut response.body);
     assert_eq!((bytes.len(), flushes), (1 << 20, 64));
     assert_eq!(budgets.memory.used(), 0);
 }
@@ -162,12 +172,12 @@ fn flushes_of_nothing_are_one() {
     (0..1000).for_each(|_| _ = sink.push(Bytes::new(), true));
     assert_eq!(lock(&sink.inner).parts.len(), 1);
     sink.wake();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
-    assert_eq!(chunks(&mut reply.body), (Vec::new(), 1));
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
+    assert_eq!(chunks(&mut response.body), (Vec::new(), 1));
 }
 
 #[test]
-fn an_answer_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order() {
+fn a_response_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order() {
     // Room for two parts in memory, and for two in the file.
     let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
     let (sink, mut receiver) = pair_of(1 << 30, budgets);
@@ -179,13 +189,13 @@ fn an_answer_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order
     assert!(sink.poll_room(&mut cx).is_pending());
     sink.set_head(200, Vec::new());
     sink.wake();
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
     let (mut all, mut turns) = (Vec::new(), 0);
     let mut next = 5;
     while next < 9 {
         turns += 1;
         assert!(turns < 10_000, "nothing moves");
-        if let Poll::Ready(Some(chunk)) = std::pin::Pin::new(&mut reply.body).poll_chunk(&mut cx) {
+        if let Poll::Ready(Some(chunk)) = std::pin::Pin::new(&mut response.body).poll_chunk(&mut cx) {
             all.extend_from_slice(&chunk.unwrap().data);
         }
         if sink.poll_room(&mut cx).is_ready() {
@@ -194,15 +204,15 @@ fn an_answer_beyond_all_budgets_waits_in_its_worker_and_comes_whole_and_in_order
         }
     }
     sink.end();
-    all.extend(chunks(&mut reply.body).0);
+    all.extend(chunks(&mut response.body).0);
     assert_eq!(all.len(), 9 * 400_000);
     assert!(all.chunks(400_000).enumerate().all(|(n, chunk)| chunk.iter().all(|byte| *byte == n as u8)));
-    drop(reply);
+    drop(response);
     assert_eq!((budgets.memory.used(), budgets.spool.used()), (0, 0));
 }
 
 #[test]
-fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_answer() {
+fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_response() {
     let budgets = howdah_budget::Budgets::new(0, 0);
     let (sink, mut receiver) = pair_of(30_000, budgets);
     let body = [b'x'; 20_000];
@@ -212,22 +222,22 @@ fn a_body_that_finds_no_room_when_it_leaves_the_ring_is_no_answer() {
     sink.end();
     sink.settle();
     sink.wake();
-    let Poll::Ready(Err(fault)) = reply(&mut receiver) else { panic!("no fault") };
+    let Poll::Ready(Err(fault)) = response(&mut receiver) else { panic!("no fault") };
     assert_eq!((fault.kind.status(), fault.kind.retry_after()), (503, Some(1)));
 }
 
 #[test]
-fn an_answer_that_is_given_up_leaves_no_charge() {
+fn a_response_that_is_given_up_leaves_no_charge() {
     let budgets = howdah_budget::Budgets::new(1 << 26, 1 << 26);
     let (sink, mut receiver) = pair_of(100_000, budgets);
     sink.set_head(200, Vec::new());
     (0..20).for_each(|_| _ = sink.push(Bytes::from(vec![b'x'; 50_000]), false));
     sink.wake();
     assert!(budgets.memory.used() > 0 && budgets.spool.used() >= 900_000);
-    let Poll::Ready(Ok(mut reply)) = reply(&mut receiver) else { panic!("no reply") };
+    let Poll::Ready(Ok(mut response)) = response(&mut receiver) else { panic!("no response") };
     let mut cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(Some(Ok(first))) = std::pin::Pin::new(&mut reply.body).poll_chunk(&mut cx) else { panic!() };
-    drop(reply);
+    let Poll::Ready(Some(Ok(first))) = std::pin::Pin::new(&mut response.body).poll_chunk(&mut cx) else { panic!() };
+    drop(response);
     assert_eq!(budgets.spool.used(), 0);
     assert!((50_000..51_000).contains(&budgets.memory.used()), "what goes to the client is still charged");
     drop(first);

@@ -1,17 +1,16 @@
-//! Where a lane's reader puts an answer and a front takes it from: one per call.
+//! Where a lane's reader puts a response and a front takes it from: one per request.
 //!
 //! The lane is emptied at once, whatever the client's speed, so that a slow reader never holds a PHP worker: parts wait in
-//! memory, then in an unnamed temporary file (`reply_parts`), as long as there is budget. Only without any, or when that file
-//! reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker waits at its client's speed. Reading the
-//! file back happens on the I/O thread: it was just written, so it is in the page cache.
+//! memory, then in an unnamed temporary file (`response_parts`), as long as there is budget. Only without any, or when
+//! that file reaches `MAX_SPILL`, does the reader stop taking from the lane, and the worker waits at its client's
+//! speed. Reading the file back happens on the I/O thread: it was just written, so it is in the page cache.
 //!
 //! A body that the worker wrote in one piece may lie in its ring a moment longer (`push_held`): a front that runs next gets
 //! it there, and needs no copy. The lane's reader lets the fronts run once and then copies what is left (`settle`).
 
-use crate::call::{CallStats, Chunk, Reply};
 use crate::fault::{Fault, FaultKind};
-use crate::reply_parts::{InMemory, Limits, Spill, Unpaid};
-use crate::whole_body::WholeBody;
+use crate::request::RequestStats;
+use crate::response_parts::{Chunk, InMemory, Limits, Spill, Unpaid, WholeBody};
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
 use howdah_transport::HeldPayload;
@@ -19,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of one answer that may wait in its temporary file before the worker has to wait too.
+/// Bytes of one response that may wait in its temporary file before the worker has to wait too.
 const MAX_SPILL: u64 = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 #[derive(Debug)]
@@ -38,19 +37,19 @@ struct Inner {
     /// The lane's reader, when it waits for room.
     writer: Option<Waker>,
     /// The front may take the head: a batch of frames has been added whole. Without this a front on another thread could
-    /// see the head of an answer whose end lies in the same batch, and would treat it as a stream.
+    /// see the head of a response whose end lies in the same batch, and would treat it as a stream.
     visible: bool,
-    /// The head has been handed to the front: the call cannot be repeated any more.
+    /// The head has been handed to the front: the request cannot be repeated any more.
     delivered: bool,
     /// The front has dropped its side.
     gone: bool,
-    stats: CallStats,
+    stats: RequestStats,
 }
 
 /// What its writer has to know once a part was added.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct After {
-    /// The front no longer wants the answer.
+    /// The front no longer wants the response.
     pub(crate) gone: bool,
     /// More waits for the front than may: nothing more is to be added before `poll_room` is ready.
     pub(crate) overfull: bool,
@@ -63,9 +62,20 @@ pub(crate) struct Sink {
     limits: Arc<Limits>,
 }
 
-/// The reading side, held by the front: the body of a reply. Dropping it before its end tells the worker that the client has gone.
+/// PHP's response: head at once, body as it comes.
 #[derive(Debug)]
-pub struct ReplyBody {
+pub struct Response {
+    /// The status code, 200 to 599 (what PHP set, checked).
+    pub status: u16,
+    /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
+    pub headers: Vec<(Bytes, Bytes)>,
+    pub body: ResponseBody,
+}
+
+/// The reading side, held by the front: the body of a response. Dropping it before its end tells the worker that the
+/// client has gone.
+#[derive(Debug)]
+pub struct ResponseBody {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -74,8 +84,8 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock()
 }
 
-/// An answer to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
-pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share>>) -> (Sink, ReplyBody) {
+/// A response to be: its two sides. What waits of it is also charged to the connection's share, if it has one.
+pub(crate) fn new(limits: Arc<Limits>, stats: RequestStats, share: Option<Arc<Share>>) -> (Sink, ResponseBody) {
     let inner = Arc::new(Mutex::new(Inner {
         head: None,
         parts: InMemory::new(Charge::new(limits.budgets.memory, share)),
@@ -92,13 +102,13 @@ pub(crate) fn new(limits: Arc<Limits>, stats: CallStats, share: Option<Arc<Share
         gone: false,
         stats,
     }));
-    (Sink { inner: inner.clone(), limits }, ReplyBody { inner })
+    (Sink { inner: inner.clone(), limits }, ResponseBody { inner })
 }
 
 impl Sink {
     pub(crate) fn set_head(&self, status: u16, headers: Vec<(Bytes, Bytes)>) {
         let mut inner = lock(&self.inner);
-        // A call that has failed is one that a worker may still answer (async mode, past its deadline).
+        // A request that has failed is one that a worker may still respond to (async mode, past its deadline).
         if inner.head.is_none() && !inner.delivered && !inner.ended {
             inner.head = Some((status, headers));
         }
@@ -140,7 +150,7 @@ impl Sink {
         wake(waker);
     }
 
-    /// The answer is complete.
+    /// The response is complete.
     pub(crate) fn end(&self) {
         let mut inner = lock(&self.inner);
         inner.pay(&self.limits);
@@ -150,7 +160,7 @@ impl Sink {
         wake(waker);
     }
 
-    /// The answer will not be completed.
+    /// The response will not be completed.
     pub(crate) fn fail(&self, fault: Fault) {
         let waker = {
             let mut inner = lock(&self.inner);
@@ -180,11 +190,11 @@ impl Sink {
         wake(waker);
     }
 
-    pub(crate) fn update_stats(&self, update: impl FnOnce(&mut CallStats)) {
+    pub(crate) fn update_stats(&self, update: impl FnOnce(&mut RequestStats)) {
         update(&mut lock(&self.inner).stats);
     }
 
-    /// True once a part of the answer has been handed to the front, or the answer is complete.
+    /// True once a part of the response has been handed to the front, or the response is complete.
     pub(crate) fn is_delivered(&self) -> bool {
         let inner = lock(&self.inner);
         inner.delivered || inner.ended
@@ -202,7 +212,7 @@ impl Sink {
         inner.stats.replays += 1;
     }
 
-    /// True if the front no longer wants the answer.
+    /// True if the front no longer wants the response.
     pub(crate) fn is_gone(&self) -> bool {
         lock(&self.inner).gone
     }
@@ -236,7 +246,7 @@ impl Sink {
 }
 
 fn no_room() -> Fault {
-    Fault::with(FaultKind::OverBudget, "there is no room for the answer")
+    Fault::with(FaultKind::OverBudget, "there is no room for the response")
 }
 
 /// Wakes a front, once nothing is locked.
@@ -260,7 +270,8 @@ impl Inner {
         self.reader.take()
     }
 
-    /// The answer has ended: its worker goes on to its next call, and nobody is left who could wait with what has no room.
+    /// The response has ended: its worker goes on to its next request, and nobody is left who could wait with what has
+    /// no room.
     fn give_up_unpaid(&mut self) -> Option<Waker> {
         if self.unpaid.is_empty() { None } else { self.give_up(no_room()) }
     }
@@ -299,7 +310,7 @@ impl Inner {
             Ok(true) => self.flush_after_spill |= flush,
             Ok(false) => return Err(data),
             Err(error) => {
-                self.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill an answer to disk: {error}")));
+                self.fault = Some(Fault::with(FaultKind::Storage, format!("cannot spill a response to disk: {error}")));
                 self.ended = true;
             }
         }
@@ -376,16 +387,16 @@ impl Inner {
                 Some(Ok(Chunk { data, flush }))
             }
             Err(error) => {
-                let text = format!("cannot read a spilled answer back: {error}");
+                let text = format!("cannot read a spilled response back: {error}");
                 Some(Err(Fault::with(FaultKind::Storage, text)))
             }
         }
     }
 }
 
-impl ReplyBody {
-    /// Waits for the head (or a fault) and hands the answer over.
-    pub(crate) fn poll_reply(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Result<Reply, Fault>> {
+impl ResponseBody {
+    /// Waits for the head (or a fault) and hands the response over.
+    pub(crate) fn poll_response(this: &mut Option<Self>, cx: &mut Context<'_>) -> Poll<Result<Response, Fault>> {
         let Some(receiver) = this.as_ref() else { return Poll::Pending };
         let head = {
             let mut inner = lock(&receiver.inner);
@@ -394,17 +405,17 @@ impl ReplyBody {
                 inner.delivered = true;
                 Ok(head)
             } else if inner.ended {
-                Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "an answer without a head")))
+                Err(inner.fault.clone().unwrap_or(Fault::with(FaultKind::WorkerBroken, "a response without a head")))
             } else {
                 inner.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
         };
         let Some(receiver) = this.take() else { return Poll::Pending };
-        Poll::Ready(head.map(|(status, headers)| Reply { status, headers, body: receiver }))
+        Poll::Ready(head.map(|(status, headers)| Response { status, headers, body: receiver }))
     }
 
-    /// The whole remaining body's length, if the answer has ended already.
+    /// The whole remaining body's length, if the response has ended already.
     #[must_use]
     pub fn complete_len(&self) -> Option<u64> {
         let inner = lock(&self.inner);
@@ -414,7 +425,7 @@ impl ReplyBody {
         Some(inner.parts.bytes() as u64 + inner.spill.as_ref().map_or(0, Spill::left) + inner.unpaid.bytes())
     }
 
-    /// The whole remaining body as one piece, if the answer has ended and fits in memory. Leaves the body empty.
+    /// The whole remaining body as one piece, if the response has ended and fits in memory. Leaves the body empty.
     pub fn take_complete(&mut self) -> Option<WholeBody> {
         let mut inner = lock(&self.inner);
         if !inner.ended || inner.fault.is_some() || inner.spill.is_some() || !inner.unpaid.is_empty() {
@@ -423,7 +434,7 @@ impl ReplyBody {
         Some(inner.parts.take_all())
     }
 
-    /// The next part; `None` at the end. An error means the worker died in the middle of its answer.
+    /// The next part; `None` at the end. An error means the worker died in the middle of its response.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Chunk, Fault>>> {
         let (result, writer) = {
             let mut inner = lock(&self.inner);
@@ -445,14 +456,14 @@ impl ReplyBody {
         result
     }
 
-    /// Where the call ran and what it took so far.
+    /// Where the request ran and what it took so far.
     #[must_use]
-    pub fn stats(&self) -> CallStats {
+    pub fn stats(&self) -> RequestStats {
         lock(&self.inner).stats.clone()
     }
 }
 
-impl Drop for ReplyBody {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
         let writer = {
             let mut inner = lock(&self.inner);
@@ -469,5 +480,5 @@ impl Drop for ReplyBody {
 }
 
 #[cfg(test)]
-#[path = "reply_sink_tests.rs"]
+#[path = "response_sink_tests.rs"]
 mod tests;

@@ -1,22 +1,22 @@
-//! A call on its way through the pool, from `Pool::call` to its end, whichever queue or lane holds it.
+//! A request on its way through the pool, from `Pool::run` to its end, whichever queue or lane holds it.
 
-use crate::call::Call;
 use crate::estimate::{Expected, RouteKey};
-use crate::reply_sink::Sink;
+use crate::request::Request;
+use crate::response_sink::Sink;
 use std::time::Instant;
 
-/// A call, who waits for its answer, and what has happened to it so far.
+/// A request, who waits for its response, and what has happened to it so far.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) call: Call,
+pub(crate) struct Pending {
+    pub(crate) request: Request,
     pub(crate) sink: Sink,
     /// When the pool got it.
     pub(crate) entered: Instant,
-    /// Workers that died while this call's code ran in them.
+    /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
     /// How often it was given to another worker because its own had died, for whatever reason.
     pub(crate) resubmitted: u32,
-    /// Workers that gave this call back.
+    /// Workers that gave this request back.
     pub(crate) given_back: usize,
     /// What its time is remembered by.
     pub(crate) key: RouteKey,
@@ -26,12 +26,12 @@ pub(crate) struct Job {
     pub(crate) cost: u32,
 }
 
-impl Job {
-    /// A new call, of which nothing is expected yet.
-    pub(crate) fn new(call: Call, sink: Sink) -> Self {
-        let (entered, key) = (call.complete, RouteKey::of(&call));
+impl Pending {
+    /// A new request, of which nothing is expected yet.
+    pub(crate) fn new(request: Request, sink: Sink) -> Self {
+        let (entered, key) = (request.complete, RouteKey::of(&request));
         Self {
-            call,
+            request,
             sink,
             entered,
             killed: 0,

@@ -1,8 +1,6 @@
-//! What waits of an answer's body: first the parts in memory, then those in an unnamed temporary file, then what neither
+//! What waits of a response's body: first the parts in memory, then those in an unnamed temporary file, then what neither
 //! budget had room for. Each part is charged for as long as it is anywhere in the server (`howdah_budget`).
 
-use crate::call::Chunk;
-use crate::whole_body::WholeBody;
 use bytes::{Bytes, BytesMut};
 use howdah_budget::{Budget, Budgets, Charge};
 use howdah_transport::HeldPayload;
@@ -27,14 +25,33 @@ const KEEPS_CHARGE: usize = 4 * 1024;
 /// Room in the temporary file is given back in steps of this size.
 const PUNCH: u64 = 4 << 20;
 
-/// How much of an answer is kept where.
+/// A part of the response's body.
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    /// The bytes; may be empty when only `flush` matters.
+    pub data: Bytes,
+    /// PHP asked that everything up to here reach the client now (`flush()`, server-sent events).
+    pub flush: bool,
+}
+
+/// A complete body.
+#[derive(Debug)]
+pub enum WholeBody {
+    /// In the server's own memory.
+    Memory(Bytes),
+    /// In the worker's ring: to be sent, compared or copied within this turn of the task that has it, as it takes room
+    /// away from the worker, which may also write to it at any time.
+    InRing(HeldPayload),
+}
+
+/// How much of a response is kept where.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     /// Bytes in memory before the rest goes to a file.
     pub(crate) memory: usize,
     /// Where the file is made.
     pub(crate) temp_dir: PathBuf,
-    /// What all answers have together.
+    /// What all responses have together.
     pub(crate) budgets: Budgets,
 }
 
@@ -66,7 +83,7 @@ struct Part {
 pub(crate) struct InMemory {
     /// The part that comes first, as long as it is where the worker wrote it. Nothing is behind it.
     in_ring: Option<HeldPayload>,
-    /// Most answers have one part.
+    /// Most responses have one part.
     first: Option<Part>,
     rest: VecDeque<Part>,
     bytes: usize,
@@ -224,7 +241,7 @@ impl InMemory {
         }
         // Whoever sends it charges it again, together with what compression makes of it.
         self.charge.clear();
-        whole.into()
+        WholeBody::Memory(whole)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,23 +1,23 @@
-//! A fuzz target: what a worker that keeps to no rule writes into its lane, through the reader that makes answers of it.
+//! A fuzz target: what a worker that keeps to no rule writes into its lane, through the reader that makes responses of it.
 //! `howdah_transport::fuzz` says what a script is; `make fuzz` runs this for longer.
 
-use crate::call::Reply;
 use crate::fault::Fault;
-use crate::pool_stage::{Answer, Stage};
+use crate::pool_stage::{Awaited, Stage};
+use crate::response_sink::Response;
 use howdah_fuzz_driver::Target;
 use howdah_transport::fuzz::{RawWorker, Step, WORDS, script};
 use std::pin::Pin;
 
-/// Calls that the worker has; scripts answer them, and others.
-const CALLS: u64 = 4;
+/// Requests that the worker has; scripts respond to them, and to others.
+const REQUESTS: u64 = 4;
 /// Turns of other tasks that a step waits for room.
 const PATIENCE: usize = 200;
 
-/// Takes the whole answer; bytes of its body.
-async fn read(answer: Answer) -> usize {
-    // Without a worker the call would be run again: it waits for ever.
-    let Ok(Ok(reply)) = answer.await else { return 0 };
-    let Reply { status, headers, mut body, .. } = reply;
+/// Takes the whole response; bytes of its body.
+async fn read(response: Awaited) -> usize {
+    // Without a worker the request would be run again: it waits for ever.
+    let Ok(Ok(response)) = response.await else { return 0 };
+    let Response { status, headers, mut body, .. } = response;
     assert!((200..=599).contains(&status), "status {status}");
     assert!(headers.iter().all(|(name, value)| !name.contains(&b':') && name.len() + value.len() <= 1 << 20));
     let mut bytes = 0;
@@ -30,15 +30,15 @@ async fn read(answer: Answer) -> usize {
     bytes
 }
 
-async fn answers(data: &[u8]) {
+async fn responses(data: &[u8]) {
     let steps = script(data);
-    let mut stage = Stage::new(CALLS as usize);
+    let mut stage = Stage::new(REQUESTS as usize);
     let mut puppet = stage.puppet().await;
-    let mut answers = Vec::new();
-    for _ in 0..CALLS {
-        answers.push(tokio::spawn(read(stage.get().await)));
+    let mut responses = Vec::new();
+    for _ in 0..REQUESTS {
+        responses.push(tokio::spawn(read(stage.get().await)));
     }
-    assert_eq!(puppet.take().len() as u64, CALLS);
+    assert_eq!(puppet.take().len() as u64, REQUESTS);
     let mut worker = RawWorker::attach(&puppet.lane, puppet.eventfd.try_clone().unwrap()).unwrap();
     let mut written = 0;
     for step in &steps {
@@ -62,23 +62,23 @@ async fn answers(data: &[u8]) {
     // The reader always comes to its end and says so; a panic in it would show as silence, or by its name.
     assert_ne!(stage.funeral().await, Some("panicked"));
     let mut read = 0;
-    for answer in answers {
-        if answer.is_finished() {
-            read += answer.await.unwrap();
+    for response in responses {
+        if response.is_finished() {
+            read += response.await.unwrap();
         } else {
-            answer.abort();
+            response.abort();
         }
     }
     assert!(read <= written, "{read} bytes were sent, {written} written");
 }
 
-fn worker_answers(data: &[u8]) {
+fn worker_responses(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(answers(data));
+    runtime.block_on(responses(data));
 }
 
 #[test]
-fn nothing_that_a_worker_answers_breaks_the_reader() {
-    let target = Target { name: "worker_answers", corpus: "worker_frames", words: WORDS, run: worker_answers };
+fn nothing_that_a_worker_sends_breaks_the_reader() {
+    let target = Target { name: "worker_responses", corpus: "worker_frames", words: WORDS, run: worker_responses };
     howdah_fuzz_driver::drive(&target, 150);
 }

@@ -1,21 +1,21 @@
-//! What a front hands to a pool and gets back: `Call` and `Reply`. Neither knows HTTP beyond CGI's vocabulary (RFC 3875).
+//! What a front hands to a pool, and what it is told about it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
 
-use crate::reply_sink::ReplyBody;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
-use howdah_transport::wire::EncodedCall;
+use howdah_transport::wire::EncodedRequest;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// One request for PHP, ready to be copied into a lane.
 #[derive(Debug)]
-pub struct Call {
-    /// Variables, script and meta data in wire form (see `howdah_transport::wire::CallBuilder`).
-    pub head: EncodedCall,
-    /// The request's body, complete: fronts spool it before they call, so that a slow client never holds a worker.
+pub struct Request {
+    /// Variables, script and meta data in wire form (see `howdah_transport::wire::RequestBuilder`).
+    pub head: EncodedRequest,
+    /// The request's body, complete: fronts spool it before they hand the request over, so that a slow client never
+    /// holds a worker.
     pub body: RequestBody,
-    /// True if the call may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
+    /// True if the request may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
     pub repeatable: bool,
     /// The request's id, as it appears in the logs.
     pub id: RequestId,
@@ -27,14 +27,15 @@ pub struct Call {
     pub client: u64,
     /// The position among `PoolConfig::routes` of the route that has limits of its own.
     pub route: Option<u16>,
-    /// Who sends interim answers to the client, if anybody can.
+    /// Who sends informational responses to the client, if anybody can.
     pub interim: Option<Arc<dyn TakesInterim>>,
     /// What the client's connection holds of the budgets, if it may have several requests.
     pub share: Option<Arc<Share>>,
 }
 
-impl Call {
-    /// Bytes of memory that the call takes while it waits. A body of more than 1 KB is not among them: that is charged already.
+impl Request {
+    /// Bytes of memory that the request takes while it waits. A body of more than 1 KB is not among them: that is
+    /// charged already.
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.head.wire_len() as u64 + 1536
@@ -48,13 +49,13 @@ impl Call {
     }
 }
 
-/// A front's side of a call that can send interim answers (1xx) before the answer. Called on a thread of the pool's choice
-/// while the call runs; a call that is run again may send them again.
+/// A front's side of a request that can send informational responses (1xx) before the response. Called on a thread of
+/// the pool's choice while the request runs; a request that is run again may send them again.
 pub trait TakesInterim: std::fmt::Debug + Send + Sync {
-    /// Sends an interim answer: its status, which is not checked, and header lines as PHP wrote them.
+    /// Sends an informational response: its status, which is not checked, and header lines as PHP wrote them.
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
 
-    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for an answer.
+    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for a response.
     fn may_have_left(&self) -> bool {
         false
     }
@@ -101,39 +102,20 @@ impl RequestBody {
     }
 }
 
-/// PHP's answer: head at once, body as it comes.
-#[derive(Debug)]
-pub struct Reply {
-    /// The status code, 200 to 599 (what PHP set, checked).
-    pub status: u16,
-    /// Header lines in the order PHP sent them, names as PHP wrote them. Not yet checked for HTTP's rules.
-    pub headers: Vec<(Bytes, Bytes)>,
-    pub body: ReplyBody,
-}
-
-/// A part of the answer's body.
-#[derive(Debug, Clone)]
-pub struct Chunk {
-    /// The bytes; may be empty when only `flush` matters.
-    pub data: Bytes,
-    /// PHP asked that everything up to here reach the client now (`flush()`, server-sent events).
-    pub flush: bool,
-}
-
-/// Where a call ran and what it took; complete once the body has ended.
+/// Where a request ran and what it took; complete once the body has ended.
 #[derive(Debug, Clone, Default)]
-pub struct CallStats {
+pub struct RequestStats {
     pub pool: Arc<str>,
     /// The worker's number within its pool (stable while the worker lives).
     pub worker: u32,
     /// The worker's process id.
     pub pid: u32,
-    /// Microseconds from `Call::received` until a worker took the call.
+    /// Microseconds from `Request::received` until a worker took the request.
     pub queue_us: u64,
-    /// Microseconds the worker spent on the call, by the worker's own clock.
+    /// Microseconds the worker spent on the request, by the worker's own clock.
     pub php_us: u64,
     /// Peak memory of the script in bytes, as PHP reports it.
     pub peak_memory: u64,
-    /// How often the call was run again after a worker died under it.
+    /// How often the request was run again after a worker died under it.
     pub replays: u32,
 }

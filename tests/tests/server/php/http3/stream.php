@@ -1,0 +1,7 @@
+<?php
+require 'gate.php';
+for ($part = 0; $part < 3; $part++) {
+    echo "part $part\n";
+    flush();
+    gate("g$part");
+}
