@@ -135,14 +135,17 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
     Ok((privileges, env))
 }
 
-fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
+/// `roots` are those that scripts lie below beside the pool's first.
+fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
+    let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
+    let read = [&settings.read[..], &further].concat();
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
     let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
     SandboxSpec {
         profile: settings.profile,
         required: settings.required,
         detect: settings.detect,
-        read: paths(&settings.read),
+        read: paths(&read),
         write: paths(&settings.write),
         write_code: paths(&settings.write_code),
         execute: paths(&settings.execute),
@@ -188,7 +191,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             warmup: pool.warmup.clone(),
             root: path_text(Some(settings.root_of(pool))),
             front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
-            sandbox: sandbox(&pool.sandbox),
+            sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
         binary: pool.php.binary.clone(),
         env,

@@ -83,6 +83,12 @@ pub struct SiteSettings {
 }
 
 impl SiteSettings {
+    /// Whether some of its scripts run in this pool.
+    #[must_use]
+    pub fn uses(&self, pool: &str) -> bool {
+        self.pool == pool || self.routes.iter().any(|route| route.pool == pool)
+    }
+
     /// The name of the pool for a request path, and the position of its share in `Settings::shares`.
     #[must_use]
     pub fn pool_for(&self, path: &[u8]) -> (&str, Option<u16>) {

@@ -48,15 +48,22 @@ impl Settings {
     #[must_use]
     pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
         let own = |site: &&SiteSettings| site.pool == pool.name;
-        let routed = |site: &&SiteSettings| site.routes.iter().any(|route| route.pool == pool.name);
         let mut sites = self.sites.iter();
-        sites.clone().find(own).or_else(|| sites.clone().find(routed)).or_else(|| sites.next())
+        sites.clone().find(own).or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
     }
 
     /// The root that goes with `site_of`.
     #[must_use]
     pub fn root_of(&self, pool: &PoolSettings) -> &Path {
         self.site_of(pool).map_or(&self.root, |site| &site.root)
+    }
+
+    /// The roots of the other sites whose scripts a pool runs.
+    #[must_use]
+    pub fn further_roots_of(&self, pool: &PoolSettings) -> Vec<&Path> {
+        let first = self.root_of(pool);
+        let users = self.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| site.root.as_path());
+        users.filter(|root| *root != first).collect()
     }
 
     /// The front controller that goes with it.

@@ -278,7 +278,7 @@ fn the_front_controller_takes_the_rest() {
         ("/", "script /s.php+"),
         ("/empty/", "script /s.php+"),
         ("/.env", "script /s.php+"),
-        ("/escape.txt", "script /s.php+"),
+        ("/escape.txt", "404"),
         ("/a.txt", "file /a.txt"),
         ("/t.phtml", "403"),
         ("/%00", "400"),
