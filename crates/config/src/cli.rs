@@ -11,6 +11,7 @@ use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
 use crate::table::Row;
 
@@ -108,13 +109,14 @@ impl Cli {
 
 /// The rows that have a flag, with the heading their help stands under.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    let sections: [(&str, &'static [Row]); 7] = [
+    let sections: [(&str, &'static [Row]); 8] = [
         ("Server", Settings::ROWS),
         ("Workers", PoolSettings::ROWS),
         ("PHP", PhpSettings::ROWS),
         ("PHP", SandboxSettings::ROWS),
         ("HTTP", HttpSettings::ROWS),
         ("HTTP", CompressionSettings::ROWS),
+        ("TLS", TlsSettings::ROWS),
         ("Logs", LogSettings::ROWS),
     ];
     sections
