@@ -38,6 +38,7 @@ test: ## Build and run all tests
 	@scripts/skips.sh $(MAKE) --no-print-directory all-tests
 
 all-tests: setup-test build unit-test test-relocations
+	scripts/pebble.sh $(TARGET_DIR)/pebble || [ $$? = 2 ]
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
 

@@ -15,6 +15,7 @@ pub mod gate;
 pub mod h2;
 pub mod howdah;
 pub mod modes;
+pub mod pebble;
 pub mod process;
 pub mod reference;
 mod report;

@@ -5,6 +5,8 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod certificates;
+mod explain;
 mod frankenphp;
 mod identity;
 mod pools;
@@ -12,11 +14,13 @@ mod sandbox;
 mod serve;
 mod status_text;
 mod tls;
+mod trust;
 mod watch;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
+use howdah_site::explain::Question;
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
@@ -67,6 +71,10 @@ fn main() -> ExitCode {
             }
             Err(_) => return ExitCode::FAILURE,
         },
+        Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {
+            Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
+            Err(code) => return code,
+        },
         Command::Status { server, json } => match admin_address(&server) {
             Ok(addr) => admin_client::status(&addr, json),
             Err(code) => return code,
@@ -82,6 +90,13 @@ fn main() -> ExitCode {
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
+        },
+        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
+            Ok(acme) => trust::run(&acme, how),
+            Err(errors) => {
+                eprintln!("{errors}");
+                return ExitCode::from(WRONG_SETTINGS);
+            }
         },
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));

@@ -2,7 +2,8 @@
 //! same way, so what it does not complain about can be served.
 
 use howdah_config::{Account, CertificateFiles, ClientAuth, ListenAddr, Loaded, Settings, TlsVersion};
-use howdah_protocol::listener::Listener;
+use howdah_protocol::http3;
+use howdah_protocol::listener::{BindError, Listener};
 use howdah_tls::{Files, MinVersion, Options, Pair, ServerConfig, Store, server_config};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use std::sync::Arc;
 pub(crate) struct Tls {
     store: Arc<Store>,
     config: Arc<ServerConfig>,
+    /// For HTTP/3, if it is on.
+    quic: Option<http3::Config>,
     files: Files,
 }
 
@@ -31,16 +34,26 @@ pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
     let store = Store::new();
     let files = Files::load(settings.tls.certificates.iter().map(pair));
     let config = server_config::tcp(store.clone(), &options(settings)).map_err(|error| at("client_ca", &error));
-    match (files, config) {
-        (Ok(files), Ok(config)) => {
+    let quic = match settings.tls.http3 {
+        true => quic(store.clone(), settings).map(Some).map_err(|why| at("http3", &why)),
+        false => Ok(None),
+    };
+    match (files, config.and_then(|config| Ok((config, quic?)))) {
+        (Ok(files), Ok((config, quic))) => {
             files.put_into(&store);
-            Ok(Some(Tls { store, config, files }))
+            Ok(Some(Tls { store, config, quic, files }))
         }
         (files, config) => {
             let errors = files.err().unwrap_or_default().into_iter().map(|error| at("certificates", &error));
             Err(errors.chain(config.err()).collect())
         }
     }
+}
+
+/// What HTTP/3 needs. A resumed client may ask at once: what it may ask then is decided for each request.
+fn quic(store: Arc<Store>, settings: &Settings) -> Result<http3::Config, String> {
+    let tls = server_config::quic(store, &options(settings), true).map_err(|error| error.to_string())?;
+    http3::Config::new(tls, settings.tls.http3_retry_above).map_err(|error| error.to_string())
 }
 
 fn options(settings: &Settings) -> Options {
@@ -82,6 +95,22 @@ impl Tls {
     /// The listener, with TLS if its address says so.
     pub(crate) fn on(&self, listener: Listener, addr: &ListenAddr) -> Listener {
         if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
+    }
+
+    /// The certificates, to which the server adds those that it gets or makes itself.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// HTTP/3 at the same port as a listener, if its address says TLS and HTTP/3 is on.
+    ///
+    /// # Errors
+    /// The port cannot be had for UDP.
+    pub(crate) fn beside(&self, listener: &Listener) -> Option<Result<Listener, BindError>> {
+        match (&self.quic, listener.local_addr()) {
+            (Some(config), ListenAddr::Https(addr)) => Some(Listener::bind_quic(addr, config.clone())),
+            _ => None,
+        }
     }
 
     /// Exchanges certificates whose files change, for ever.

@@ -17,15 +17,19 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
     }
     match https {
-        Some(addr) if tls.certificates.is_empty() => {
+        Some(addr) if tls.certificates.is_empty() && !settings.acme.is_used() => {
             let message = format!(
-                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}]"
+                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}], or auto = true"
             );
             source.object("listen", message);
         }
         None if tls.redirect => {
             let message = "there is nowhere to send clients to: no address of `listen` begins with https://";
             source.object("tls.redirect", message.to_owned());
+        }
+        None if tls.http3 => {
+            let message = "there is nowhere to speak it: no address of `listen` begins with https://";
+            source.object("tls.http3", message.to_owned());
         }
         None if !tls.certificates.is_empty() => {
             let message = "no address of `listen` begins with https://, so they would not be used";

@@ -19,6 +19,11 @@ settings! {
         /// able to read them. A pair that does not fit leaves the one before in place.
         certificates: Vec<CertificateFiles> = "[]" flag("certificate")
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
+        /// Get or make the certificates: for the names in `[acme]`, or for `localhost` where it names none. Without a `listen`
+        /// the server listens on ports 80 and 443 then, or on 8080 and 8443 of this machine where it names none.
+        ///
+        /// `--tls auto` says the same.
+        auto: bool = "false" example("true");
         /// The oldest version that is spoken.
         min_version: TlsVersion = r#""1.2""# example(r#""1.3""#);
         /// Whether clients show a certificate: they are not asked (`off`), they may (`optional`), they must (`required`). One
@@ -35,6 +40,14 @@ settings! {
         hsts: Option<String> = r#""""# example(r#""max-age=31536000; includeSubDomains""#);
         /// After how long the keys change by which clients resume sessions. A session can be resumed for at most twice as long.
         ticket_rotation: Duration = r#""6h""# example(r#""1h""#);
+        /// Speak HTTP/3 too: over UDP, at the port of every address of `listen` that begins with `https://`. Responses over
+        /// HTTP/1.1 and HTTP/2 tell clients so, by `Alt-Svc`.
+        ///
+        /// **Experimental**, until more clients have been tried with it. The firewall must let UDP through.
+        http3: bool = "false" flag("http3") example("true");
+        /// While so many clients of HTTP/3 have not proved that they are where they say, further ones have to before anything is
+        /// kept for them, which costs them a round trip. 0: all.
+        http3_retry_above: usize = "100" in(0, 1000000) example("0");
     }
     plus {}
 }

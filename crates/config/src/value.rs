@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks,
-    SystemCalls, TlsVersion, TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -199,9 +199,21 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
-
-words!(TlsVersion, ClientAuth);
+words!(
+    Mode,
+    Proof,
+    SandboxProfile,
+    SystemCalls,
+    Symlinks,
+    Algorithm,
+    LogLevel,
+    LogFormat,
+    AccessFormat,
+    TrustedHeader,
+    UnknownHost,
+    TlsVersion,
+    ClientAuth
+);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);

@@ -41,6 +41,7 @@ const NEEDED_BESIDE: &[&str] = &[
     "needs a certificate",
     "begins with https://",
     "needs `client_ca`",
+    "goes with `acme.",
     "has no effect while `client_auth`",
 ];
 

@@ -1,11 +1,12 @@
 //! The task of one connection: finds out the protocol, lets its driver serve it, and acts on the I/O thread's verdicts.
 
+use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::Handler;
 use crate::handshake::{Handshake, Shaken};
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
-use crate::{http1, http2};
+use crate::{http1, http2, http3};
 use bytes::BytesMut;
 use rustls::ServerConfig;
 use std::pin::pin;
@@ -47,6 +48,15 @@ pub(crate) async fn drive_tls<H: Handler>(
     tls: Arc<ServerConfig>,
 ) {
     let Socket::Tcp(stream) = socket else { return };
+    if let Some(demand) = connection.shared.demand.get() {
+        let mut waiting = pin!(certificate_wanted::wait(&stream, demand));
+        let waited = supervise(&connection.state, |cx, verdict| {
+            if verdict > Verdict::Finish { Poll::Ready(None) } else { waiting.as_mut().poll(cx).map(Some) }
+        });
+        if waited.await.flatten().is_none() {
+            return;
+        }
+    }
     let mut handshake = match Handshake::new(stream, tls, &connection) {
         Ok(handshake) => handshake,
         Err(error) => {
@@ -89,6 +99,23 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
         served.await.map(|ended| ended.map_err(|error| error.to_string()))
     };
     if let Some(Err(error)) = ended {
+        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+    }
+}
+
+/// Serves a connection over QUIC to its end. Only HTTP/3 is spoken there.
+pub(crate) async fn drive_quic<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, guest: http3::Guest) {
+    let leave = http3::Leave::default();
+    let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
+    let mut leaving = false;
+    let served = supervise(&connection.state, |cx, verdict| {
+        if !leaving && verdict != Verdict::None {
+            leaving = true;
+            leave.now();
+        }
+        serving.as_mut().poll(cx)
+    });
+    if let Some(Err(error)) = served.await {
         tracing::debug!(target: "howdah::conn", %error, "connection ended");
     }
 }

@@ -37,6 +37,12 @@ impl Peer {
         }
     }
 
+    /// A peer over QUIC, which is always encrypted.
+    #[must_use]
+    pub fn quic(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
+        Self { https: true, ..Self::tcp(remote, local, trusts) }
+    }
+
     /// A peer on the Unix socket at `path`. The texts are those nginx gives its scripts.
     #[must_use]
     pub fn unix(path: &std::path::Path, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
