@@ -72,7 +72,7 @@ fn toml_text(text: &str) -> String {
 fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> String {
     let mut lines = setup.scripts.settings(mode);
     if https || setup.certificates.clients.is_some() {
-        lines.extend(setup.certificates.settings(place));
+        lines.extend(setup.certificates.settings(&place.top));
     }
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.

@@ -1,7 +1,6 @@
 //! TLS for the harness: certificates for servers under test, and a client that takes every one. It is told when a connection
 //! was cut: only a `close_notify` is an end.
 
-use crate::site::Place;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, SerialNumber,
 };
@@ -89,12 +88,12 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Makes them, and says what stands in `howdah.toml`.
-    pub(crate) fn settings(&self, place: &Place) -> Vec<String> {
-        let made = self.names.iter().map(|(stem, names)| make(&place.top, stem, names, self.expired).setting());
+    /// Makes them in the site's directory, and says what stands in `howdah.toml`.
+    pub(crate) fn settings(&self, top: &Path) -> Vec<String> {
+        let made = self.names.iter().map(|(stem, names)| make(top, stem, names, self.expired).setting());
         let mut lines = vec![format!("tls.certificates = [{}]", made.collect::<Vec<_>>().join(", "))];
         if let Some(auth) = &self.clients {
-            let ca = authority(&place.top, "clients").ca;
+            let ca = authority(top, "clients").ca;
             lines.extend([
                 format!("tls.client_auth = {auth:?}"),
                 format!("tls.client_ca = {:?}", ca.display().to_string()),

@@ -14,6 +14,7 @@ use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
 
 /// What was asked for on the command line.
@@ -153,13 +154,14 @@ impl Cli {
 
 /// The rows that have a flag, with the heading their help stands under.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    let sections: [(&str, &'static [Row]); 8] = [
+    let sections: [(&str, &'static [Row]); 9] = [
         ("Server", Settings::ROWS),
         ("Workers", PoolSettings::ROWS),
         ("PHP", PhpSettings::ROWS),
         ("PHP", SandboxSettings::ROWS),
         ("HTTP", HttpSettings::ROWS),
         ("HTTP", CompressionSettings::ROWS),
+        ("TLS", TlsSettings::ROWS),
         ("TLS", AcmeSettings::ROWS),
         ("Logs", LogSettings::ROWS),
     ];

@@ -253,6 +253,14 @@ impl<'a> Source<'a> {
 pub(crate) fn plain_example(row: &Row) -> String {
     let plain = |node: &Node| match &node.tree {
         Tree::Text(text) => text.clone(),
+        // The files of a certificate.
+        Tree::Table(entries) => {
+            let paths = entries.iter().filter_map(|entry| match &entry.node.tree {
+                Tree::Text(path) => Some(path.as_str()),
+                _ => None,
+            });
+            paths.collect::<Vec<_>>().join(":")
+        }
         _ => node.describe(),
     };
     match Node::from_literal(row.example) {

@@ -1,4 +1,5 @@
 //! Settings of TLS that do not go together.
+#![allow(clippy::unwrap_used)]
 
 use howdah_config::{CertificateFiles, ListenAddr, ServeFlags, Surroundings, load_in};
 
