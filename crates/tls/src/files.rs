@@ -88,14 +88,25 @@ impl Files {
         }
     }
 
-    /// Looks every few seconds, for ever.
+    /// Looks every few seconds, for ever; beside the thread that asks for it, for a file system may hang.
     pub async fn watch(mut self, store: Arc<Store>) {
         if self.loaded.is_empty() {
             return;
         }
         loop {
             tokio::time::sleep(LOOK).await;
-            self.look(&store);
+            let store = store.clone();
+            let looking = tokio::task::spawn_blocking(move || {
+                self.look(&store);
+                self
+            });
+            match looking.await {
+                Ok(files) => self = files,
+                Err(error) => {
+                    tracing::error!(target: "howdah::tls", %error, "certificates are not looked at any more");
+                    return;
+                }
+            }
         }
     }
 }
