@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::rules::SiteRules;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Route, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::table::{Row, settings};
@@ -25,7 +26,7 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name"];
+pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name", "app"];
 
 /// The row of such a key.
 pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
@@ -74,6 +75,8 @@ pub struct SiteSettings {
     pub front_controller: Option<String>,
     /// Which paths go to which pool: its own routes, or those of the top level if it has none.
     pub routes: Vec<Route>,
+    /// What is done with which requests: its own rules, or those of the top level if it has none.
+    pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.
     pub http: HttpSettings,
     /// `[static]` with what `[site.static]` says over it.
@@ -111,6 +114,7 @@ impl Settings {
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
             routes: self.routes.clone(),
+            rules: self.rules.clone(),
             http: self.http.clone(),
             static_files: self.static_files.clone(),
             compression: self.compression.clone(),

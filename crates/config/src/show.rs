@@ -7,6 +7,7 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
+use crate::rules::SiteRules;
 use crate::settings::{DEFAULT_POOL, Route, RouteKeys};
 use crate::settings_site::SiteSettings;
 use crate::table::Row;
@@ -17,7 +18,7 @@ impl Loaded {
     #[must_use]
     pub fn show(&self) -> String {
         let settings = &self.settings;
-        let mut page = Page { text: String::new(), origins: &self.origins };
+        let mut page = Page { text: String::new(), origins: &self.origins, top_rules: &settings.rules };
         let (default, others) = match settings.pools.split_first() {
             Some((default, others)) => (Some(default), others),
             None => (None, &[][..]),
@@ -45,6 +46,7 @@ impl Loaded {
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
         page.routes("route", &settings.routes);
+        page.rules("", &settings.rules);
         for site in &settings.sites {
             page.site(site);
         }
@@ -64,6 +66,8 @@ fn key(name: &str) -> String {
 struct Page<'a> {
     text: String,
     origins: &'a Origins,
+    /// Those of the top level, which sites without their own have too.
+    top_rules: &'a SiteRules,
 }
 
 impl Page<'_> {
@@ -89,6 +93,20 @@ impl Page<'_> {
                 weight: route.weight,
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
+        }
+    }
+
+    /// Rules as comments: what each asks for and does. Those of an application are among them.
+    fn rules(&mut self, section: &str, rules: &SiteRules) {
+        if !rules.is_empty() {
+            let _ = writeln!(self.text, "\n# Rules{section}, in their order:");
+        }
+        for rule in rules.rules() {
+            let mut actions: Vec<String> = rule.actions.iter().map(howdah_rules::Action::describe).collect();
+            if rule.last {
+                actions.push("no further rule".to_owned());
+            }
+            let _ = writeln!(self.text, "# {}: {}: {}", rule.name, rule.describe_conditions(), actions.join("; "));
         }
     }
 
@@ -129,6 +147,9 @@ impl Page<'_> {
         if site.routes.first().is_some_and(|_| self.origins.of(&format!("{section}.route[0].match")) != Origin::Default)
         {
             self.routes(&format!("{section}.route"), &site.routes);
+        }
+        if site.rules != *self.top_rules {
+            self.rules(&format!(" of {}", site.name), &site.rules);
         }
     }
 

@@ -30,11 +30,15 @@ pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED).allow("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     }
     check_host(head)?;
-    check_coding(head)?;
-    if let Some(length) = content_length(&head.headers).filter(|length| *length > limits.max_body) {
-        return Err(too_large(limits.max_body, Some(length), head));
+    check_coding(head)
+}
+
+/// Checks the announced length of a body, of which rules may have their own opinion.
+pub(crate) fn check_body(max_body: u64, head: &Head) -> Result<(), Refusal> {
+    match content_length(&head.headers).filter(|length| *length > max_body) {
+        Some(length) => Err(too_large(max_body, Some(length), head)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// 413. Who uploads sees only the status, so the log says which setting it is about.

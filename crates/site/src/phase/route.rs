@@ -20,9 +20,11 @@
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
 use crate::request_path::{decode, encode, normalise};
+use crate::ruled::{Lookup, join};
 use crate::site::Site;
 use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -51,6 +53,8 @@ pub enum Route {
     File(ResolvedFile),
     /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
     AddSlash(String),
+    /// A directory whose content is to be shown, and where it is.
+    Listing(PathBuf),
     /// Nothing.
     NotFound,
     /// Something that is there and is not given out: PHP source under another name.
@@ -72,6 +76,8 @@ pub struct Script {
     pub pool: usize,
     /// The position in the settings of the route whose share of the pool's workers it uses.
     pub share: Option<u16>,
+    /// `DOCUMENT_ROOT`, where a rule says another than the site's.
+    pub root: Option<PathBuf>,
 }
 
 /// A regular file that may be sent.
@@ -104,20 +110,22 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What serves a request for `path` (as it was sent, without the query).
-    pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
+    /// What serves a request for `path` (as it was sent, without the query), with what rules say of it.
+    pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
         if self.era != site.server.era() {
             *self = Self { era: site.server.era(), ..Self::default() };
         }
-        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(path)) {
+        let key = lookup.key(path);
+        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(&*key)) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
             }
         }
-        let (route, absent) = resolve(site, path);
+        let (route, absent) = resolve(site, path, lookup);
         let route = Arc::new(route);
-        if path.len() <= LONGEST_KEPT {
+        // What is in a directory is looked at each time.
+        if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_)) {
             if self.count >= MOST_KEPT {
                 self.sites.clear();
                 self.count = 0;
@@ -126,7 +134,7 @@ impl RouteCache {
                 self.sites.resize_with(site.number + 1, HashMap::default);
             }
             let kept = Kept { found: now, route: route.clone(), absent };
-            if self.sites[site.number].insert(path.into(), kept).is_none() {
+            if self.sites[site.number].insert(key.into(), kept).is_none() {
                 self.count += 1;
             }
         }
@@ -134,8 +142,8 @@ impl RouteCache {
     }
 
     /// The file that `path` led to is not there any more.
-    pub fn forget(&mut self, site: &Site, path: &[u8]) {
-        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(path)).is_some() {
+    pub fn forget(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>) {
+        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(&*lookup.key(path))).is_some() {
             self.count -= 1;
         }
     }
@@ -147,38 +155,45 @@ fn runs_one_script(pool: &PoolSettings) -> bool {
 }
 
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
-fn resolve(site: &Site, raw: &[u8]) -> (Route, Option<PathBuf>) {
-    let path = match decode(raw).and_then(|decoded| normalise(&decoded)) {
-        Ok(path) => path,
-        Err(reason) => return (Route::Invalid(reason), None),
+fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>) -> (Route, Option<PathBuf>) {
+    let path = match lookup.path {
+        Some(path) => Cow::Borrowed(path),
+        None => match decode(raw).and_then(|decoded| normalise(&decoded)) {
+            Ok(path) => Cow::Owned(path),
+            Err(reason) => return (Route::Invalid(reason), None),
+        },
     };
-    let finder = Finder::new(site, &path);
-    if let Some(script) = finder.resident_script(&path) {
+    let path = &*path;
+    let finder = Finder::new(site, path, lookup);
+    if let Some(script) = finder.resident_script(path) {
+        if lookup.no_php {
+            return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
+        }
         // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
         // look at the file system for each request would find none.
-        return (finder.plain_file(&path).unwrap_or(Route::Script(script)), None);
+        return (finder.plain_file(path).unwrap_or(Route::Script(script)), None);
     }
     let mut absent = None;
-    if !finder.is_hidden(&path) {
-        let found = finder.look(&path);
+    if !finder.is_hidden(path) {
+        let found = finder.look(path);
         match &found {
             Ok(Kind::File) => {
-                if let Some(route) = finder.file(&path) {
+                if let Some(route) = finder.file(path) {
                     return (route, None);
                 }
             }
             Ok(Kind::Directory) => {
-                if let Some(route) = finder.directory(&path) {
+                if let Some(route) = finder.directory(path) {
                     return (route, None);
                 }
             }
             Ok(Kind::Other) => return (Route::NotFound, None),
-            Err(_) => absent = Some(finder.full(&path)),
+            Err(_) => absent = Some(finder.full(path)),
         }
         // The kernel says so if it met nothing but directories before the first name that is not there.
         let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(&path) {
-            return (Route::Script(script), absent);
+        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(path) {
+            return (if lookup.no_php { Route::Forbidden } else { Route::Script(script) }, absent);
         }
     }
     (finder.front_controller().map_or(Route::NotFound, Route::Script), absent)
@@ -205,21 +220,21 @@ impl From<&Metadata> for Kind {
 /// Looks for one request's response below the root.
 struct Finder<'a> {
     site: &'a Site,
+    lookup: &'a Lookup<'a>,
     pool: usize,
     share: Option<u16>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(site: &'a Site, path: &[u8]) -> Self {
-        let (pool, share) = site.pool_for(path);
-        Self { site, pool, share }
+    fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>) -> Self {
+        let (pool, share) = lookup.pool.map_or_else(|| site.pool_for(path), |pool| (pool, None));
+        Self { site, lookup, pool, share }
     }
 
     /// The place in the file system of a normalised path.
     fn full(&self, path: &[u8]) -> PathBuf {
-        let mut full = self.site.root.as_os_str().as_bytes().to_vec();
-        full.extend_from_slice(path);
-        PathBuf::from(std::ffi::OsString::from_vec(full))
+        let (base, rest) = self.lookup.base(self.site, path);
+        join(base, rest)
     }
 
     /// Files and directories whose name starts with a dot are treated as if they were not there.
@@ -245,14 +260,15 @@ impl<'a> Finder<'a> {
 
     /// The path with all links resolved, if the policy on links allows that it be reached.
     fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
-        let resolved = real_path_of(&self.full(path))?;
+        let (base, rest) = self.lookup.base(self.site, path);
+        let resolved = real_path_of(&join(base, rest))?;
         let allowed = match self.site.settings.static_files.follow_symlinks {
             Symlinks::Always => true,
             // The root is resolved each time: a deployment may have moved it.
-            Symlinks::Inside => resolved.starts_with(real_path_of(&self.site.root)?),
+            Symlinks::Inside => resolved.starts_with(real_path_of(base)?),
             Symlinks::Never => {
-                let relative = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
-                resolved == real_path_of(&self.site.root)?.join(relative)
+                let relative = OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest));
+                resolved == real_path_of(base)?.join(relative)
             }
         };
         allowed.then_some(resolved)
@@ -261,7 +277,8 @@ impl<'a> Finder<'a> {
     /// What a regular file is served as: `None` if it may not be reached.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
-            return self.script(path, b"").map(Route::Script);
+            let script = self.script(path, b"");
+            return script.map(|script| if self.lookup.no_php { Route::Forbidden } else { Route::Script(script) });
         }
         let resolved = self.resolved(path)?;
         let withheld = &self.site.withheld;
@@ -282,7 +299,7 @@ impl<'a> Finder<'a> {
             candidate.push(b'/');
         }
         let start = candidate.len();
-        for index in &self.site.settings.index {
+        for index in self.lookup.index.map_or(&*self.site.settings.index, |index| index) {
             candidate.truncate(start);
             candidate.extend_from_slice(index.as_bytes());
             if let Some(Kind::File) = self.kind(&candidate)
@@ -292,7 +309,14 @@ impl<'a> Finder<'a> {
                 return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
             }
         }
-        None
+        candidate.truncate(start);
+        let listed = self.lookup.listing && self.resolved(path).is_some();
+        listed.then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
+    }
+
+    /// The directory of a rule's `root`; an `alias` leaves the site's root as it is, as in Apache.
+    fn root(&self) -> Option<PathBuf> {
+        self.lookup.place.filter(|place| place.mount.is_empty()).map(|place| place.directory.clone())
     }
 
     /// A script that exists, is a regular file and may be reached.
@@ -305,6 +329,7 @@ impl<'a> Finder<'a> {
             path_info: path_info.to_vec(),
             pool: self.pool,
             share: self.share,
+            root: self.root(),
         })
     }
 
@@ -337,6 +362,7 @@ impl<'a> Finder<'a> {
             name,
             pool: self.pool,
             share: self.share,
+            root: self.root(),
         })
     }
 
@@ -352,7 +378,12 @@ impl<'a> Finder<'a> {
     }
 
     fn front_controller(&self) -> Option<Script> {
-        let name = self.site.settings.front_controller.as_deref().filter(|name| !name.is_empty())?;
+        let name = match self.lookup.front_controller {
+            Some(named) => named.map(|name| &**name),
+            None => self.site.settings.front_controller.as_deref(),
+        };
+        // Where nothing is run nothing stands in for what is not there.
+        let name = name.filter(|name| !name.is_empty() && !self.lookup.no_php)?;
         let path = format!("/{}", name.trim_start_matches('/'));
         match self.kind(path.as_bytes()) {
             Some(Kind::File) => self.script(path.as_bytes(), b""),

@@ -1,8 +1,8 @@
 //! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
 //! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_INFO` and
-//! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
-//! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
+//! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is there only if a rule has checked a
+//! password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
 //! `HTTP_PROXY`, which libraries take for a setting).
 
@@ -19,6 +19,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::UNIX_EPOCH;
 
@@ -38,7 +39,7 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
 /// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
 fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
     let head = &exchange.head;
-    let query = call.var(VarName::QUERY_STRING, head.target.query().unwrap_or_default());
+    let query = call.var(VarName::QUERY_STRING, exchange.query().unwrap_or_default());
     let method = call.var(VarName::REQUEST_METHOD, head.method.as_str().as_bytes());
     let content_type = head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let content_type = call.var(VarName::CONTENT_TYPE, content_type);
@@ -51,8 +52,13 @@ fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Sc
     let uri = call.var(VarName::REQUEST_URI, head.target.as_bytes());
     call.uri(uri);
     call.var_at(VarName::DOCUMENT_URI, name);
-    call.var(VarName::DOCUMENT_ROOT, root_bytes(&site.root));
+    call.var(VarName::DOCUMENT_ROOT, root_bytes(root(site, script)));
     call.var(VarName::SERVER_PROTOCOL, protocol(head.version).as_bytes());
+}
+
+/// The document root, which a rule may say.
+fn root<'a>(site: &'a Site, script: &'a Script) -> &'a Path {
+    script.root.as_deref().unwrap_or(&site.root)
 }
 
 /// Who speaks with whom, and what runs: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
@@ -69,14 +75,22 @@ fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: 
     call.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
     call.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
     call.var(VarName::SERVER_NAME, server_name(site, exchange, client));
-    call.var(VarName::REDIRECT_STATUS, b"200");
+    let status = exchange.error_status.unwrap_or(200);
+    call.var(VarName::REDIRECT_STATUS, Decimal::new(u64::from(status)).as_bytes());
+    if let Some(user) = exchange.ruled.as_ref().and_then(|ruled| ruled.user.as_deref()) {
+        call.var(VarName::REMOTE_USER, user.as_bytes());
+        call.var(VarName::AUTH_TYPE, b"Basic");
+    }
     let filename = call.var(VarName::SCRIPT_FILENAME, &script.filename);
     call.script(filename);
     if !script.path_info.is_empty() {
         call.var(VarName::PATH_INFO, &script.path_info);
-        call.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
+        call.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(root(site, script)), &script.path_info]);
     }
     call.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
+    for (name, value) in exchange.ruled.iter().flat_map(|ruled| &ruled.outcome.variables) {
+        call.custom_var(name.as_bytes(), value.as_bytes());
+    }
 }
 
 /// The name that the settings pin, else the host that was asked for, else the address that was connected to.
