@@ -6,18 +6,30 @@ use std::sync::Arc;
 
 use howdah_rules::{Action, Rule, Rules, Value};
 
-use crate::document::{Entry, Node, Tree};
+use crate::document::{Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::settings::PoolSettings;
-use crate::source::{Source, find};
+use crate::source::{Source, entries, find};
 
 /// The compiled rules of a site. Sites that say nothing share those of the top level, with what these know of clients.
 #[derive(Debug, Clone, Default)]
-pub struct SiteRules(Arc<Rules>);
+pub struct SiteRules {
+    compiled: Arc<Rules>,
+    /// Each as it is written, without its header.
+    written: Vec<String>,
+}
 
+/// They are the same if the same is written: what they know of clients does not count.
 impl PartialEq for SiteRules {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.written == other.written && self.rules().len() == other.rules().len()
+    }
+}
+
+impl SiteRules {
+    /// Each of them as it would be written, without its header; not those of an application.
+    pub(crate) fn written(&self) -> &[String] {
+        &self.written
     }
 }
 
@@ -25,7 +37,7 @@ impl Deref for SiteRules {
     type Target = Rules;
 
     fn deref(&self) -> &Rules {
-        &self.0
+        &self.compiled
     }
 }
 
@@ -60,9 +72,12 @@ pub(crate) fn read(
         let key = howdah_rules::Entry { key: "app".to_owned(), line, node: name };
         nodes.push((true, howdah_rules::Node { value: Value::Table(vec![key]), line }));
     }
-    let mut problems = Vec::new();
+    let (mut problems, mut texts) = (Vec::new(), Vec::new());
     match list.map(|list| (&list.node.tree, list.line)) {
-        Some((Tree::List(items), _)) => nodes.extend(items.iter().map(|item| (false, node(item)))),
+        Some((Tree::List(items), _)) => {
+            nodes.extend(items.iter().map(|item| (false, node(item))));
+            texts.extend(items.iter().map(text));
+        }
         Some((_, line)) => {
             let message = "expected sections [[rule]], each with conditions and actions (two brackets)".to_owned();
             source.error(at(line), &format!("{section}rule"), message);
@@ -92,7 +107,30 @@ pub(crate) fn read(
             if problem.key.is_empty() || problem.key == "rule" { String::new() } else { format!(".{}", problem.key) };
         source.error(at(problem.line), &format!("{section}rule{dot}"), problem.message);
     }
-    Some(compiled.map_or_else(|()| SiteRules::default(), |rules| SiteRules(Arc::new(rules))))
+    Some(SiteRules { compiled: Arc::new(compiled.unwrap_or_default()), written: texts })
+}
+
+/// A rule as it would be written: a line for each key.
+fn text(rule: &Node) -> String {
+    let lines = entries(rule).iter().map(|entry| format!("{} = {}\n", quoted_key(&entry.key), value(&entry.node)));
+    lines.collect()
+}
+
+fn quoted_key(key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if bare { key.to_owned() } else { quoted(key) }
+}
+
+fn value(node: &Node) -> String {
+    match &node.tree {
+        Tree::Text(text) => quoted(text),
+        Tree::List(items) => format!("[{}]", items.iter().map(value).collect::<Vec<_>>().join(", ")),
+        Tree::Table(entries) => {
+            let pairs = entries.iter().map(|entry| format!("{} = {}", quoted_key(&entry.key), value(&entry.node)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        _ => node.describe(),
+    }
 }
 
 /// A value as rules take it.

@@ -46,7 +46,7 @@ impl Loaded {
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
         page.routes("route", &settings.routes);
-        page.rules("", &settings.rules);
+        page.rules("rule", &settings.rules);
         for site in &settings.sites {
             page.site(site);
         }
@@ -96,10 +96,13 @@ impl Page<'_> {
         }
     }
 
-    /// Rules as comments: what each asks for and does. Those of an application are among them.
-    fn rules(&mut self, section: &str, rules: &SiteRules) {
+    /// Rules as they are written, and then in words, with those of an application among them.
+    fn rules(&mut self, header: &str, rules: &SiteRules) {
+        for rule in rules.written() {
+            let _ = write!(self.text, "\n[[{header}]]\n{rule}");
+        }
         if !rules.is_empty() {
-            let _ = writeln!(self.text, "\n# Rules{section}, in their order:");
+            let _ = writeln!(self.text, "\n# The rules in their order, and what they do:");
         }
         for rule in rules.rules() {
             let mut actions: Vec<String> = rule.actions.iter().map(howdah_rules::Action::describe).collect();
@@ -149,7 +152,7 @@ impl Page<'_> {
             self.routes(&format!("{section}.route"), &site.routes);
         }
         if site.rules != *self.top_rules {
-            self.rules(&format!(" of {}", site.name), &site.rules);
+            self.rules("site.rule", &site.rules);
         }
     }
 

@@ -20,6 +20,7 @@ pub const TARGETS: &[Target] = &[
     ("forwarded", forwarded_fields),
     ("file_request", file_request),
     ("response_head", response_head),
+    ("rules", howdah_rules::fuzz::rules),
 ];
 
 /// Header lines as they come over the wire; those that a connection would refuse are left out.

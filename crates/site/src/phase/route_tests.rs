@@ -92,6 +92,7 @@ impl Tree {
                 format!("file {}", String::from_utf8_lossy(&file.name))
             }
             Route::AddSlash(to) => format!("slash {to}"),
+            Route::Listing(path) => format!("listing {}", path.display()),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
             Route::Invalid(_) => "400".to_owned(),

@@ -38,12 +38,17 @@ pub(crate) async fn run(site: &Site, exchange: &mut Exchange) -> Result<Step, Re
     if site.settings.rules.is_empty() {
         return Ok(Step::On);
     }
-    let Some(outcome) = evaluate(site, exchange, &mut NoTrace) else { return Ok(Step::On) };
+    let Some(outcome) = evaluate(site, exchange) else { return Ok(Step::On) };
     act(site, exchange, outcome).await
 }
 
-/// What rules say of a request, with a trace for `howdah explain`; none also for a path that names nothing, which the route refuses.
-pub(crate) fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+/// What rules say of a request that nobody has sent, and why: for `howdah explain`.
+pub fn explain(site: &Site, request: &Request<'_>, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+    site.settings.rules.evaluate(request, &SiteFiles(site), trace)
+}
+
+/// What rules say of a request; none also for a path that names nothing, which the route refuses.
+fn evaluate(site: &Site, exchange: &Exchange) -> Option<Box<Outcome>> {
     let head = &exchange.head;
     let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
     let host = forwarded::host(head, &client).unwrap_or_default();
@@ -57,7 +62,7 @@ pub(crate) fn evaluate(site: &Site, exchange: &Exchange, trace: &mut impl Trace)
         headers: &head.headers,
         client: exchange.remote,
     };
-    site.settings.rules.evaluate(&request, &SiteFiles(site), trace)
+    site.settings.rules.evaluate(&request, &SiteFiles(site), &mut NoTrace)
 }
 
 /// Does what an outcome says: who may come in, then what ends the request. The rest is kept for the phases behind.
