@@ -103,7 +103,11 @@ impl<U: Upstream> Service<U> {
         match rules::run(&site, exchange).await? {
             Step::On => {}
             Step::Done(response) => return Ok(response),
-            Step::Proxy(_) => return Err(Refusal::new(StatusCode::BAD_GATEWAY)),
+            Step::Proxy(proxy) => {
+                let servers = proxy.upstreams.len();
+                tracing::error!(target: "howdah::rules", id = %exchange.id, servers, "`proxy` is not in this server");
+                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
+            }
         }
         limits::check_body(exchange.max_body(), &exchange.head)?;
         self.serve(exchange, body, None).await
@@ -193,8 +197,9 @@ impl<U: Upstream> Service<U> {
     async fn refuse(&self, exchange: &mut Exchange, refusal: Refusal) -> Response {
         exchange.front = Front::Error;
         let status = refusal.status();
-        let named = |ruled: &Box<Ruled>| ruled.outcome.error_page(status.as_u16()).map(str::to_owned);
-        let page = refusal.page().map(|page| page.to_string()).or_else(|| exchange.ruled.as_ref().and_then(named));
+        let ruled: Option<&Ruled> = exchange.ruled.as_deref();
+        let named = ruled.and_then(|ruled| ruled.outcome.error_page(status.as_u16())).map(str::to_owned);
+        let page = refusal.page().map(|page| page.to_string()).or(named);
         let plain = refusal.into_response(&exchange.head.headers);
         let Some(page) = page else { return plain };
         exchange.error_status = Some(status.as_u16());

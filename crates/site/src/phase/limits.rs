@@ -118,7 +118,8 @@ mod tests {
         let (parts, ()) = build(Request::builder()).body(()).unwrap().into_parts();
         let target = Target::from_uri(&parts.uri);
         let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };
-        check(&limits(), &head).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
+        let checked = check(&limits(), &head).and_then(|()| check_body(limits().max_body, &head));
+        checked.map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
     }
 
     #[test]
