@@ -21,6 +21,7 @@ mod host;
 mod kind;
 pub mod limits;
 mod load;
+mod load_rules;
 mod load_sites;
 mod origin;
 mod pattern;

@@ -8,10 +8,10 @@ use crate::check;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
+use crate::load_rules;
 use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
-use crate::rules;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
@@ -153,8 +153,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         log: LogSettings::read(source),
         ..Settings::read(source)
     };
-    let written = rules::Written { file: main, own: source.section(""), section: "" };
-    settings.rules = rules::read(source, written, settings.app.as_deref(), &settings.pools).unwrap_or_default();
+    let written = load_rules::Written { file: main, own: source.section(""), section: "" };
+    settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools).unwrap_or_default();
     settings.sites = load_sites::read_sites(source, &sites, &settings);
     settings
 }

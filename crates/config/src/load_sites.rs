@@ -7,8 +7,8 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
+use crate::load_rules;
 use crate::origin::ConfigError;
-use crate::rules;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
@@ -205,8 +205,8 @@ fn read_site<'a>(
         ..top.top_level_site()
     });
     let app = find(site.entries, "app").and_then(|entry| text_of(&entry.node));
-    let written = rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
-    if let Some(rules) = rules::read(source, written, app.as_deref(), &top.pools) {
+    let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
+    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools) {
         found.rules = rules;
     }
     let part = |key: &str| (format!("{section}.{key}"), site.section(key));

@@ -98,7 +98,7 @@ impl Page<'_> {
 
     /// Rules as they are written, and then in words, with those of an application among them.
     fn rules(&mut self, header: &str, rules: &SiteRules) {
-        for rule in rules.written() {
+        for rule in &rules.written {
             let _ = write!(self.text, "\n[[{header}]]\n{rule}");
         }
         if !rules.is_empty() {
