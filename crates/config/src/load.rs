@@ -9,6 +9,7 @@ use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
+use crate::load_rules;
 use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
@@ -172,6 +173,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         log: LogSettings::read(source),
         ..Settings::read(source)
     };
+    let written = load_rules::Written { file: main, own: source.section(""), section: "" };
+    settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools).unwrap_or_default();
     settings.sites = load_sites::read_sites(source, &sites, &settings);
     settings
 }

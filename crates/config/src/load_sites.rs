@@ -7,6 +7,7 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
+use crate::load_rules;
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -63,10 +64,7 @@ pub(crate) struct Written<'a> {
 impl<'a> Written<'a> {
     /// The name it has or will have, as far as that can be told before it is checked.
     pub(crate) fn name(&self) -> String {
-        let text = |node: &Node| match &node.tree {
-            Tree::Text(text) if !text.is_empty() => Some(text.clone()),
-            _ => None,
-        };
+        let text = text_of;
         let first = |node: &Node| match &node.tree {
             Tree::List(hosts) => hosts.first().and_then(text),
             _ => text(node),
@@ -170,6 +168,14 @@ pub(crate) fn read_sites<'a>(source: &mut Source<'a>, sites: &[Written<'a>], top
     found
 }
 
+/// The text of a text that is not empty.
+fn text_of(node: &Node) -> Option<String> {
+    match &node.tree {
+        Tree::Text(text) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    }
+}
+
 fn read_site<'a>(
     source: &mut Source<'a>,
     site: &Written<'a>,
@@ -200,6 +206,11 @@ fn read_site<'a>(
         name,
         ..top.top_level_site()
     });
+    let app = find(site.entries, "app").and_then(|entry| text_of(&entry.node));
+    let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
+    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools) {
+        found.rules = rules;
+    }
     let part = |key: &str| (format!("{section}.{key}"), site.section(key));
     let (name, own) = part("http");
     found.http = source.with_own(file, name, own, |source| HttpSettings::read_over(&top.http, source));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use howdah_rules::keys::{KEYS, Part};
 use serde_json::{Map, Value as Json, json};
 
 use crate::choice::SandboxProfile;
@@ -57,8 +58,21 @@ pub fn settings_page() -> String {
     );
     rows(&mut page, RouteKeys::ROWS);
     page.push_str(
-        "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller` and \
-         `server_name`, its own `[[site.route]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
+        "## `[[rule]]`\n\nWhat is done with which requests, in the order written: all of a rule's conditions must hold, and a \
+         rewrite is seen by the rules behind it. The guide (`docs/guide/rules.md`) explains them. A site may have its own as \
+         `[[site.rule]]`; then those of the top level are not its.\n\n```toml\n[[rule]]\npath = \"/uploads/*\"\nphp = \
+         false\n```\n\n",
+    );
+    for (part, title) in [(Part::Condition, "Conditions"), (Part::Action, "Actions"), (Part::Rule, "The rule itself")] {
+        let _ = writeln!(page, "**{title}**\n");
+        for key in KEYS.iter().filter(|key| key.part == part) {
+            let _ = writeln!(page, "- `{}`: {} `{} = {}`", key.name, key.doc, key.name, key.example);
+        }
+        page.push('\n');
+    }
+    page.push_str(
+        "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
+         `server_name` and `app`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
          `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
          and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
          level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
@@ -247,6 +261,10 @@ pub fn schema() -> String {
         json!({ "type": "array", "items": route.clone(), "description": "Which paths go to which pool." }),
     );
     top.insert(
+        "rule".to_owned(),
+        json!({ "type": "array", "items": rule(), "description": "What is done with which requests." }),
+    );
+    top.insert(
         "site".to_owned(),
         json!({ "type": "array", "items": site(&pool, &route), "description": "Sites for some hosts." }),
     );
@@ -256,6 +274,14 @@ pub fn schema() -> String {
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// A `[[rule]]`. What its values look like is checked by the server alone.
+fn rule() -> Json {
+    let keys = KEYS
+        .iter()
+        .map(|key| (key.name.to_owned(), json!({ "description": key.doc, "examples": [literal(key.example)] })));
+    object(keys.collect())
 }
 
 /// A `[[site]]`.
@@ -269,6 +295,7 @@ fn site(pool: &Json, route: &Json) -> Json {
     let name = json!({ "type": "string" });
     keys.insert("pool".to_owned(), json!({ "anyOf": [name, pool] }));
     keys.insert("route".to_owned(), json!({ "type": "array", "items": route }));
+    keys.insert("rule".to_owned(), json!({ "type": "array", "items": rule() }));
     let mut site = object(keys);
     site["required"] = json!(["hosts"]);
     site

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownHost};
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::rules::SiteRules;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::Route;
@@ -72,6 +73,13 @@ settings! {
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).
         front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
+        /// The application that is served, whose rules then come before those of `[[rule]]`: what is private in it, where
+        /// visitors upload to, its front controller; `""` for none.
+        ///
+        /// One of `adminer`, `cacti`, `dokuwiki`, `drupal`, `icingaweb2`, `joomla`, `laravel`, `mediawiki`, `nextcloud`,
+        /// `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`, `symfony`,
+        /// `wordpress`.
+        app: Option<String> = r#""""# example(r#""wordpress""#);
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.
@@ -94,6 +102,8 @@ settings! {
         site_files: Vec<PathBuf> = Vec::new();
         /// Which paths go to which pool; the first match wins.
         routes: Vec<Route> = Vec::new();
+        /// What is done with which requests, in the order written.
+        rules: SiteRules = SiteRules::default();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
         /// Section `[tls]`.

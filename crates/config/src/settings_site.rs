@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
+use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::Route;
 use crate::table::settings;
@@ -26,7 +27,7 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name"];
+pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name", "app"];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
@@ -70,6 +71,8 @@ pub struct SiteSettings {
     pub front_controller: Option<String>,
     /// Which paths go to which pool: its own routes, or those of the top level if it has none.
     pub routes: Vec<Route>,
+    /// What is done with which requests: its own rules, or those of the top level if it has none.
+    pub rules: SiteRules,
     /// `[http]` with what `[site.http]` says over it.
     pub http: HttpSettings,
     /// `[static]` with what `[site.static]` says over it.

@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
 use crate::row::Row;
+use crate::rules::SiteRules;
 use crate::settings::DEFAULT_POOL;
 use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
@@ -18,7 +19,7 @@ impl Loaded {
     #[must_use]
     pub fn show(&self) -> String {
         let settings = &self.settings;
-        let mut page = Page { text: String::new(), origins: &self.origins };
+        let mut page = Page { text: String::new(), origins: &self.origins, top_rules: &settings.rules };
         let (default, others) = match settings.pools.split_first() {
             Some((default, others)) => (Some(default), others),
             None => (None, &[][..]),
@@ -48,6 +49,7 @@ impl Loaded {
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
         page.routes("route", &settings.routes);
+        page.rules("rule", &settings.rules);
         for site in &settings.sites {
             page.site(site);
         }
@@ -67,6 +69,8 @@ fn key(name: &str) -> String {
 struct Page<'a> {
     text: String,
     origins: &'a Origins,
+    /// Those of the top level, which sites without their own have too.
+    top_rules: &'a SiteRules,
 }
 
 impl Page<'_> {
@@ -92,6 +96,23 @@ impl Page<'_> {
                 weight: route.weight,
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
+        }
+    }
+
+    /// Rules as they are written, and then in words, with those of an application among them.
+    fn rules(&mut self, header: &str, rules: &SiteRules) {
+        for rule in &rules.written {
+            let _ = write!(self.text, "\n[[{header}]]\n{rule}");
+        }
+        if !rules.is_empty() {
+            let _ = writeln!(self.text, "\n# The rules in their order, and what they do:");
+        }
+        for rule in rules.rules() {
+            let mut actions: Vec<String> = rule.actions.iter().map(howdah_rules::Action::describe).collect();
+            if rule.last {
+                actions.push("no further rule".to_owned());
+            }
+            let _ = writeln!(self.text, "# {}: {}: {}", rule.name, rule.describe_conditions(), actions.join("; "));
         }
     }
 
@@ -132,6 +153,9 @@ impl Page<'_> {
         if site.routes.first().is_some_and(|_| self.origins.of(&format!("{section}.route[0].match")) != Origin::Default)
         {
             self.routes(&format!("{section}.route"), &site.routes);
+        }
+        if site.rules != *self.top_rules {
+            self.rules("site.rule", &site.rules);
         }
     }
 

@@ -29,6 +29,7 @@ impl Settings {
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
             routes: self.routes.clone(),
+            rules: self.rules.clone(),
             http: self.http.clone(),
             static_files: self.static_files.clone(),
             compression: self.compression.clone(),

@@ -38,7 +38,7 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
-    top.extend(["pool", "route", "site"]);
+    top.extend(["pool", "route", "rule", "site"]);
     found.keys("", entries(&file.root), &top);
     for entry in entries(&file.root) {
         match entry.key.as_str() {
@@ -179,7 +179,7 @@ impl Finder<'_> {
         let mut known = keys(&[SiteKeys::ROWS]);
         known.extend(OWN_KEYS);
         known.extend(SITE_SECTIONS.iter().map(|(name, ..)| *name));
-        known.extend(["route", OWN_POOL]);
+        known.extend(["route", "rule", OWN_POOL]);
         self.keys(&section, entries, &known);
         for entry in entries {
             match entry.key.as_str() {

@@ -63,7 +63,7 @@ pub struct Request {
 }
 
 /// A request's head.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Head {
     /// The method.
     pub method: Method,

@@ -174,10 +174,6 @@ fn each_action_is_noted() {
         ),
         ("php = false", "php false"),
         ("pool = 'admin'", "pool admin"),
-        (
-            "ini = { memory_limit = '1G', display_errors = true }\nadmin_ini = { x = 1 }",
-            "ini display_errors=true ini memory_limit=1G ini x=1",
-        ),
         ("env = { A = 'b' }", "A=b"),
         ("request_headers = { X = '', Y = '1' }", "> x None > y Some(\"1\")"),
         ("max_body = '1K'", "body 1024"),
@@ -278,7 +274,6 @@ fn what_cannot_work_is_an_error() {
         ("app = 'wordpres'", "did you mean \"wordpress\"?"),
         ("path = '*.php'\napp = 'wordpress'", "needs one path"),
         ("client = '10.0.0.1'\napp = 'wordpress'", "`host` and `path` only"),
-        ("ini = { 'a b' = '1' }", "no setting of PHP"),
         ("max_body = 'x'", "expected a size"),
         ("query_mode = 'x'\nrewrite = '/'", "expected one of"),
     ] {

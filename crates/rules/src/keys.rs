@@ -53,8 +53,6 @@ keys! {
     Action "try_files" "Paths that are tried in turn (one that ends in a slash is a directory); the last is taken in any case, and may be a status." r#"["$path", "$path/", "=404"]"#;
     Action "php" "Whether scripts are run. Where they are not they are refused; source is never sent." "false";
     Action "pool" "The pool that runs scripts." r#""admin""#;
-    Action "ini" "Settings of PHP for these requests." r#"{ memory_limit = "512M" }"#;
-    Action "admin_ini" "The same, which scripts cannot change." r#"{ open_basedir = "/srv/app:/tmp" }"#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
     Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "The largest body of a request; larger ones get 413." r#""512M""#;

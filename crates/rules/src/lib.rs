@@ -8,6 +8,8 @@ pub mod auth;
 mod conditions;
 mod describe;
 mod evaluate;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod index;
 pub mod keys;
 pub mod limit;

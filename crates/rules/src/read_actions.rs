@@ -6,9 +6,7 @@ use crate::limit::Limit;
 use crate::pattern::{Glob, PathPattern};
 use crate::quantity;
 use crate::read::{Reader, below, network};
-use crate::rule::{
-    Action, Body, Conditions, Cors, ErrorPages, Ini, Maintenance, Mime, Place, QueryMode, Statuses, Try,
-};
+use crate::rule::{Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Statuses, Try};
 use crate::template::Template;
 use crate::tree::{Entry, Node, Value};
 use crate::users::Users;
@@ -112,21 +110,6 @@ impl Reader<'_> {
         self.one_flag(keys, "php", actions, Action::Php);
         if let Some(node) = keys.get("pool") {
             actions.extend(self.text("pool", node).map(|pool| Action::Pool(pool.into())));
-        }
-        let mut ini = Ini::default();
-        for (key, list) in [("ini", &mut ini.values), ("admin_ini", &mut ini.admin)] {
-            if let Some(node) = keys.get(key) {
-                *list = self.table(key, node, |name, value| {
-                    let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-                    if name.is_empty() || !name.bytes().all(is_name) || value.contains(['\0', '\n']) {
-                        return Err(format!("{name:?} is no setting of PHP with a value of one line"));
-                    }
-                    Ok((Box::from(name), Box::from(value)))
-                });
-            }
-        }
-        if !(ini.values.is_empty() && ini.admin.is_empty()) {
-            actions.push(Action::Ini(Arc::new(ini)));
         }
         if let Some(node) = keys.get("env") {
             let list = self.table("env", node, |name, value| {

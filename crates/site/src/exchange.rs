@@ -1,6 +1,7 @@
 //! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
 //! which is when `phase::access_log` counts and logs it.
 
+use crate::ruled::Ruled;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
@@ -31,6 +32,10 @@ pub struct Exchange {
     pub started: Instant,
     /// The same, as a time of day.
     pub time: SystemTime,
+    /// What rules have settled; none if none was for this request.
+    pub ruled: Option<Box<Ruled>>,
+    /// The status that an error page is made for.
+    pub error_status: Option<u16>,
     /// The client's address, as logged; behind trusted proxies the one they named.
     pub remote: Option<IpAddr>,
     /// What responded.
@@ -101,6 +106,8 @@ impl Exchange {
             id: id.unwrap_or_else(request_id::next),
             started: received,
             time,
+            ruled: None,
+            error_status: None,
             remote,
             front: Front::Error,
             status: CLIENT_GONE,
@@ -109,6 +116,24 @@ impl Exchange {
             bytes: 0,
         };
         (Box::new(exchange), body)
+    }
+}
+
+impl Exchange {
+    /// The query as rules have left it.
+    #[must_use]
+    pub fn query(&self) -> Option<&[u8]> {
+        match self.ruled.as_ref().and_then(|ruled| ruled.outcome.query.as_ref()) {
+            Some(query) => query.as_deref(),
+            None => self.head.target.query(),
+        }
+    }
+
+    /// The largest body it may have.
+    #[must_use]
+    pub fn max_body(&self) -> u64 {
+        let own = self.ruled.as_ref().and_then(|ruled| ruled.outcome.max_body);
+        own.unwrap_or(self.site.limits.max_body)
     }
 }
 

@@ -5,14 +5,19 @@ use crate::forwarded;
 use crate::notes::{Note, Notes};
 use crate::phase::limits;
 use crate::phase::route::{self, Route};
+use crate::phase::rules;
 use crate::refusal::Refusal;
 use crate::request_path::redirect_to;
+use crate::ruled::Lookup;
+use crate::service::files_for;
 use crate::site::Site;
 use crate::sites::{Found, Sites};
 use crate::static_files;
 use bytes::Bytes;
 use howdah_config::{HostPattern, HostRoom, ListenAddr, Origin, normal_host};
 use howdah_protocol::{Head, Peer, Target};
+use howdah_rules::trace::Lines;
+use howdah_rules::{Outcome, Stop};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use std::net::{IpAddr, SocketAddr};
 
@@ -145,6 +150,40 @@ fn listener(sites: &Sites, question: &Question, head: &Head, notes: &Notes) -> P
     peer
 }
 
+/// What the site's rules say, rule by rule; what ends the request there is noted as its response.
+fn ruled(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Explanation) -> Option<Box<Outcome>> {
+    let mut lines = Lines::default();
+    let mut outcome = rules::explain(site, head, peer, &mut lines);
+    for line in lines.0 {
+        notes.add("rule", line);
+    }
+    match outcome.as_mut().and_then(|outcome| outcome.stop.take()) {
+        None => {}
+        Some(Stop::Status(status, _)) => {
+            notes.add("response", format!("{status}, from a rule"));
+            found.status = Some(status.as_u16());
+        }
+        Some(Stop::Redirect(status, location)) => {
+            notes.add("response", format!("{status}, from a rule"));
+            found.status = Some(status.as_u16());
+            found.location = Some(String::from_utf8_lossy(location.as_bytes()).into_owned());
+        }
+        Some(Stop::Maintenance(_)) => {
+            notes.add("response", "503: a rule says that this is under maintenance");
+            found.status = Some(503);
+        }
+        Some(Stop::Proxy(proxy)) => {
+            notes.add("response", format!("what one of {} other servers says", proxy.upstreams.len()));
+            found.status = Some(501);
+        }
+        Some(Stop::Failed(failure)) => {
+            notes.add("response", format!("500: the rule {} cannot be followed: {}", failure.rule, failure.reason));
+            found.status = Some(500);
+        }
+    }
+    outcome
+}
+
 fn site<'a>(sites: &'a Sites, head: &Head, peer: &Peer, notes: &Notes) -> Found<'a> {
     let client = forwarded::client(peer, &head.headers, &sites.server.settings.http);
     let host = forwarded::host(head, &client);
@@ -195,7 +234,12 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
         found.status = Some(200);
         return;
     }
-    let route = route::explain(site, path, notes);
+    let outcome = ruled(site, head, peer, notes, found);
+    if found.status.is_some() {
+        return;
+    }
+    let lookup = outcome.as_deref().map_or_else(Lookup::default, |outcome| Lookup::new(site, outcome));
+    let route = route::explain(site, path, &lookup, notes);
     let status = match route {
         Route::Script(script) => {
             let pool = site.server.settings.pools.get(script.pool);
@@ -211,7 +255,8 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
             return;
         }
         Route::File(file) => {
-            let sent = static_files::run(&site.static_files, &file.name, &file.path, head);
+            let (files, name) = files_for(site, &lookup, &file.name);
+            let sent = static_files::run(files, name, &file.path, head);
             found.file = Some(file.path.display().to_string());
             match sent {
                 Ok(Some(response)) => response.status(),
@@ -223,6 +268,10 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
             found.location = Some(redirect_to(&path, head.target.query()));
             let safe = head.method == Method::GET || head.method == Method::HEAD;
             if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT }
+        }
+        Route::Listing(_) => {
+            notes.add("route", "its list, as a rule says (`listing`)");
+            StatusCode::OK
         }
         Route::NotFound => StatusCode::NOT_FOUND,
         Route::Forbidden => StatusCode::FORBIDDEN,

@@ -2,7 +2,7 @@
 //!
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
 //! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
-//! what is known of one request. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
+//! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
 //! `compress`. `explain` asks the same code what would become of a request. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ pub mod phase;
 pub mod refusal;
 pub mod request_id;
 pub(crate) mod request_path;
+pub mod ruled;
 pub mod server;
 pub mod service;
 pub mod site;

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use howdah_pool::{Fault, FaultKind};
 use howdah_protocol::{Body, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::sync::Arc;
 
 /// Why a request gets no proper response.
 #[derive(Debug, Clone)]
@@ -14,19 +15,30 @@ pub struct Refusal {
     reason: Option<&'static str>,
     retry_after: Option<u32>,
     allow: Option<&'static str>,
+    /// What a client is asked for a password with.
+    challenge: Option<HeaderValue>,
+    /// The path of a page that takes the place of this one's.
+    page: Option<Arc<str>>,
 }
 
 impl Refusal {
     /// A refusal with a status.
     #[must_use]
     pub const fn new(status: StatusCode) -> Self {
-        Self { status, reason: None, retry_after: None, allow: None }
+        Self { status, reason: None, retry_after: None, allow: None, challenge: None, page: None }
     }
 
     /// 400, with what is wrong.
     #[must_use]
     pub const fn bad_request(reason: &'static str) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, reason: Some(reason), retry_after: None, allow: None }
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            reason: Some(reason),
+            retry_after: None,
+            allow: None,
+            challenge: None,
+            page: None,
+        }
     }
 
     /// 503: there is no room for what would have to wait.
@@ -47,6 +59,33 @@ impl Refusal {
     pub const fn allow(mut self, methods: &'static str) -> Self {
         self.allow = Some(methods);
         self
+    }
+
+    /// Says when to come again, in seconds.
+    #[must_use]
+    pub const fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Asks for a user's name and password.
+    #[must_use]
+    pub fn challenge(mut self, challenge: HeaderValue) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    /// Names the path of a page that takes the place of this one's.
+    #[must_use]
+    pub fn with_page(mut self, path: Arc<str>) -> Self {
+        self.page = Some(path);
+        self
+    }
+
+    /// The path of that page.
+    #[must_use]
+    pub fn page(&self) -> Option<&Arc<str>> {
+        self.page.as_ref()
     }
 
     /// The status.
@@ -82,6 +121,9 @@ impl Refusal {
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
         if let Some(methods) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
@@ -92,7 +134,7 @@ impl Refusal {
 impl From<&Fault> for Refusal {
     fn from(fault: &Fault) -> Self {
         let status = StatusCode::from_u16(fault.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { status, reason: None, retry_after: fault.kind.retry_after(), allow: None }
+        Self { retry_after: fault.kind.retry_after(), ..Self::new(status) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Paths of addresses: percent-decoded once, normalised, and encoded again. Each takes time in proportion to the path's
 //! length.
 
+pub(crate) use howdah_rules::path::normalise;
 use std::fmt::Write as _;
 
 /// Undoes percent-encoding, once.
@@ -25,34 +26,6 @@ pub(crate) fn decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
         plain.push(byte);
         at += 1;
     }
-    Ok(plain)
-}
-
-/// Resolves `.` and `..`, merges slashes. The result starts with one slash; a slash at the end stays.
-pub(crate) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
-    if path.first() != Some(&b'/') {
-        return Err("a path that does not start with a slash");
-    }
-    let mut plain = Vec::with_capacity(path.len());
-    let mut segments = path[1..].split(|&b| b == b'/').peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            b"" | b"." => {}
-            b".." => match plain.iter().rposition(|&b| b == b'/') {
-                Some(parent) => plain.truncate(parent),
-                None => return Err("a path that leads above the root"),
-            },
-            name => {
-                plain.push(b'/');
-                plain.extend_from_slice(name);
-                if last {
-                    return Ok(plain);
-                }
-            }
-        }
-    }
-    plain.push(b'/');
     Ok(plain)
 }
 

@@ -3,19 +3,23 @@
 use crate::challenges;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
-use crate::phase::route::{Route, RouteCache};
+use crate::phase::route::{ResolvedFile, Route, RouteCache};
+use crate::phase::rules::{self, Step};
 use crate::phase::{compress, limits, php};
 use crate::refusal::Refusal;
-use crate::request_path::redirect_to;
+use crate::request_path::{decode, redirect_to};
+use crate::ruled::{Lookup, Ruled};
 use crate::server::Server;
+use crate::site::Site;
 use crate::sites::Sites;
-use crate::static_files;
+use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
 use howdah_config::UnknownHost;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,11 +73,9 @@ impl<U: Upstream> Service<U> {
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
         let (mut response, refused) = match self.respond(exchange, body).await {
             Ok(response) => (response, false),
-            Err(refusal) => {
-                exchange.front = Front::Error;
-                (refusal.into_response(&exchange.head.headers), true)
-            }
+            Err(refusal) => (self.refuse(exchange, refusal).await, true),
         };
+        rules::response::apply(exchange, &mut response);
         let (site, method, headers) = (&*exchange.site, &exchange.head.method, &exchange.head.headers);
         let charge = exchange.connection.charge();
         (response, exchange.coding) =
@@ -89,7 +91,7 @@ impl<U: Upstream> Service<U> {
 
     /// The phases that find the response.
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
-        let site = &*exchange.site;
+        let site = exchange.site.clone();
         if let Some(challenges) = site.server.challenges()
             && let Some(response) =
                 challenges::response(&**challenges, &exchange.head.method, exchange.head.target.path()).await
@@ -109,26 +111,142 @@ impl<U: Upstream> Service<U> {
         if path == b"*" && method == Method::OPTIONS {
             return Ok(server_options());
         }
-        let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut route = routes().resolve(site, path, exchange.started);
-        if let Route::File(file) = &*route {
-            if let Some(response) = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)? {
-                exchange.front = Front::Static;
-                return Ok(response);
+        match rules::run(&site, exchange).await? {
+            Step::On => {}
+            Step::Done(response) => return Ok(response),
+            Step::Proxy(proxy) => {
+                let servers = proxy.upstreams.len();
+                tracing::error!(target: "howdah::rules", id = %exchange.id, servers, "`proxy` is not in this server");
+                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
             }
-            // It was there a moment ago. What responds now that it is gone?
-            let mut routes = routes();
-            routes.forget(site, path);
-            route = routes.resolve(site, path, exchange.started);
         }
+        limits::check_body(exchange.max_body(), &exchange.head)?;
+        self.serve(exchange, body, None).await
+    }
+
+    /// What the route leads to: that of the request, or of an error page's path.
+    async fn serve(
+        &self,
+        exchange: &mut Exchange,
+        body: RequestBody,
+        page: Option<&[u8]>,
+    ) -> Result<Response, Refusal> {
+        let site = exchange.site.clone();
+        let route = {
+            let own = rules::lookup(&site, exchange);
+            let lookup = page.map_or(own, |page| own.at(page));
+            let path = exchange.head.target.path();
+            let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut route = routes().resolve(&site, path, &lookup, exchange.started);
+            if let Route::File(file) = &*route {
+                if let Some(response) = self.file(&site, exchange, &lookup, file, page.is_some())? {
+                    exchange.front = Front::Static;
+                    return Ok(response);
+                }
+                // It was there a moment ago. What responds now that it is gone?
+                let mut routes = routes();
+                routes.forget(&site, path, &lookup);
+                route = routes.resolve(&site, path, &lookup, exchange.started);
+            }
+            route
+        };
+        let (method, target) = (&exchange.head.method, &exchange.head.target);
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
+            Route::Listing(directory) => {
+                exchange.front = Front::Static;
+                let path = decode(target.path()).unwrap_or_default();
+                rules::listing::run(&site, directory, &path, method)
+            }
             // A file that comes and goes within one request.
             Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),
             Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
             Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
         }
+    }
+
+    /// The response with a file; none if it is gone.
+    fn file(
+        &self,
+        site: &Site,
+        exchange: &Exchange,
+        lookup: &Lookup<'_>,
+        file: &ResolvedFile,
+        as_page: bool,
+    ) -> Result<Option<Response>, Refusal> {
+        let (files, name) = files_for(site, lookup, &file.name);
+        let mut response = if as_page {
+            // The page as a whole, whatever part or version of something else was asked for.
+            let mut head = exchange.head.clone();
+            head.method = if head.method == Method::HEAD { Method::HEAD } else { Method::GET };
+            for name in [
+                header::RANGE,
+                header::IF_RANGE,
+                header::IF_NONE_MATCH,
+                header::IF_MODIFIED_SINCE,
+                header::IF_MATCH,
+                header::IF_UNMODIFIED_SINCE,
+            ] {
+                head.headers.remove(name);
+            }
+            static_files::run(files, name, &file.path, &head)?
+        } else {
+            static_files::run(files, name, &file.path, &exchange.head)?
+        };
+        let media = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.media_type(&file.name));
+        if let (Some(response), Some(media)) = (&mut response, media)
+            && response.headers().contains_key(header::CONTENT_TYPE)
+            && response.status().is_success()
+        {
+            response.headers_mut().insert(header::CONTENT_TYPE, media.clone());
+        }
+        Ok(response)
+    }
+
+    /// A refusal, with the page that rules name for it.
+    async fn refuse(&self, exchange: &mut Exchange, refusal: Refusal) -> Response {
+        exchange.front = Front::Error;
+        let status = refusal.status();
+        let ruled: Option<&Ruled> = exchange.ruled.as_deref();
+        let named = ruled.and_then(|ruled| ruled.outcome.error_page(status.as_u16())).map(str::to_owned);
+        let page = refusal.page().map(|page| page.to_string()).or(named);
+        let plain = refusal.into_response(&exchange.head.headers);
+        let Some(page) = page else { return plain };
+        exchange.error_status = Some(status.as_u16());
+        let made = Box::pin(self.serve(exchange, RequestBody::none(), Some(page.as_bytes()))).await;
+        exchange.front = Front::Error;
+        let Ok(mut response) = made else {
+            tracing::warn!(target: "howdah::rules", id = %exchange.id, page, "no page for the status {}", status.as_u16());
+            return plain;
+        };
+        if response.status() == StatusCode::OK {
+            *response.status_mut() = status;
+        }
+        for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES, header::CACHE_CONTROL] {
+            response.headers_mut().remove(name);
+        }
+        for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ALLOW] {
+            if let Some(value) = plain.headers().get(&name) {
+                response.headers_mut().insert(name, value.clone());
+            }
+        }
+        response
+    }
+}
+
+/// The files that a name is among, and what it is called there.
+pub(crate) fn files_for<'a>(site: &'a Site, lookup: &Lookup<'a>, name: &'a [u8]) -> (&'a StaticFiles, &'a [u8]) {
+    let Some(place) = lookup.place else { return (&site.static_files, name) };
+    let Some(rest) = name.strip_prefix(place.mount.as_bytes()).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    else {
+        return (&site.static_files, name);
+    };
+    // An alias of one file: it is among those beside it.
+    if rest.is_empty() {
+        (site.files_of(place), place.directory.file_name().unwrap_or_default().as_bytes())
+    } else {
+        (site.files_of(place), rest)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
 use howdah_config::{HttpSettings, SiteSettings};
 use howdah_observe::AccessLog;
+use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Site {
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
     pub static_files: StaticFiles,
+    /// The same for the directories that rules name.
+    places: Vec<(PathBuf, StaticFiles)>,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
     /// What encodes bodies.
@@ -107,6 +110,7 @@ impl Site {
             https: Https::new(&server.settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
+            places: places(&settings, &withheld)?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
@@ -118,6 +122,24 @@ impl Site {
         })
     }
 
+    /// The files below a directory that a rule names; for a file, those beside it.
+    #[must_use]
+    pub fn files_of(&self, place: &Place) -> &StaticFiles {
+        let found = self.places.iter().find(|(directory, _)| *directory == place.directory);
+        found.map_or(&self.static_files, |(_, files)| files)
+    }
+
+    /// The position of a pool in the settings; names were checked when these were loaded.
+    pub(crate) fn pool_named(&self, name: &str) -> usize {
+        self.server.settings.pools.iter().position(|pool| pool.name == name).unwrap_or(self.pool)
+    }
+
+    /// Forgets what is known of the file system.
+    pub(crate) fn forget(&self) {
+        self.static_files.forget();
+        self.places.iter().for_each(|(_, files)| files.forget());
+    }
+
     /// The position of the pool for a request path, and that of the share of its workers (`Settings::shares`).
     #[must_use]
     pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
@@ -125,4 +147,21 @@ impl Site {
         let found = routes.find(|(route, _)| route.pattern.matches(path));
         found.map_or((self.pool, None), |(route, pool)| (*pool, route.share))
     }
+}
+
+/// The files below every directory that rules name.
+fn places(settings: &SiteSettings, withheld: &Arc<Withheld>) -> Result<Vec<(PathBuf, StaticFiles)>, String> {
+    let mut places: Vec<(PathBuf, StaticFiles)> = Vec::new();
+    for action in settings.rules.rules().iter().flat_map(|rule| &rule.actions) {
+        let Action::Place(place) = action else { continue };
+        if places.iter().any(|(directory, _)| *directory == place.directory) {
+            continue;
+        }
+        let directory = if place.directory.is_dir() { Some(&*place.directory) } else { place.directory.parent() };
+        let directory = directory.unwrap_or(&place.directory);
+        let files = StaticFiles::new(directory, &settings.static_files, withheld.clone());
+        let files = files.map_err(|error| format!("rule: cannot open {}: {error}", directory.display()))?;
+        places.push((place.directory.clone(), files));
+    }
+    Ok(places)
 }

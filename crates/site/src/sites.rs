@@ -129,7 +129,7 @@ impl Sites {
     pub fn forget(&self) {
         self.server.begin_era();
         for site in &self.all {
-            site.static_files.forget();
+            site.forget();
         }
     }
 }

@@ -23,6 +23,7 @@ mod php_settings;
 mod php_source;
 mod protocol;
 mod raw_targets;
+mod rules;
 mod sandbox;
 mod scheduling;
 mod script_life;

@@ -20,6 +20,9 @@ fn record(exchange: &Exchange) {
     site.server.metrics.request(exchange.front, exchange.status, took, exchange.bytes);
     let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
     let Some(log) = log else { return };
+    if exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {
+        return;
+    }
     let head = &exchange.head;
     let stats = exchange.ran.stats();
     let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);

@@ -6,3 +6,4 @@ pub mod compress;
 pub mod limits;
 pub mod php;
 pub mod route;
+pub mod rules;

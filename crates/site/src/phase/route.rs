@@ -21,9 +21,11 @@
 
 use crate::notes::Notes;
 use crate::request_path::{decode, encode, normalise};
+use crate::ruled::{Lookup, join};
 use crate::site::Site;
 use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
@@ -52,6 +54,8 @@ pub enum Route {
     File(ResolvedFile),
     /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
     AddSlash(String),
+    /// A directory whose content is to be shown, and where it is.
+    Listing(PathBuf),
     /// Nothing.
     NotFound,
     /// Something that is there and is not given out: PHP source under another name.
@@ -73,6 +77,8 @@ pub struct Script {
     pub pool: usize,
     /// The position in the settings of the route whose share of the pool's workers it uses.
     pub share: Option<u16>,
+    /// `DOCUMENT_ROOT`, where a rule says another than the site's.
+    pub root: Option<PathBuf>,
 }
 
 /// A regular file that may be sent.
@@ -105,20 +111,22 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What serves a request for `path` (as it was sent, without the query).
-    pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
+    /// What serves a request for `path` (as it was sent, without the query), with what rules say of it.
+    pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
         if self.era != site.server.era() {
             *self = Self { era: site.server.era(), ..Self::default() };
         }
-        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(path)) {
+        let key = lookup.key(path);
+        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(&*key)) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
             }
         }
-        let (route, absent) = resolve(site, path, None);
+        let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
-        if path.len() <= LONGEST_KEPT {
+        // What is in a directory is looked at each time.
+        if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_)) {
             if self.count >= MOST_KEPT {
                 self.sites.clear();
                 self.count = 0;
@@ -127,7 +135,7 @@ impl RouteCache {
                 self.sites.resize_with(site.number + 1, HashMap::default);
             }
             let kept = Kept { found: now, route: route.clone(), absent };
-            if self.sites[site.number].insert(path.into(), kept).is_none() {
+            if self.sites[site.number].insert(key.into(), kept).is_none() {
                 self.count += 1;
             }
         }
@@ -135,8 +143,8 @@ impl RouteCache {
     }
 
     /// The file that `path` led to is not there any more.
-    pub fn forget(&mut self, site: &Site, path: &[u8]) {
-        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(path)).is_some() {
+    pub fn forget(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>) {
+        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(&*lookup.key(path))).is_some() {
             self.count -= 1;
         }
     }
@@ -148,54 +156,61 @@ fn runs_one_script(pool: &PoolSettings) -> bool {
 }
 
 /// The same as a request finds it, with notes on why.
-pub(crate) fn explain(site: &Site, raw: &[u8], notes: &Notes) -> Route {
-    resolve(site, raw, Some(notes)).0
+pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Notes) -> Route {
+    resolve(site, raw, lookup, Some(notes)).0
 }
 
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
-fn resolve(site: &Site, raw: &[u8], notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
-    let path = match decode(raw).and_then(|decoded| normalise(&decoded)) {
-        Ok(path) => path,
-        Err(reason) => {
-            note(notes, || format!("the path has {reason}"));
-            return (Route::Invalid(reason), None);
-        }
+fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
+    let path = match lookup.path {
+        Some(path) => Cow::Borrowed(path),
+        None => match decode(raw).and_then(|decoded| normalise(&decoded)) {
+            Ok(path) => Cow::Owned(path),
+            Err(reason) => {
+                note(notes, || format!("the path has {reason}"));
+                return (Route::Invalid(reason), None);
+            }
+        },
     };
-    let finder = Finder::new(site, &path, notes);
-    if let Some(script) = finder.resident_script(&path) {
+    let path = &*path;
+    let finder = Finder::new(site, path, lookup, notes);
+    if let Some(script) = finder.resident_script(path) {
+        if lookup.no_php {
+            return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
+        }
         finder.note(|| "the pool runs one script for all paths but those of files".to_owned());
         // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
         // look at the file system for each request would find none.
-        return (finder.plain_file(&path).unwrap_or(Route::Script(script)), None);
+        return (finder.plain_file(path).unwrap_or(Route::Script(script)), None);
     }
     let mut absent = None;
-    if finder.is_hidden(&path) {
+    if finder.is_hidden(path) {
         finder.note(|| "a name in the path begins with a dot: as if nothing were there (`static.dotfiles`)".to_owned());
     } else {
-        let found = finder.look(&path);
+        let found = finder.look(path);
         match &found {
             Ok(Kind::File) => {
-                if let Some(route) = finder.file(&path) {
+                if let Some(route) = finder.file(path) {
                     return (route, None);
                 }
             }
             Ok(Kind::Directory) => {
-                if let Some(route) = finder.directory(&path) {
+                if let Some(route) = finder.directory(path) {
                     return (route, None);
                 }
             }
             Ok(Kind::Other) => {
-                finder.note(|| format!("{} is neither file nor directory", finder.full(&path).display()));
+                finder.note(|| format!("{} is neither file nor directory", finder.full(path).display()));
                 return (Route::NotFound, None);
             }
             Err(error) => {
-                finder.note(|| format!("{}: {error}", finder.full(&path).display()));
-                absent = Some(finder.full(&path));
+                finder.note(|| format!("{}: {error}", finder.full(path).display()));
+                absent = Some(finder.full(path));
             }
         }
         // The kernel says so if it met nothing but directories before the first name that is not there.
         let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        if !no_file_on_the_way && let Some(route) = finder.script_with_path_info(&path) {
+        if !no_file_on_the_way && let Some(route) = finder.script_with_path_info(path) {
             return (route, absent);
         }
     }
@@ -239,15 +254,16 @@ impl From<&Metadata> for Kind {
 /// Looks for one request's response below the root.
 struct Finder<'a> {
     site: &'a Site,
+    lookup: &'a Lookup<'a>,
     pool: usize,
     share: Option<u16>,
     notes: Option<&'a Notes>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(site: &'a Site, path: &[u8], notes: Option<&'a Notes>) -> Self {
-        let (pool, share) = site.pool_for(path);
-        Self { site, pool, share, notes }
+    fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>, notes: Option<&'a Notes>) -> Self {
+        let (pool, share) = lookup.pool.map_or_else(|| site.pool_for(path), |pool| (pool, None));
+        Self { site, lookup, pool, share, notes }
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
@@ -256,9 +272,8 @@ impl<'a> Finder<'a> {
 
     /// The place in the file system of a normalised path.
     fn full(&self, path: &[u8]) -> PathBuf {
-        let mut full = self.site.root.as_os_str().as_bytes().to_vec();
-        full.extend_from_slice(path);
-        PathBuf::from(std::ffi::OsString::from_vec(full))
+        let (base, rest) = self.lookup.base(self.site, path);
+        join(base, rest)
     }
 
     /// Files and directories whose name starts with a dot are treated as if they were not there.
@@ -290,8 +305,9 @@ impl<'a> Finder<'a> {
             return Reach::At(resolved);
         }
         // The root is resolved each time: a deployment may have moved it.
-        let Some(root) = real_path_of(&self.site.root) else { return Reach::Gone };
-        let below = Path::new(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)));
+        let (base, rest) = self.lookup.base(self.site, path);
+        let Some(root) = real_path_of(base) else { return Reach::Gone };
+        let below = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
         if links.allow(&root, below, &resolved) {
             return Reach::At(resolved);
         }
@@ -336,7 +352,7 @@ impl<'a> Finder<'a> {
         }
         let start = candidate.len();
         let mut refused = false;
-        for index in &self.site.settings.index {
+        for index in self.lookup.index.map_or(&*self.site.settings.index, |index| index) {
             candidate.truncate(start);
             candidate.extend_from_slice(index.as_bytes());
             if let Some(Kind::File) = self.kind(&candidate)
@@ -352,7 +368,17 @@ impl<'a> Finder<'a> {
             }
         }
         self.note(|| format!("{} is a directory without an index", self.full(path).display()));
-        refused.then_some(Route::NotFound)
+        if refused {
+            return Some(Route::NotFound);
+        }
+        candidate.truncate(start);
+        let listed = self.lookup.listing && matches!(self.reach(path), Reach::At(_));
+        listed.then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
+    }
+
+    /// The directory of a rule's `root`; an `alias` leaves the site's root as it is, as in Apache.
+    fn root(&self) -> Option<PathBuf> {
+        self.lookup.place.filter(|place| place.mount.is_empty()).map(|place| place.directory.clone())
     }
 
     /// A regular file that is a script, if it may be reached.
@@ -363,6 +389,10 @@ impl<'a> Finder<'a> {
             Reach::Gone => return None,
         }
         let filename = self.full(name).into_os_string().into_vec();
+        if self.lookup.no_php {
+            self.note(|| format!("{} is a script, and a rule runs none here", String::from_utf8_lossy(&filename)));
+            return Some(Route::Forbidden);
+        }
         self.note(|| {
             let info = String::from_utf8_lossy(path_info);
             let with = if info.is_empty() { String::new() } else { format!(", with PATH_INFO {info}") };
@@ -374,6 +404,7 @@ impl<'a> Finder<'a> {
             path_info: path_info.to_vec(),
             pool: self.pool,
             share: self.share,
+            root: self.root(),
         }))
     }
 
@@ -406,6 +437,7 @@ impl<'a> Finder<'a> {
             name,
             pool: self.pool,
             share: self.share,
+            root: self.root(),
         })
     }
 
@@ -421,7 +453,12 @@ impl<'a> Finder<'a> {
     }
 
     fn front_controller(&self) -> Option<Route> {
-        let name = self.site.settings.front_controller.as_deref().filter(|name| !name.is_empty())?;
+        let name = match self.lookup.front_controller {
+            Some(named) => named.map(|name| &**name),
+            None => self.site.settings.front_controller.as_deref(),
+        };
+        // Where nothing is run nothing stands in for what is not there.
+        let name = name.filter(|name| !name.is_empty() && !self.lookup.no_php)?;
         self.note(|| format!("the front controller, {name}"));
         let path = format!("/{}", name.trim_start_matches('/'));
         match self.kind(path.as_bytes()) {

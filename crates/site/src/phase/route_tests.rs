@@ -79,7 +79,7 @@ fn tree() -> Tree {
 impl Tree {
     /// The outcome in short: `script NAME+INFO`, `file NAME`, `slash PATH`, or a word.
     fn route(&self, path: &str) -> String {
-        match resolve(&self.site, path.as_bytes(), None).0 {
+        match resolve(&self.site, path.as_bytes(), &Lookup::default(), None).0 {
             Route::Script(script) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let root = self.site.root.display().to_string();
@@ -92,6 +92,7 @@ impl Tree {
                 format!("file {}", String::from_utf8_lossy(&file.name))
             }
             Route::AddSlash(to) => format!("slash {to}"),
+            Route::Listing(path) => format!("listing {}", path.display()),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
             Route::Invalid(_) => "400".to_owned(),
@@ -324,7 +325,7 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         settings.routes =
             vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1, share: None }];
     });
-    let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), None).0 {
+    let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), &Lookup::default(), None).0 {
         Route::Script(script) => script.pool,
         other => panic!("{path}: {other:?}"),
     };
@@ -337,17 +338,17 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     let mut cache = RouteCache::default();
     let start = Instant::now();
     let later = start + FRESH;
-    let script = cache.resolve(&tree.site, b"/s.php", start);
+    let script = cache.resolve(&tree.site, b"/s.php", &Lookup::default(), start);
     std::fs::remove_file(tree.site.root.join("s.php")).unwrap();
-    assert!(Arc::ptr_eq(&script, &cache.resolve(&tree.site, b"/s.php", start)));
-    assert_eq!(*cache.resolve(&tree.site, b"/s.php", later), Route::NotFound);
+    assert!(Arc::ptr_eq(&script, &cache.resolve(&tree.site, b"/s.php", &Lookup::default(), start)));
+    assert_eq!(*cache.resolve(&tree.site, b"/s.php", &Lookup::default(), later), Route::NotFound);
     std::fs::write(tree.site.root.join("s.php"), "").unwrap();
-    assert!(matches!(*cache.resolve(&tree.site, b"/s.php", later), Route::Script(_)));
-    assert_eq!(*cache.resolve(&tree.site, b"/made.txt", start), Route::NotFound);
+    assert!(matches!(*cache.resolve(&tree.site, b"/s.php", &Lookup::default(), later), Route::Script(_)));
+    assert_eq!(*cache.resolve(&tree.site, b"/made.txt", &Lookup::default(), start), Route::NotFound);
     std::fs::write(tree.site.root.join("made.txt"), "").unwrap();
-    assert!(matches!(*cache.resolve(&tree.site, b"/made.txt", start), Route::File(_)));
+    assert!(matches!(*cache.resolve(&tree.site, b"/made.txt", &Lookup::default(), start), Route::File(_)));
     for i in 0..2 * MOST_KEPT {
-        cache.resolve(&tree.site, format!("/{i}").as_bytes(), start);
+        cache.resolve(&tree.site, format!("/{i}").as_bytes(), &Lookup::default(), start);
     }
     assert!(cache.count <= MOST_KEPT && cache.sites[0].len() == cache.count);
 }
@@ -384,7 +385,7 @@ fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
 /// The looks at the file system that a path costs.
 fn looks(tree: &Tree, path: &str) -> usize {
     LOOKS.set(0);
-    let _ = resolve(&tree.site, path.as_bytes(), None);
+    let _ = resolve(&tree.site, path.as_bytes(), &Lookup::default(), None);
     LOOKS.get()
 }
 
@@ -439,10 +440,10 @@ fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
     let tree = tree();
     let mut cache = RouteCache::default();
     let now = Instant::now();
-    assert!(matches!(*cache.resolve(&tree.site, b"/a.txt", now), Route::File(_)));
+    assert!(matches!(*cache.resolve(&tree.site, b"/a.txt", &Lookup::default(), now), Route::File(_)));
     std::fs::remove_file(tree.site.root.join("a.txt")).unwrap();
-    cache.forget(&tree.site, b"/a.txt");
-    assert_eq!(*cache.resolve(&tree.site, b"/a.txt", now), Route::NotFound);
+    cache.forget(&tree.site, b"/a.txt", &Lookup::default());
+    assert_eq!(*cache.resolve(&tree.site, b"/a.txt", &Lookup::default(), now), Route::NotFound);
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) async fn run<U: Upstream>(
         (howdah_pool::RequestBody::Empty, exchange.started)
     } else {
         upstream.room(script.pool).await;
-        let room = spool::Room::new(site, &exchange.connection);
+        let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         (body, Instant::now())
     };

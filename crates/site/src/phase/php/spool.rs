@@ -35,11 +35,11 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(super) fn new(site: &'a Site, connection: &Connection) -> Self {
+    pub(super) fn new(site: &'a Site, connection: &Connection, max_body: u64) -> Self {
         let http = &site.server.settings.http;
         Self {
             memory: site.settings.http.body_memory.as_usize(),
-            most: site.limits.max_body,
+            most: max_body,
             pause: http.body_timeout,
             min_rate: http.min_rate.bytes(),
             temp_dir: &site.server.temp_dir,

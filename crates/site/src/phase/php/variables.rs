@@ -1,8 +1,8 @@
 //! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
 //! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_TRANSLATED`
-//! is there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
-//! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
+//! is there only if the path has such a part; `REMOTE_USER` is there only if a rule has checked a
+//! password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
 //! `HTTP_PROXY`, which libraries take for a setting).
 
@@ -20,6 +20,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,7 +43,7 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
 /// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
 fn request(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
     let head = &exchange.head;
-    let query = encoded.var(VarName::QUERY_STRING, head.target.query().unwrap_or_default());
+    let query = encoded.var(VarName::QUERY_STRING, exchange.query().unwrap_or_default());
     let method = encoded.var(VarName::REQUEST_METHOD, head.method.as_str().as_bytes());
     let content_type = head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let content_type = encoded.var(VarName::CONTENT_TYPE, content_type);
@@ -55,8 +56,13 @@ fn request(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, scrip
     let uri = encoded.var(VarName::REQUEST_URI, head.target.as_bytes());
     encoded.uri(uri);
     encoded.var_at(VarName::DOCUMENT_URI, name);
-    encoded.var(VarName::DOCUMENT_ROOT, root_bytes(&site.root));
+    encoded.var(VarName::DOCUMENT_ROOT, root_bytes(root(site, script)));
     encoded.var(VarName::SERVER_PROTOCOL, protocol(head.version).as_bytes());
+}
+
+/// The document root, which a rule may say.
+fn root<'a>(site: &'a Site, script: &'a Script) -> &'a Path {
+    script.root.as_deref().unwrap_or(&site.root)
 }
 
 /// Who speaks with whom, and what runs: `REQUEST_SCHEME` to `PATH_TRANSLATED`.
@@ -73,15 +79,23 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
     encoded.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
     encoded.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
     encoded.var(VarName::SERVER_NAME, server_name(site, exchange, client));
-    encoded.var(VarName::REDIRECT_STATUS, b"200");
+    let status = exchange.error_status.unwrap_or(200);
+    encoded.var(VarName::REDIRECT_STATUS, Decimal::new(u64::from(status)).as_bytes());
+    if let Some(user) = exchange.ruled.as_ref().and_then(|ruled| ruled.user.as_deref()) {
+        encoded.var(VarName::REMOTE_USER, user.as_bytes());
+        encoded.var(VarName::AUTH_TYPE, b"Basic");
+    }
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
     encoded.script(filename);
     // As nginx with Debian's snippets has it: there, and mostly empty.
     encoded.var(VarName::PATH_INFO, &script.path_info);
     if !script.path_info.is_empty() {
-        encoded.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(&site.root), &script.path_info]);
+        encoded.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(root(site, script)), &script.path_info]);
     }
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
+    for (name, value) in exchange.ruled.iter().flat_map(|ruled| &ruled.outcome.variables) {
+        encoded.custom_var(name.as_bytes(), value.as_bytes());
+    }
 }
 
 /// What TLS has agreed on with whoever is connected, by the names that Apache's mod_ssl has for it. `SSL_SERVER_NAME` is

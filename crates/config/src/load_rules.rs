@@ -1,0 +1,121 @@
+//! Reads `[[rule]]` and `app`. What they mean is known to `howdah-rules`; here values get there with their lines, and errors
+//! come back with them.
+
+use std::sync::Arc;
+
+use howdah_rules::{Action, Rule, Rules, Value};
+
+use crate::document::{Entry, Node, Tree, quoted};
+use crate::file::File;
+use crate::rules::SiteRules;
+use crate::settings::PoolSettings;
+use crate::source::{Source, entries, find};
+
+/// Where rules are written.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) file: Option<&'a File>,
+    /// The entries beside them.
+    pub(crate) own: &'a [Entry],
+    /// What their names begin with in errors.
+    pub(crate) section: &'a str,
+}
+
+/// Reads the rules of the top level or a site: those of its application first. None: it says nothing.
+pub(crate) fn read(
+    source: &mut Source<'_>,
+    written: Written<'_>,
+    app: Option<&str>,
+    pools: &[PoolSettings],
+) -> Option<SiteRules> {
+    let Written { file, own, section } = written;
+    let list = find(own, "rule");
+    if app.is_none() && list.is_none() {
+        return None;
+    }
+    let at = |line: usize| file.filter(|_| line > 0).map(|file| file.line(line));
+    let base = file.map_or(source.around.current_dir.as_path(), |file| file.dir.as_path());
+    let mut nodes: Vec<(bool, howdah_rules::Node)> = Vec::new();
+    if let Some(app) = app {
+        let line = find(own, "app").map_or(0, |entry| entry.line);
+        let name = howdah_rules::Node { value: Value::Text(app.to_owned()), line };
+        let key = howdah_rules::Entry { key: "app".to_owned(), line, node: name };
+        nodes.push((true, howdah_rules::Node { value: Value::Table(vec![key]), line }));
+    }
+    let (mut problems, mut texts) = (Vec::new(), Vec::new());
+    match list.map(|list| (&list.node.tree, list.line)) {
+        Some((Tree::List(items), _)) => {
+            nodes.extend(items.iter().map(|item| (false, node(item))));
+            texts.extend(items.iter().map(text));
+        }
+        Some((_, line)) => {
+            let message = "expected sections [[rule]], each with conditions and actions (two brackets)".to_owned();
+            source.error(at(line), &format!("{section}rule"), message);
+        }
+        None => {}
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    let (of_app, written): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|(is_app, _)| *is_app);
+    for part in [of_app, written] {
+        let part: Vec<_> = part.into_iter().map(|(_, node)| node).collect();
+        match howdah_rules::read(&part, base) {
+            Ok(found) => rules.extend(found),
+            Err(found) => problems.extend(found),
+        }
+    }
+    for rule in &rules {
+        let named =
+            rule.actions.iter().find_map(|action| if let Action::Pool(pool) = action { Some(pool) } else { None });
+        if let Some(pool) = named.filter(|pool| !pools.iter().any(|known| known.name == ***pool)) {
+            let message = format!("there is no pool \"{pool}\"; make one with [pool.{pool}]");
+            source.error(at(rule.line), &format!("{section}rule.pool"), message);
+        }
+    }
+    let compiled = if problems.is_empty() { Rules::new(rules).map_err(|found| problems = found) } else { Err(()) };
+    for problem in problems {
+        let dot =
+            if problem.key.is_empty() || problem.key == "rule" { String::new() } else { format!(".{}", problem.key) };
+        source.error(at(problem.line), &format!("{section}rule{dot}"), problem.message);
+    }
+    Some(SiteRules { compiled: Arc::new(compiled.unwrap_or_default()), written: texts })
+}
+
+/// A rule as it would be written: a line for each key.
+fn text(rule: &Node) -> String {
+    let lines = entries(rule).iter().map(|entry| format!("{} = {}\n", quoted_key(&entry.key), value(&entry.node)));
+    lines.collect()
+}
+
+fn quoted_key(key: &str) -> String {
+    let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if bare { key.to_owned() } else { quoted(key) }
+}
+
+fn value(node: &Node) -> String {
+    match &node.tree {
+        Tree::Text(text) => quoted(text),
+        Tree::List(items) => format!("[{}]", items.iter().map(value).collect::<Vec<_>>().join(", ")),
+        Tree::Table(entries) => {
+            let pairs = entries.iter().map(|entry| format!("{} = {}", quoted_key(&entry.key), value(&entry.node)));
+            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        _ => node.describe(),
+    }
+}
+
+/// A value as rules take it.
+fn node(own: &Node) -> howdah_rules::Node {
+    let value = match &own.tree {
+        Tree::Text(text) => Value::Text(text.clone()),
+        Tree::Integer(number) => Value::Integer(*number),
+        Tree::Bool(flag) => Value::Bool(*flag),
+        Tree::List(items) => Value::List(items.iter().map(node).collect()),
+        Tree::Table(entries) => Value::Table(entries.iter().map(entry).collect()),
+        Tree::Float(_) | Tree::Date => Value::Other,
+    };
+    howdah_rules::Node { value, line: own.line }
+}
+
+fn entry(own: &Entry) -> howdah_rules::Entry {
+    howdah_rules::Entry { key: own.key.clone(), line: own.line, node: node(&own.node) }
+}

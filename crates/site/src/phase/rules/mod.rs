@@ -1,0 +1,204 @@
+//! Phase "rules": what the site's rules say of a request, between its limits and its route. Who may come in is settled here
+//! (`access`), and what ends at a rule ends here; what they say of files, scripts and the response is kept in the exchange
+//! (`ruled`) for the phases behind. `response` is the other side: the headers of whatever response comes of it.
+//!
+//! A request that no rule touches costs a look into the index of rules and allocates nothing.
+
+mod access;
+pub(crate) mod listing;
+pub(crate) mod response;
+
+use crate::exchange::Exchange;
+use crate::forwarded::{self, Client};
+use crate::refusal::Refusal;
+use crate::request_path::{decode, normalise};
+use crate::ruled::{Lookup, Ruled, join};
+use crate::site::Site;
+use howdah_protocol::{Body, Head, Peer, Response};
+use howdah_rules::proxy::Proxy;
+use howdah_rules::trace::{NoTrace, Trace};
+use howdah_rules::{Attempt, Files, Kind, Outcome, Place, Request, Stop};
+use http::{StatusCode, header};
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a request goes on.
+pub(crate) enum Step {
+    /// To its route.
+    On,
+    /// Not at all: this is the response.
+    Done(Response),
+    /// To another server.
+    Proxy(Arc<Proxy>),
+}
+
+/// Follows the site's rules.
+pub(crate) async fn run(site: &Site, exchange: &mut Exchange) -> Result<Step, Refusal> {
+    if site.settings.rules.is_empty() {
+        return Ok(Step::On);
+    }
+    let Some(outcome) = evaluate(site, exchange) else { return Ok(Step::On) };
+    act(site, exchange, outcome).await
+}
+
+/// What rules say of a request that nobody has sent, and why: for `howdah explain`.
+pub(crate) fn explain(site: &Site, head: &Head, peer: &Peer, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
+    say(site, head, &client, client.ip, trace)
+}
+
+/// What rules say of a request; none also for a path that names nothing, which the route refuses.
+fn evaluate(site: &Site, exchange: &Exchange) -> Option<Box<Outcome>> {
+    let head = &exchange.head;
+    let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
+    say(site, head, &client, exchange.remote, &mut NoTrace)
+}
+
+fn say(
+    site: &Site,
+    head: &Head,
+    client: &Client<'_>,
+    address: Option<IpAddr>,
+    trace: &mut impl Trace,
+) -> Option<Box<Outcome>> {
+    let path = plain_path(head.target.path())?;
+    let request = Request {
+        method: &head.method,
+        https: client.https,
+        host: without_port(forwarded::host(head, client).unwrap_or_default()),
+        path: &path,
+        query: head.target.query(),
+        headers: &head.headers,
+        client: address,
+    };
+    site.settings.rules.evaluate(&request, &SiteFiles(site), trace)
+}
+
+/// Does what an outcome says: who may come in, then what ends the request. The rest is kept for the phases behind.
+pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<Outcome>) -> Result<Step, Refusal> {
+    let (asked, stop) = (std::mem::take(&mut outcome.access), outcome.stop.take());
+    for (name, value) in std::mem::take(&mut outcome.request_headers) {
+        match value {
+            Some(value) => drop(exchange.head.headers.insert(name, value)),
+            None => while exchange.head.headers.remove(&name).is_some() {},
+        }
+    }
+    exchange.ruled = Some(Box::new(Ruled { outcome, user: None, admitted: Vec::new() }));
+    if let Some(response) = response::preflight(exchange) {
+        return Ok(Step::Done(response));
+    }
+    for access in asked {
+        access::ask(site, exchange, access).await?;
+    }
+    match stop {
+        None => {
+            choose_attempt(site, exchange)?;
+            Ok(Step::On)
+        }
+        Some(Stop::Proxy(proxy)) => Ok(Step::Proxy(proxy)),
+        Some(stop) => end(exchange, stop).map(Step::Done),
+    }
+}
+
+/// What a request ends with.
+fn end(exchange: &Exchange, stop: Stop) -> Result<Response, Refusal> {
+    match stop {
+        Stop::Status(status, None) if status.as_u16() >= 400 => Err(Refusal::new(status)),
+        Stop::Status(status, body) => {
+            let text = body.as_ref().map_or_else(Default::default, |body| body.text.clone());
+            let mut response = Response::new(Body::full(text));
+            *response.status_mut() = status;
+            if let Some(body) = body {
+                response.headers_mut().insert(header::CONTENT_TYPE, body.media_type.clone());
+            }
+            Ok(response)
+        }
+        Stop::Redirect(status, location) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::LOCATION, location);
+            Ok(response)
+        }
+        Stop::Maintenance(maintenance) => {
+            let seconds = u32::try_from(maintenance.retry_after.as_secs()).unwrap_or(u32::MAX);
+            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE).retry_after(seconds);
+            Err(match &maintenance.page {
+                Some(page) => refusal.with_page(page.clone()),
+                None => refusal,
+            })
+        }
+        Stop::Proxy(_) => Err(Refusal::new(StatusCode::BAD_GATEWAY)),
+        Stop::Failed(failure) => {
+            let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
+            let (id, rule) = (exchange.id, &*failure.rule);
+            tracing::error!(target: "howdah::rules", %id, target = &*target, rule, "not followed: {}", failure.reason);
+            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))
+        }
+    }
+}
+
+/// Takes the first path of `try_files` that is there, or its last.
+fn choose_attempt(site: &Site, exchange: &mut Exchange) -> Result<(), Refusal> {
+    let Some(ruled) = &mut exchange.ruled else { return Ok(()) };
+    let Some(attempts) = ruled.outcome.try_files.take() else { return Ok(()) };
+    let place = ruled.outcome.place.as_deref();
+    let last = attempts.len().saturating_sub(1);
+    for (at, attempt) in attempts.into_iter().enumerate() {
+        match attempt {
+            Attempt::Status(status) => return Err(Refusal::new(status)),
+            Attempt::Path(path, query) => {
+                let wanted = if path.ends_with(b"/") { Kind::Directory } else { Kind::File };
+                if at == last || SiteFiles(site).kind(place, &path) == wanted {
+                    ruled.outcome.path = Some(path);
+                    if query.is_some() {
+                        ruled.outcome.query = Some(query);
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where files are looked for, as rules have left it.
+pub(crate) fn lookup<'a>(site: &Site, exchange: &'a Exchange) -> Lookup<'a> {
+    exchange.ruled.as_ref().map_or_else(Lookup::default, |ruled| Lookup::new(site, &ruled.outcome))
+}
+
+/// A path decoded and normalised; usually it is so already.
+fn plain_path(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if howdah_rules::path::is_plain(raw) {
+        return Some(Cow::Borrowed(raw));
+    }
+    decode(raw).and_then(|decoded| normalise(&decoded)).ok().map(Cow::Owned)
+}
+
+fn without_port(host: &[u8]) -> &[u8] {
+    match std::str::from_utf8(host) {
+        Ok(text) => forwarded::split_port(text).0.as_bytes(),
+        Err(_) => host,
+    }
+}
+
+/// The files of a site, for conditions.
+struct SiteFiles<'a>(&'a Site);
+
+impl Files for SiteFiles<'_> {
+    fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind {
+        let place = place.cloned().map(Arc::new);
+        let lookup = Lookup { place: place.as_ref(), ..Lookup::default() };
+        let (base, rest) = lookup.base(self.0, path);
+        match std::fs::metadata(join(base, rest)) {
+            Ok(meta) if meta.is_file() => Kind::File,
+            Ok(meta) if meta.is_dir() => Kind::Directory,
+            _ => Kind::No,
+        }
+    }
+
+    fn is_there(&self, file: &Path) -> bool {
+        file.exists()
+    }
+}

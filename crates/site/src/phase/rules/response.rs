@@ -1,0 +1,70 @@
+//! What rules make of a response: headers, and what other origins may do (the Fetch standard's CORS protocol).
+
+use crate::exchange::Exchange;
+use howdah_protocol::{Body, Response};
+use howdah_rules::rule::Cors;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+
+/// Changes the headers of a response, whatever it is.
+pub(crate) fn apply(exchange: &Exchange, response: &mut Response) {
+    let Some(ruled) = &exchange.ruled else { return };
+    let outcome = &ruled.outcome;
+    let status = response.status().as_u16();
+    let headers = response.headers_mut();
+    for change in &outcome.response {
+        change.apply(status, headers, exchange.time);
+    }
+    if let Some(cors) = &outcome.cors {
+        allow_origin(cors, &exchange.head.headers, headers);
+    }
+}
+
+/// The response to a browser that asks what it may do before it does it.
+pub(super) fn preflight(exchange: &Exchange) -> Option<Response> {
+    let cors = exchange.ruled.as_ref()?.outcome.cors.as_ref()?;
+    let headers = &exchange.head.headers;
+    let asks = exchange.head.method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
+    if !asks || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    if admits(cors, headers) {
+        let own = response.headers_mut();
+        own.insert(header::ACCESS_CONTROL_ALLOW_METHODS, cors.methods.clone());
+        let wanted = cors.headers.as_ref().or_else(|| headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS));
+        if let Some(wanted) = wanted {
+            own.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+        if let Some(age) = &cors.max_age {
+            own.insert(header::ACCESS_CONTROL_MAX_AGE, age.clone());
+        }
+    }
+    Some(response)
+}
+
+fn admits(cors: &Cors, request: &HeaderMap) -> bool {
+    let Some(origin) = request.get(header::ORIGIN) else { return false };
+    cors.any || cors.origins.iter().any(|allowed| allowed.matches_any_case(origin.as_bytes()))
+}
+
+/// Says that this origin may read the response. What an application says itself makes way: two values would be none.
+fn allow_origin(cors: &Cors, request: &HeaderMap, response: &mut HeaderMap) {
+    if !cors.any {
+        // Also where it is not allowed: a cache must not give the response to another origin.
+        response.append(header::VARY, HeaderValue::from_static("Origin"));
+    }
+    if !admits(cors, request) {
+        return;
+    }
+    let Some(origin) = request.get(header::ORIGIN) else { return };
+    let origin = if cors.any { HeaderValue::from_static("*") } else { origin.clone() };
+    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    if cors.credentials {
+        response.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+    if let Some(expose) = &cors.expose {
+        response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, expose.clone());
+    }
+}
