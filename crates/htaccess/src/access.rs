@@ -212,7 +212,11 @@ impl Compat {
         match all.split_first() {
             Some((from, list)) if from.eq_ignore_ascii_case("from") && !list.is_empty() => {
                 let list = list.iter().map(|text| From::new(text));
-                if name == "allow" { self.allow.extend(list) } else { self.deny.extend(list) };
+                if name == "allow" {
+                    self.allow.extend(list)
+                } else {
+                    self.deny.extend(list)
+                };
                 Ok(())
             }
             _ => Err(format!("{name} is followed by from and whom")),

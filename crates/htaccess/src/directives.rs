@@ -172,7 +172,9 @@ impl Reader<'_> {
                 body.chain.push(this.clone());
                 Select::If { before, this: Some(this) }
             }
-            ("else", []) if !body.chain.is_empty() => Select::If { before: std::mem::take(&mut body.chain), this: None },
+            ("else", []) if !body.chain.is_empty() => {
+                Select::If { before: std::mem::take(&mut body.chain), this: None }
+            }
             ("files" | "filesmatch" | "limit" | "limitexcept" | "if" | "elseif" | "else", _) => {
                 return Err(format!("<{name}> takes something else than `{rest}`"));
             }
@@ -328,7 +330,9 @@ impl Reader<'_> {
             }
             "setenv" | "unsetenv" | "passenv" => config.changes.extend(Change::list(name, text)?),
             "php_value" | "php_flag" => {
-                let [key, value] = all.as_slice() else { return Err("takes a setting's name and its value".to_owned()) };
+                let [key, value] = all.as_slice() else {
+                    return Err("takes a setting's name and its value".to_owned());
+                };
                 config.php.insert(key.clone(), php_value(name, value));
             }
             "options" => self.options(body, &all, line)?,
@@ -356,7 +360,12 @@ impl Reader<'_> {
                 "multiviews" | "includes" | "includesnoexec" | "execcgi" if on => {
                     self.note(line, format!("Options {word} has no effect"), false);
                 }
-                "none" | "multiviews" | "includes" | "includesnoexec" | "execcgi" | "followsymlinks"
+                "none"
+                | "multiviews"
+                | "includes"
+                | "includesnoexec"
+                | "execcgi"
+                | "followsymlinks"
                 | "symlinksifownermatch" => {}
                 _ => return Err(format!("the option {word} is not known")),
             }

@@ -37,7 +37,11 @@ pub struct FileType {
 pub(crate) fn means_php(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let known = name.contains("httpd-php") && !name.contains("source");
-    known || name.starts_with("php") || name.contains("php-fpm") || name.starts_with("proxy:fcgi:") || name.contains("|fcgi:")
+    known
+        || name.starts_with("php")
+        || name.contains("php-fpm")
+        || name.starts_with("proxy:fcgi:")
+        || name.contains("|fcgi:")
 }
 
 impl Media {

@@ -11,7 +11,13 @@ impl Network {
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no address and no network");
         let Some((address, mask)) = text.split_once('/') else {
-            return text.parse::<IpAddr>().ok().map(IpNet::from).or_else(|| beginning(text)).map(Self).ok_or_else(wrong);
+            return text
+                .parse::<IpAddr>()
+                .ok()
+                .map(IpNet::from)
+                .or_else(|| beginning(text))
+                .map(Self)
+                .ok_or_else(wrong);
         };
         if let Ok(mask) = mask.parse::<Ipv4Addr>() {
             let address = address.parse::<Ipv4Addr>().map_err(|_| wrong())?;

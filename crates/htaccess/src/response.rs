@@ -65,6 +65,12 @@ impl Response {
         &self.file_type
     }
 
+    /// The path that responds, after all internal redirects.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     /// Variables that directives have set.
     #[must_use]
     pub fn environment(&self) -> &Environment {
@@ -78,7 +84,14 @@ impl Response {
     }
 
     /// Does what directives say to the headers of a response. False if that took too much.
-    pub fn apply(&self, facts: &Facts<'_>, world: &dyn World, status: u16, maker: Maker, headers: &mut HeaderMap) -> bool {
+    pub fn apply(
+        &self,
+        facts: &Facts<'_>,
+        world: &dyn World,
+        status: u16,
+        maker: Maker,
+        headers: &mut HeaderMap,
+    ) -> bool {
         if maker == Maker::File {
             self.media_type(headers);
         }
@@ -136,7 +149,9 @@ impl Response {
             _ => None,
         };
         match charset {
-            Some(Some(charset)) if !plain.is_empty() => set(headers, header::CONTENT_TYPE, &format!("{plain}; charset={charset}")),
+            Some(Some(charset)) if !plain.is_empty() => {
+                set(headers, header::CONTENT_TYPE, &format!("{plain}; charset={charset}"))
+            }
             Some(None) => set(headers, header::CONTENT_TYPE, &plain),
             _ => {}
         }
@@ -167,7 +182,8 @@ fn cookie(text: &[u8]) -> Option<HeaderValue> {
         made.push_str(&format!("; domain={domain}"));
     }
     if minutes > 0 {
-        let then = std::time::SystemTime::now() + std::time::Duration::from_secs(minutes.unsigned_abs().min(5_256_000) * 60);
+        let then =
+            std::time::SystemTime::now() + std::time::Duration::from_secs(minutes.unsigned_abs().min(5_256_000) * 60);
         made.push_str(&format!("; expires={}", httpdate::fmt_http_date(then)));
     }
     for (wanted, word) in [(secure, "; secure"), (http_only, "; HttpOnly")] {

@@ -8,6 +8,7 @@ use crate::text::Mistake;
 use crate::world::{Kind, Stamp, World};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,9 +56,9 @@ impl Store {
     }
 
     /// What the files of these directories say, which lie within each other, the outermost first; each ends in a slash.
-    pub(crate) fn merged(&self, directories: &[&[u8]], world: &dyn World, now: Instant) -> Arc<Merged> {
+    pub(crate) fn merged(&self, directories: &[Cow<'_, [u8]>], world: &dyn World, now: Instant) -> Arc<Merged> {
         let files: Vec<Arc<Parsed>> = directories.iter().map(|directory| self.parsed(directory, world, now)).collect();
-        let key = *directories.last().unwrap_or(&&b""[..]);
+        let key = directories.last().map_or(&b""[..], |directory| directory);
         if let Some(known) = self.merged.lock().get(key) {
             let same = known.files.len() == files.len();
             if same && known.files.iter().zip(&files).all(|(a, b)| Arc::ptr_eq(a, b)) {

@@ -261,7 +261,8 @@ impl Pass<'_, '_> {
                     subject.make_ascii_lowercase();
                     wanted.make_ascii_lowercase();
                 }
-                compare.holds(subject.cmp(&wanted))
+                // A longer text is a greater one, whatever stands in it.
+                compare.holds(subject.len().cmp(&wanted.len()).then_with(|| subject.cmp(&wanted)))
             }
             Test::Expression(expression) => expression.holds(self.scene)?,
             Test::Pattern(pattern) => {
@@ -301,13 +302,7 @@ impl Pass<'_, '_> {
         Outcome::Again { path, end: self.end }
     }
 
-    fn redirect(
-        &self,
-        rewrite: &Rewrite,
-        mut made: Vec<u8>,
-        scheme: usize,
-        old_query: Option<&[u8]>,
-    ) -> Outcome {
+    fn redirect(&self, rewrite: &Rewrite, mut made: Vec<u8>, scheme: usize, old_query: Option<&[u8]>) -> Outcome {
         if let Some(base) = &rewrite.base
             && let Some(slash) = made[scheme..].iter().position(|&b| b == b'/').map(|at| scheme + at)
             && let Some(path) = replaced_prefix(&made[slash..], self.directory, base)

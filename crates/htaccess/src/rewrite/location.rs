@@ -6,10 +6,25 @@ use crate::world::Facts;
 /// Apache knows as one.
 pub(crate) fn has_scheme(text: &[u8]) -> Option<usize> {
     const SCHEMES: [&str; 16] = [
-        "http://", "https://", "ftp://", "ws://", "wss://", "gopher://", "ldap://", "nntp://", "ajp://", "balancer://",
-        "fcgi://", "scgi://", "uwsgi://", "news:", "mailto:", "unix:",
+        "http://",
+        "https://",
+        "ftp://",
+        "ws://",
+        "wss://",
+        "gopher://",
+        "ldap://",
+        "nntp://",
+        "ajp://",
+        "balancer://",
+        "fcgi://",
+        "scgi://",
+        "uwsgi://",
+        "news:",
+        "mailto:",
+        "unix:",
     ];
-    let begins = |scheme: &str| text.len() >= scheme.len() && text[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes());
+    let begins =
+        |scheme: &str| text.len() >= scheme.len() && text[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes());
     SCHEMES.iter().find(|scheme| begins(scheme)).map(|scheme| scheme.len())
 }
 

@@ -173,7 +173,9 @@ fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
         (">", Compare::Greater),
         ("=", Compare::Equal),
     ];
-    if let Some((rest, compare)) = compares.iter().find_map(|(sign, compare)| Some((wanted.strip_prefix(sign)?, compare))) {
+    if let Some((rest, compare)) =
+        compares.iter().find_map(|(sign, compare)| Some((wanted.strip_prefix(sign)?, compare)))
+    {
         let text = if *compare == Compare::Equal && rest == "\"\"" { "" } else { rest };
         return Ok(Test::Text(*compare, text.as_bytes().to_vec()));
     }
