@@ -65,7 +65,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("crates/config", &["source", "table"]),
     // A reply has a body, whose source knows what a reply is.
     ("crates/pool", &["call", "reply_parts", "reply_sink"]),
-    ("crates/site", &["exchange", "phase", "site"]),
     ("crates/transport", &["ring", "segment", "worker_end", "worker_events"]),
     ("lab", &["plan", "report", "systems", "warn"]),
     ("tests", &["howdah", "reference", "site"]),

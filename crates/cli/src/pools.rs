@@ -5,6 +5,7 @@ use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Sett
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
+use howdah_site::Sites;
 use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
@@ -18,7 +19,11 @@ use std::time::Duration;
 
 /// The pools in the order of the settings.
 #[derive(Debug)]
-pub(crate) struct Pools(Vec<Arc<Pool>>);
+pub(crate) struct Pools {
+    pools: Vec<Arc<Pool>>,
+    /// What they run for.
+    sites: Arc<Sites>,
+}
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
@@ -27,33 +32,37 @@ impl Pools {
         io_threads: &IoThreads,
         metrics: &Metrics,
         launcher: &Launcher,
+        sites: Arc<Sites>,
     ) -> Self {
         let start = |config: PoolConfig| {
             let metrics = metrics.pool(&config.boot.pool);
             start_pool(config, io_threads.clone(), metrics, launcher.clone())
         };
-        Self(configs.into_iter().map(start).collect())
+        Self { pools: configs.into_iter().map(start).collect(), sites }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        self.0.iter()
+        self.pools.iter()
     }
 
     /// Reloads every pool, one after the other. The error names the pools that kept their old workers.
     pub(crate) async fn reload(&self) -> Result<(), String> {
         let mut failed = Vec::new();
-        for pool in &self.0 {
+        // A deployment has changed files; what new workers write must not come with what was found before either.
+        self.sites.forget();
+        for pool in &self.pools {
             if let Err(why) = pool.reload().await {
                 failed.push(format!("pool {}: {why}", pool.name()));
             }
         }
+        self.sites.forget();
         if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     }
 
     /// Stops every pool; returns when no process of theirs is left.
     pub(crate) async fn stop(&self, grace: Duration) {
         let mut stops = tokio::task::JoinSet::new();
-        for pool in &self.0 {
+        for pool in &self.pools {
             let pool = pool.clone();
             stops.spawn(async move { pool.stop(grace).await });
         }
@@ -63,14 +72,14 @@ impl Pools {
 
 impl Upstream for Pools {
     async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
-        match self.0.get(pool) {
+        match self.pools.get(pool) {
             Some(pool) => pool.call(call).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
 
     async fn room(&self, pool: usize) {
-        if let Some(pool) = self.0.get(pool) {
+        if let Some(pool) = self.pools.get(pool) {
             pool.room().await;
         }
     }
@@ -175,8 +184,8 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             pool: pool.name.clone(),
             worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
             warmup: pool.warmup.clone(),
-            root: path_text(Some(&settings.root)),
-            front_controller: settings.front_controller.clone().unwrap_or_default(),
+            root: path_text(Some(settings.root_of(pool))),
+            front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
             sandbox: sandbox(&pool.sandbox),
         },
         binary: pool.php.binary.clone(),
@@ -191,7 +200,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,

@@ -10,13 +10,13 @@ use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
-use howdah_observe::{AccessLog, Metrics};
+use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
-use howdah_site::{Service, Site};
+use howdah_site::{Service, Sites};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,14 +43,13 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let admin = admin::bind(&settings)?;
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
-    let access_log =
-        AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
+    let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, admin, metrics, access_log, budgets, configs, launcher };
+    let start = Start { listeners, admin, metrics, access_logs, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
 }
 
@@ -59,7 +58,7 @@ struct Start {
     listeners: Vec<Listener>,
     admin: admin::Socket,
     metrics: Arc<Metrics>,
-    access_log: Option<Arc<AccessLog>>,
+    access_logs: AccessLogs,
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
@@ -86,16 +85,16 @@ impl Drop for FlushAtEnd {
 struct Server {
     settings: Arc<Settings>,
     log: LogHandle,
-    access_log: Option<Arc<AccessLog>>,
+    access_logs: AccessLogs,
     pools: Arc<Pools>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
+    let Start { listeners, admin, metrics, access_logs, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
-    let site =
-        Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
+    let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
+    let sites = Arc::new(sites);
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
@@ -106,17 +105,20 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher));
+    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone()));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let site = Arc::new(site);
-    let service = |_| Service::new(site.clone(), pools.clone());
+    let service = |_| Service::new(sites.clone(), pools.clone());
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
-    tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
+    let what = match &sites.all() {
+        [only] => only.root.display().to_string(),
+        all => format!("{} sites", all.len()),
+    };
+    tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
 
     let watchers = watch::start(watched, &pools);
-    let server = Server { settings, log, access_log, pools };
+    let server = Server { settings, log, access_logs, pools };
     let mut lost_launcher = false;
     let reply = loop {
         tokio::select! {
@@ -149,9 +151,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         }
     };
     front.end();
-    if let Some(access_log) = &server.access_log {
-        access_log.flush();
-    }
+    server.access_logs.flush();
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files();
     if let Some(launcher) = launcher_end {
@@ -199,8 +199,7 @@ impl Server {
     }
 
     fn reopen_logs(&self) {
-        let access = self.access_log.as_ref().map_or(Ok(()), |log| log.reopen());
-        match self.log.reopen().and(access) {
+        match self.log.reopen().and(self.access_logs.reopen()) {
             Ok(()) => tracing::info!("logs reopened"),
             Err(error) => tracing::error!("cannot reopen a log: {error}"),
         }

@@ -85,6 +85,16 @@ choice! {
 }
 
 choice! {
+    /// The response to a request for a host that no site is for.
+    UnknownHost, default Misdirected {
+        /// 421, Misdirected Request.
+        Misdirected = "421",
+        /// 404, Not Found.
+        NotFound = "404",
+    }
+}
+
+choice! {
     /// A field of a request that is believed where a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.

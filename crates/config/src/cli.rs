@@ -267,7 +267,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Number | Kind::Signed => "N",
         Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
-        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
+        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
         Kind::Address => "ADDR",

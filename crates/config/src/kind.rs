@@ -33,6 +33,8 @@ pub enum Kind {
     Pattern,
     /// A pattern of file names.
     NamePattern,
+    /// A host, or a pattern of hosts.
+    Host,
     /// A list of values of one kind.
     List(&'static Kind),
     /// A table of names and values.
@@ -59,6 +61,8 @@ impl Kind {
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
             Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
+            Self::Host => "a host without a port (\"example.org\", \"*.example.org\", \"192.0.2.1\", \"[2001:db8::1]\") or \"default\""
+                .to_owned(),
             Self::List(of) => format!("a list, each item {}", of.expected()),
             Self::Map => "a table of names and values".to_owned(),
         }

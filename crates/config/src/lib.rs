@@ -8,16 +8,20 @@
 mod account;
 mod address;
 mod check;
+mod check_sites;
 mod check_users;
 mod choice;
 pub mod cli;
 mod collection;
 pub mod control_group;
 mod document;
+mod file;
 mod glob;
+mod host;
 mod kind;
 pub mod limits;
 mod load;
+mod load_sites;
 mod origin;
 mod pattern;
 mod quantity;
@@ -25,6 +29,7 @@ pub mod reference;
 mod settings;
 mod settings_http;
 mod settings_sandbox;
+mod settings_site;
 mod show;
 mod source;
 mod strict;
@@ -36,10 +41,11 @@ pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
+pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
 pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
@@ -48,5 +54,6 @@ pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_sandbox::SandboxSettings;
+pub use settings_site::{ONLY_SITE, SiteKeys, SiteSettings};
 pub use source::Surroundings;
 pub use table::Row;

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::Mode;
+use crate::choice::{Mode, UnknownHost};
 use crate::pattern::PathPattern;
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_site::SiteSettings;
 use crate::table::settings;
 
 settings! {
@@ -68,12 +69,26 @@ settings! {
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).
         front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
+        /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
+        ///
+        /// Applications build addresses from it, mails with a link to reset a password among them.
+        server_name: Option<String> = r#""""# example(r#""www.example.org""#);
+        /// Files with sites, as glob patterns relative to the directory of `howdah.toml`; read in the order of their names.
+        ///
+        /// A file holds the keys of one `[[site]]` without that header, or several `[[site]]` and their `[pool.NAME]`.
+        site_patterns: Vec<String> = r#"["conf.d/*.toml"]"# key("sites") example(r#"["sites/*.toml"]"#);
+        /// The status of requests for hosts that no site is for, where none is for `"default"`.
+        unknown_host: UnknownHost = r#""421""# example(r#""404""#);
     }
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
+        /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
+        sites: Vec<SiteSettings> = Vec::new();
+        /// The files with sites that were read.
+        site_files: Vec<PathBuf> = Vec::new();
         /// Which paths go to which pool; the first match wins.
         routes: Vec<Route> = Vec::new();
         /// Section `[http]`.
@@ -239,6 +254,8 @@ pub struct Route {
     pub workers: usize,
     /// Its weight while requests wait.
     pub weight: u32,
+    /// Its position among the routes of all sites that have a share.
+    pub share: Option<u16>,
 }
 
 impl Route {
@@ -259,13 +276,15 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// The position in `pools` of the pool for a request path, and the position in `routes` of a route with a share.
+    /// The routes of all sites that have a share, each at the position that its `share` says.
     #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
-        let Some(at) = self.routes.iter().position(|route| route.pattern.matches(path)) else { return (0, None) };
-        let route = &self.routes[at];
-        let pool = self.pools.iter().position(|pool| pool.name == route.pool).unwrap_or(0);
-        (pool, if route.has_share() { u16::try_from(at).ok() } else { None })
+    pub fn shares(&self) -> Vec<&Route> {
+        let sites = self.sites.iter().flat_map(|site| &site.routes);
+        let mut routes: Vec<&Route> = self.routes.iter().chain(sites).filter(|route| route.share.is_some()).collect();
+        routes.sort_by_key(|route| route.share);
+        // A site without routes of its own has those of the top level.
+        routes.dedup_by_key(|route| route.share);
+        routes
     }
 }
 

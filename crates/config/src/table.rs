@@ -41,7 +41,13 @@ impl Row {
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.name().replace('.', "_").to_ascii_uppercase();
-        (!matches!(self.kind, Kind::Map) && self.section != "route").then(|| format!("HOWDAH_{name}"))
+        (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
+    }
+
+    /// Whether it stands in a section that there may be several of (`[[route]]`).
+    #[must_use]
+    pub fn is_of_list(&self) -> bool {
+        matches!(self.section, "route" | "site")
     }
 
     /// The setting's full name: section and key.
@@ -99,7 +105,18 @@ macro_rules! settings {
                 }
             }
 
+            /// Reads this section of a site over the top level's.
+            #[allow(dead_code, reason = "not every section may stand in a site")]
+            pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>) -> Self {
+                let mut rows = Self::ROWS.iter();
+                Self {
+                    $( $field: source.take_over(rows.next(), &base.$field), )*
+                    $( $pfield: base.$pfield.clone(), )*
+                }
+            }
+
             /// Every row with its value as it would be written.
+            #[allow(dead_code, reason = "a site is shown otherwise")]
             pub(crate) fn shown(&self) -> Vec<(&'static $crate::table::Row, String)> {
                 Self::ROWS.iter().zip([$( $crate::value::Value::show(&self.$field) ),*]).collect()
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    TrustedHeader, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -199,7 +199,18 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
+words!(
+    Mode,
+    SandboxProfile,
+    SystemCalls,
+    Symlinks,
+    Algorithm,
+    LogLevel,
+    LogFormat,
+    AccessFormat,
+    TrustedHeader,
+    UnknownHost
+);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);

@@ -300,7 +300,8 @@ pool = "slow-jobs"
     let slow = settings.pool("slow-jobs").unwrap();
     assert_eq!((slow.mode, slow.workers.max, slow.deadline), (Mode::Classic, 3, Some(Duration::from_secs(600))));
     assert_eq!(settings.pools[0].php.ini["memory_limit"], "64M");
-    let pool_for = |path: &str| settings.pools[settings.pool_for(path.as_bytes()).0].name.as_str();
+    let site = settings.top_level_site();
+    let pool_for = |path: &str| site.pool_for(path.as_bytes()).0;
     assert_eq!((pool_for("/api/x"), pool_for("/a/jobs"), pool_for("/api")), ("api", "slow-jobs", "default"));
     assert_eq!(origins.of("pool.api.workers").to_string(), "howdah.toml:10");
     assert_eq!(origins.of("pool.slow-jobs.workers").to_string(), "howdah.toml:2");

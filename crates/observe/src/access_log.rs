@@ -61,6 +61,10 @@ pub struct AccessEntry<'a> {
     pub total_us: u64,
     /// The coding that the server compressed the reply with.
     pub compression: Option<&'a str>,
+    /// The name of the site it was for; none if it was for none.
+    pub site: Option<&'a str>,
+    /// The host that it asked for.
+    pub host: Option<&'a [u8]>,
 }
 
 /// The access log of a server. Dropping it writes what waits.
@@ -178,6 +182,10 @@ impl AccessEntry<'_> {
         }
         let _ = write!(line, " total_us={} coding=", self.total_us);
         field(line, self.compression.unwrap_or("-").as_bytes());
+        line.extend_from_slice(b" site=");
+        field(line, self.site.unwrap_or("-").as_bytes());
+        line.extend_from_slice(b" host=");
+        field(line, self.host.unwrap_or(b"-"));
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -197,11 +205,7 @@ impl AccessEntry<'_> {
             ("pool", self.pool.map(str::as_bytes)),
         ];
         for (name, value) in texts {
-            let _ = write!(line, ",\"{name}\":");
-            match value {
-                Some(value) => escape::json(line, value),
-                None => line.extend_from_slice(b"null"),
-            }
+            json_text(line, name, value);
         }
         let numbers = [
             ("status", Some(u64::from(self.status))),
@@ -217,12 +221,23 @@ impl AccessEntry<'_> {
                 None => write!(line, ",\"{name}\":null"),
             };
         }
-        line.extend_from_slice(b",\"compression\":");
-        match self.compression {
-            Some(coding) => escape::json(line, coding.as_bytes()),
-            None => line.extend_from_slice(b"null"),
+        let texts = [
+            ("compression", self.compression.map(str::as_bytes)),
+            ("site", self.site.map(str::as_bytes)),
+            ("host", self.host),
+        ];
+        for (name, value) in texts {
+            json_text(line, name, value);
         }
         line.push(b'}');
+    }
+}
+
+fn json_text(line: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    let _ = write!(line, ",\"{name}\":");
+    match value {
+        Some(value) => escape::json(line, value),
+        None => line.extend_from_slice(b"null"),
     }
 }
 

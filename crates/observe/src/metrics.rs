@@ -67,6 +67,8 @@ metrics! {
         "Requests answered, by what answered (php, static, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its reply.";
+    UnknownHosts "howdah_unknown_host_requests_total" Counter []
+        "Requests refused because no site is for their host.";
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
@@ -217,6 +219,8 @@ pub struct Metrics {
     request_duration: Histogram,
     /// Bytes of reply bodies sent.
     pub bytes_sent: Counter,
+    /// Requests for hosts that no site is for.
+    pub unknown_hosts: Counter,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,
     /// Connections closed for others.
@@ -317,6 +321,7 @@ impl Metrics {
                 }
             }
             Id::RequestDuration => page.histogram(&[], &self.request_duration),
+            Id::UnknownHosts => page.sample(&[], self.unknown_hosts.get()),
             Id::BytesSent => page.sample(&[], self.bytes_sent.get()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),

@@ -27,7 +27,7 @@ pub struct Shared {
     /// The longest head that a connection reads, which is no shorter than the longest that is allowed.
     pub head_buffer: usize,
     /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
-    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself answers 431.
+    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself responds with 431.
     pub header_list: usize,
     /// What everything that waits is charged to.
     pub budgets: Budgets,

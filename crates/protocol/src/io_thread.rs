@@ -196,7 +196,7 @@ impl<H: Handler> IoThread<H> {
         };
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
         let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
-        // A client of HTTP/2 would be asked first whether it agrees, and the answer may never come.
+        // A client of HTTP/2 would be asked first whether it agrees, and the response may never come.
         if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
             let slow =
                 all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();

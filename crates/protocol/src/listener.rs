@@ -187,7 +187,7 @@ impl Listener {
 
 /// Chooses the plainest congestion control for a client on this machine, such as a proxy in front. Nothing is ever lost
 /// between two sockets of one machine, but where BBR is the system's choice it spaces out even their packets, with
-/// timers: a fifth to a quarter of the processor time of a large answer, and connections that wait. Reno is part of
+/// timers: a fifth to a quarter of the processor time of a large response, and connections that wait. Reno is part of
 /// every kernel and may be chosen without privileges (tcp(7), `TCP_CONGESTION`).
 fn do_without_pacing(socket: impl std::os::fd::AsFd) {
     // Without it the connection works as well, only slower.

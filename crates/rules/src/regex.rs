@@ -18,6 +18,7 @@ const LONGEST_PATTERN: usize = 4096;
 #[derive(Clone)]
 pub struct Regex {
     text: Box<str>,
+    ignore_case: bool,
     engine: Engine,
 }
 
@@ -90,7 +91,7 @@ impl Regex {
             .size_limit(MOST_MEMORY)
             .build();
         if let Ok(regex) = bytes {
-            return Ok(Self { text, engine: Engine::Bytes(regex) });
+            return Ok(Self { text, ignore_case, engine: Engine::Bytes(regex) });
         }
         let characters = regex::RegexBuilder::new(pattern)
             .case_insensitive(ignore_case)
@@ -98,7 +99,7 @@ impl Regex {
             .size_limit(MOST_MEMORY)
             .build();
         let linear = match characters {
-            Ok(regex) => return Ok(Self { text, engine: Engine::Characters(regex) }),
+            Ok(regex) => return Ok(Self { text, ignore_case, engine: Engine::Characters(regex) }),
             Err(regex::Error::CompiledTooBig(_)) => {
                 return Err("takes too much memory as a regular expression".to_owned());
             }
@@ -110,7 +111,7 @@ impl Regex {
             .delegate_size_limit(MOST_MEMORY)
             .build();
         match backtracking {
-            Ok(regex) => Ok(Self { text, engine: Engine::Backtracking(Box::new(regex)) }),
+            Ok(regex) => Ok(Self { text, ignore_case, engine: Engine::Backtracking(Box::new(regex)) }),
             Err(_) => {
                 let error = linear.to_string();
                 // The pattern is drawn with a mark below it; what is wrong comes last.
@@ -130,6 +131,12 @@ impl Regex {
     #[must_use]
     pub const fn is_linear(&self) -> bool {
         !matches!(self.engine, Engine::Backtracking(_))
+    }
+
+    /// The pattern as an automaton over bytes takes it, if it can be one.
+    pub(crate) fn linear_text(&self) -> Option<String> {
+        let flags = if self.ignore_case { "(?i)" } else { "" };
+        matches!(self.engine, Engine::Bytes(_)).then(|| format!("{flags}{}", self.text))
     }
 
     /// The number of groups, the whole match included.
@@ -224,7 +231,7 @@ impl fmt::Debug for Regex {
 
 impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.ignore_case == other.ignore_case
     }
 }
 

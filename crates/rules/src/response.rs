@@ -124,3 +124,25 @@ fn says_how_long(headers: &HeaderMap) -> bool {
         })
     })
 }
+
+impl ResponseChange {
+    /// What it does, in words.
+    #[must_use]
+    pub(crate) fn describe(&self) -> String {
+        let what = match &self.change {
+            HeaderChange::Set(name, value) => format!("set {name}: {}", shown(value)),
+            HeaderChange::Add(name, value) => format!("add {name}: {}", shown(value)),
+            HeaderChange::Merge(name, value) => format!("put {} into {name}", shown(value)),
+            HeaderChange::Default(name, value) => format!("set {name}: {} if it is not there", shown(value)),
+            HeaderChange::Remove(name) => format!("remove {name}"),
+            HeaderChange::Edit(name, ..) => format!("edit {name}"),
+            HeaderChange::Expires(after) => format!("expires after {} s", after.as_secs()),
+        };
+        let types: Vec<String> = self.types.iter().map(Glob::text).collect();
+        if types.is_empty() { what } else { format!("{what} for {}", types.join(" ")) }
+    }
+}
+
+fn shown(value: &HeaderValue) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
+}

@@ -53,6 +53,13 @@ pub struct Conditions {
     pub exists: Vec<Kind>,
 }
 
+impl Conditions {
+    /// Those of its conditions that are about the host and the path.
+    pub(crate) fn host_and_path(&self) -> Self {
+        Self { host: self.host.clone(), path: self.path.clone(), ..Self::default() }
+    }
+}
+
 /// What is found at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {

@@ -40,7 +40,7 @@ impl Trace for Lines {
 
     fn rule(&mut self, _at: usize, name: &str, verdict: Verdict<'_>) {
         self.0.push(match verdict {
-            Verdict::Matched(actions) if actions.is_empty() => format!("{name}: matches"),
+            Verdict::Matched([]) => format!("{name}: matches"),
             Verdict::Matched(actions) => format!("{name}: matches: {}", actions.join(", ")),
             Verdict::Missed(key, wanted) => format!("{name}: no, {key} is not {wanted}"),
             Verdict::Skipped => format!("{name}: not looked at"),

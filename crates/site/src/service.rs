@@ -1,35 +1,38 @@
 //! The request's way through the phases, in order.
 
 use crate::exchange::Exchange;
-use crate::forwarded;
-use crate::phase::request_path::encode_query;
+use crate::forwarded::{self, named_host};
 use crate::phase::route::{Route, RouteCache};
-use crate::phase::{compress, limits, php, static_files};
+use crate::phase::{compress, limits, php};
 use crate::refusal::Refusal;
-use crate::site::Site;
+use crate::request_path::encode_query;
+use crate::server::Server;
+use crate::sites::Sites;
+use crate::static_files;
 use crate::upstream::Upstream;
+use howdah_config::UnknownHost;
 use howdah_observe::Front;
-use howdah_protocol::{Body, Handler, Request, RequestBody, Response, panics};
+use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What answers the requests of one I/O thread.
+/// What responds to the requests of one I/O thread.
 #[derive(Debug)]
 pub struct Service<U: Upstream> {
-    /// What all requests share.
-    pub site: Arc<Site>,
+    /// The sites that requests may be for.
+    pub sites: Arc<Sites>,
     upstream: Arc<U>,
     /// Outcomes of the route phase.
     routes: Mutex<RouteCache>,
 }
 
 impl<U: Upstream> Service<U> {
-    /// A service for a site.
+    /// A service for these sites.
     #[must_use]
-    pub fn new(site: Arc<Site>, upstream: Arc<U>) -> Self {
-        Self { site, upstream, routes: Mutex::default() }
+    pub fn new(sites: Arc<Sites>, upstream: Arc<U>) -> Self {
+        Self { sites, upstream, routes: Mutex::default() }
     }
 }
 
@@ -37,10 +40,10 @@ impl<U: Upstream> Handler for Service<U> {
     /// The exchange ends (and is logged) when the response's body has ended.
     async fn handle(&self, request: Request) -> Response {
         let has_body = !request.body.is_none();
-        let (mut exchange, body) = Exchange::begin(&self.site, request);
+        let (mut exchange, body) = Exchange::begin(&self.sites, request);
         let made = {
             let making = pin!(self.make(&mut exchange, body, has_body));
-            panics::future(&self.site.metrics, making).await
+            panics::future(&self.sites.server.metrics, making).await
         };
         let mut response = made.unwrap_or_else(|| {
             exchange.front = Front::Error;
@@ -56,25 +59,26 @@ impl<U: Upstream> Handler for Service<U> {
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
-        forwarded::trusts(&self.site.settings.http.trusted_proxies, peer)
+        forwarded::trusts(&self.sites.server.settings.http.trusted_proxies, peer)
     }
 }
 
 impl<U: Upstream> Service<U> {
     /// The response as it goes out.
     async fn make(&self, exchange: &mut Exchange, body: RequestBody, has_body: bool) -> Response {
-        let (mut response, refused) = match self.answer(exchange, body).await {
+        let (mut response, refused) = match self.respond(exchange, body).await {
             Ok(response) => (response, false),
             Err(refusal) => {
                 exchange.front = Front::Error;
                 (refusal.into_response(&exchange.head.headers), true)
             }
         };
-        let (method, headers) = (&exchange.head.method, &exchange.head.headers);
+        let (site, method, headers) = (&*exchange.site, &exchange.head.method, &exchange.head.headers);
         let charge = exchange.connection.charge();
-        (response, exchange.coding) = compress::apply(&self.site.compress, method, headers, response, charge);
+        (response, exchange.coding) =
+            compress::apply(&site.compressor, &site.server.metrics, method, headers, response, charge);
         if !response.body_mut().hold(&exchange.connection) {
-            tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the answer in `http.memory`");
+            tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: no room for the response in `http.memory`");
             (response, exchange.coding) = (Refusal::over_budget().into_response(headers), None);
             exchange.front = Front::Error;
         }
@@ -83,25 +87,28 @@ impl<U: Upstream> Service<U> {
     }
 
     /// The phases that find the response.
-    async fn answer(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
-        let site = &*self.site;
+    async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
+        let site = exchange.site.clone();
         limits::check(&site.limits, &exchange.head)?;
+        if exchange.misdirected {
+            return Err(misdirected(&site.server, &exchange.head));
+        }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();
         if path == b"*" && method == Method::OPTIONS {
             return Ok(server_options());
         }
         let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut route = routes().resolve(site, path, exchange.started);
+        let mut route = routes().resolve(&site, path, exchange.started);
         if let Route::File(file) = &*route {
-            if let Some(response) = static_files::run(&site.static_files, file, &exchange.head)? {
+            if let Some(response) = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)? {
                 exchange.front = Front::Static;
                 return Ok(response);
             }
-            // It was there a moment ago. What answers now that it is gone?
+            // It was there a moment ago. What responds now that it is gone?
             let mut routes = routes();
-            routes.forget(path);
-            route = routes.resolve(site, path, exchange.started);
+            routes.forget(&site, path);
+            route = routes.resolve(&site, path, exchange.started);
         }
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
@@ -111,6 +118,18 @@ impl<U: Upstream> Service<U> {
             Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
             Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
         }
+    }
+}
+
+/// The refusal of a request for a host that no site is for (RFC 9110 15.5.20).
+fn misdirected(server: &Server, head: &Head) -> Refusal {
+    let host = named_host(head).unwrap_or_default();
+    server.note_unknown_host(&String::from_utf8_lossy(host));
+    match server.settings.unknown_host {
+        UnknownHost::Misdirected => {
+            Refusal::new(StatusCode::MISDIRECTED_REQUEST).because("a host that this server has no site for")
+        }
+        UnknownHost::NotFound => Refusal::new(StatusCode::NOT_FOUND),
     }
 }
 

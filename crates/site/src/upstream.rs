@@ -2,9 +2,9 @@
 
 use howdah_pool::{Call, Fault, Reply};
 
-/// Runs calls. The composition root implements it on the pools.
+/// Runs requests. The composition root implements it on the pools.
 pub trait Upstream: Send + Sync + 'static {
-    /// Returns when the pool with this position in the settings has a place for a call, or has had none for a while.
+    /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while.
     fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
         let _ = pool;
         std::future::ready(())

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
 /// What goes over the socket when a request's header took too long.
-const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const RESPONSE_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// Bytes of a header that come with a connection, which is not charged.
 const USUAL_HEAD: usize = 8 * 1024;
@@ -106,7 +106,7 @@ impl Io {
                 Verdict::None | Verdict::Finish => {}
                 Verdict::HeaderTimeout => {
                     // One try: whoever does not even take these bytes gets none.
-                    let _ = self.socket.try_write(ANSWER_408);
+                    let _ = self.socket.try_write(RESPONSE_408);
                     return Poll::Ready(Ok(Next::End));
                 }
                 Verdict::Idle | Verdict::Drop => return Poll::Ready(Ok(Next::End)),

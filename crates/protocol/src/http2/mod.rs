@@ -24,13 +24,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// How much a client may send before it is read, for one request and for all of a connection.
 const WINDOW: u32 = 1 << 20;
 
-/// How much of one answer waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+/// How much of one response waits for the socket here, once the client has made room for it. The rest stays where it comes from.
 const SEND_BUFFER: usize = 128 << 10;
 
 /// Requests of one connection at once: as many as RFC 9113 (6.5.2) wants at least.
 const STREAMS: u32 = 100;
 
-/// How often an answer that waits for its client looks whether it has waited for too long.
+/// How often a response that waits for its client looks whether it has waited for too long.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection being driven.
@@ -86,7 +86,7 @@ impl<H: Handler> Driven<H> {
                 Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
                     Some(accepted) => {
                         let (request, respond) = accepted?;
-                        tokio::spawn(answer(self.handler.clone(), self.connection.clone(), request, respond));
+                        tokio::spawn(serve(self.handler.clone(), self.connection.clone(), request, respond));
                     }
                     None => return connection.poll_closed(cx),
                 },
@@ -172,7 +172,7 @@ impl BodySource for Incoming {
 }
 
 /// One request: has it answered and sends the response. Ends early when the client takes the request back.
-async fn answer<H: Handler>(
+async fn serve<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
     request: http::Request<RecvStream>,
@@ -247,7 +247,7 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// How long the body has to be by the answer's own word: whoever hands it on over HTTP/1 finds its end by that. The answer
+/// How long the body has to be by the response's own word: whoever hands it on over HTTP/1 finds its end by that. The response
 /// to HEAD, and 304, tell the length of a body that is not sent.
 fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
@@ -258,7 +258,7 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// What every answer has in this protocol, and may not have.
+/// What every response has in this protocol, and may not have.
 fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
     const OF_THE_CONNECTION: [HeaderName; 4] =
         [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
@@ -420,7 +420,7 @@ async fn send(
                     Room::Never => return Ok(()),
                     Room::TooLate => {
                         stream.send_reset(Reason::CANCEL);
-                        tracing::debug!(target: "howdah::conn", "a client was too slow for an answer");
+                        tracing::debug!(target: "howdah::conn", "a client was too slow for a response");
                         return Ok(());
                     }
                 }
@@ -442,7 +442,7 @@ async fn send(
 
 fn cut(stream: &mut SendStream<Bytes>, why: &str) {
     stream.send_reset(Reason::INTERNAL_ERROR);
-    tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
+    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
 }
 
 /// What became of waiting for a client.
@@ -455,18 +455,18 @@ enum Room {
     TooLate,
 }
 
-/// How long an answer waits for its client, which has the same time for each stream as for a connection. A timer is armed
+/// How long a response waits for its client, which has the same time for each stream as for a connection. A timer is armed
 /// only when there is something to wait for.
 struct Patience<'a> {
     connection: &'a Connection,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// How long the client has been waited for since that was last judged, and what it has taken of this answer and of all.
+    /// How long the client has been waited for since that was last judged, and what it has taken of this response and of all.
     waited: Duration,
     taken: u64,
     before: u64,
 }
 
-/// A client with a slow line takes one answer after the other, and those behind wait for that long at most, in times of
+/// A client with a slow line takes one response after the other, and those behind wait for that long at most, in times of
 /// `write_timeout`.
 const TURNS: u32 = 10;
 
@@ -517,7 +517,7 @@ impl<'a> Patience<'a> {
         }
         let of_all = self.connection.state.taken_of_bodies();
         if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
-            // The others' turn, perhaps; where budgets are scarce, an answer that does not move is too much in any case.
+            // The others' turn, perhaps; where budgets are scarce, a response that does not move is too much in any case.
             let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
             let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
             return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);

@@ -1,7 +1,7 @@
-//! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
+//! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. What answers is decided by what exists, in this order:
+//! no encoding can make a path mean two things. That is decided by what exists, in this order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -19,9 +19,9 @@
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
-use crate::phase::request_path::{decode, encode, normalise};
-use crate::phase::static_files::real_path_of;
+use crate::request_path::{decode, encode, normalise};
 use crate::site::Site;
+use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -34,15 +34,15 @@ use std::time::{Duration, Instant};
 
 /// How long an outcome is taken without looking at the file system again.
 const FRESH: Duration = Duration::from_secs(1);
-/// Outcomes kept; with one more, all are forgotten.
-const MOST_KEPT: usize = 4096;
+/// Outcomes kept, of all sites together; with one more, all are forgotten.
+const MOST_KEPT: usize = 8192;
 /// Paths longer than this are not kept.
 const LONGEST_KEPT: usize = 512;
 /// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
 /// called like scripts.
 const MOST_SCRIPTS: usize = 16;
 
-/// What answers a request.
+/// What serves a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
     /// A PHP script.
@@ -87,7 +87,12 @@ pub struct ResolvedFile {
 /// Outcomes that were found a moment ago.
 #[derive(Debug, Default)]
 pub struct RouteCache {
-    kept: HashMap<Box<[u8]>, Kept>,
+    /// By the site's number, then by path.
+    sites: Vec<HashMap<Box<[u8]>, Kept>>,
+    /// How many there are in all.
+    count: usize,
+    /// The era in which they were found.
+    era: u32,
 }
 
 #[derive(Debug)]
@@ -99,9 +104,12 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What answers a request for `path` (as it was sent, without the query).
+    /// What serves a request for `path` (as it was sent, without the query).
     pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
-        if let Some(kept) = self.kept.get(path) {
+        if self.era != site.server.era() {
+            *self = Self { era: site.server.era(), ..Self::default() };
+        }
+        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(path)) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
@@ -110,17 +118,26 @@ impl RouteCache {
         let (route, absent) = resolve(site, path);
         let route = Arc::new(route);
         if path.len() <= LONGEST_KEPT {
-            if self.kept.len() >= MOST_KEPT {
-                self.kept.clear();
+            if self.count >= MOST_KEPT {
+                self.sites.clear();
+                self.count = 0;
             }
-            self.kept.insert(path.into(), Kept { found: now, route: route.clone(), absent });
+            if self.sites.len() <= site.number {
+                self.sites.resize_with(site.number + 1, HashMap::default);
+            }
+            let kept = Kept { found: now, route: route.clone(), absent };
+            if self.sites[site.number].insert(path.into(), kept).is_none() {
+                self.count += 1;
+            }
         }
         route
     }
 
-    /// The file that answers to `path` is not there any more.
-    pub fn forget(&mut self, path: &[u8]) {
-        self.kept.remove(path);
+    /// The file that `path` led to is not there any more.
+    pub fn forget(&mut self, site: &Site, path: &[u8]) {
+        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(path)).is_some() {
+            self.count -= 1;
+        }
     }
 }
 
@@ -185,7 +202,7 @@ impl From<&Metadata> for Kind {
     }
 }
 
-/// Looks for one request's answer below the root.
+/// Looks for one request's response below the root.
 struct Finder<'a> {
     site: &'a Site,
     pool: usize,
@@ -194,7 +211,7 @@ struct Finder<'a> {
 
 impl<'a> Finder<'a> {
     fn new(site: &'a Site, path: &[u8]) -> Self {
-        let (pool, share) = site.settings.pool_for(path);
+        let (pool, share) = site.pool_for(path);
         Self { site, pool, share }
     }
 
@@ -241,7 +258,7 @@ impl<'a> Finder<'a> {
         allowed.then_some(resolved)
     }
 
-    /// What answers with a regular file: `None` if it may not be reached.
+    /// What a regular file is served as: `None` if it may not be reached.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
             return self.script(path, b"").map(Route::Script);
@@ -308,7 +325,7 @@ impl<'a> Finder<'a> {
     /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
     /// root it bears the name it has there, else its file's name.
     fn resident_script(&self, path: &[u8]) -> Option<Script> {
-        let pool = self.site.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
+        let pool = self.site.server.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
         let file = pool.script.as_deref()?;
         let below = file.strip_prefix(&self.site.root).ok().or_else(|| file.file_name().map(Path::new))?;
         let mut name = vec![b'/'];

@@ -1,8 +1,9 @@
 //! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
 
 use super::*;
+use crate::sites::Sites;
 use howdah_config::Settings;
-use howdah_observe::Metrics;
+use howdah_observe::{AccessLogs, Metrics};
 use std::os::unix::fs::symlink;
 
 thread_local! {
@@ -12,7 +13,7 @@ thread_local! {
 
 struct Tree {
     dir: tempfile::TempDir,
-    site: Site,
+    site: Arc<Site>,
 }
 
 /// A root `www` with some of everything, next to it what must not be reached.
@@ -61,9 +62,14 @@ fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
     let mut settings = Settings { root, ..Settings::default() };
     settings.front_controller = None;
     change(&mut settings);
-    let site =
-        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
-    Tree { dir, site }
+    Tree { dir, site: site_of(settings) }
+}
+
+/// The one site of settings without any.
+fn site_of(settings: Settings) -> Arc<Site> {
+    let budgets = howdah_budget::Budgets::new(1 << 30, 1 << 30);
+    let sites = Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), budgets).unwrap();
+    sites.all()[0].clone()
 }
 
 fn tree() -> Tree {
@@ -234,8 +240,7 @@ fn the_root_may_be_a_link_that_moves() {
     let link = tree.dir.path().join("current");
     symlink("www", &link).unwrap();
     let settings = Settings { root: link.clone(), front_controller: None, ..Settings::default() };
-    tree.site =
-        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    tree.site = site_of(settings);
     tree.check(&[("/a.txt", "file /a.txt"), ("/s.php", "script /s.php+"), ("/new.txt", "404")]);
     std::fs::create_dir(tree.dir.path().join("next")).unwrap();
     std::fs::write(tree.dir.path().join("next/new.txt"), "").unwrap();
@@ -316,7 +321,8 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
         settings.pools = vec![pool("default"), pool("sub")];
         let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
-        settings.routes = vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1 }];
+        settings.routes =
+            vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1, share: None }];
     });
     let pool = |path: &str| match resolve(&tree.site, path.as_bytes()).0 {
         Route::Script(script) => script.pool,
@@ -343,7 +349,7 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     for i in 0..2 * MOST_KEPT {
         cache.resolve(&tree.site, format!("/{i}").as_bytes(), start);
     }
-    assert!(cache.kept.len() <= MOST_KEPT);
+    assert!(cache.count <= MOST_KEPT && cache.sites[0].len() == cache.count);
 }
 
 #[test]
@@ -435,7 +441,7 @@ fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
     let now = Instant::now();
     assert!(matches!(*cache.resolve(&tree.site, b"/a.txt", now), Route::File(_)));
     std::fs::remove_file(tree.site.root.join("a.txt")).unwrap();
-    cache.forget(b"/a.txt");
+    cache.forget(&tree.site, b"/a.txt");
     assert_eq!(*cache.resolve(&tree.site, b"/a.txt", now), Route::NotFound);
 }
 

@@ -85,7 +85,7 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
     let server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n");
-    // Larger than any socket buffer: the server must go on reading, or the write fails before the answer is read.
+    // Larger than any socket buffer: the server must go on reading, or the write fails before the response is read.
     client.send("x".repeat(5_000_000));
     assert_eq!(client.response().status, 413);
 }

@@ -1,4 +1,4 @@
-//! Requests for PHP: the variables a script gets, and what becomes of its answer.
+//! Requests for PHP: the variables a script gets, and what becomes of its response.
 
 use crate::support::{Server, settings};
 use std::sync::atomic::Ordering;
@@ -131,9 +131,9 @@ fn the_front_controller_takes_what_no_file_matches() {
     assert_eq!(server.get("/no/such/path?q=1").text(), "made");
 }
 
-fn raw(answer: &str) -> crate::support::Response {
+fn raw(response: &str) -> crate::support::Response {
     let server = Server::start();
-    let request = format!("POST /raw.php HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+    let request = format!("POST /raw.php HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{response}", response.len());
     let mut client = server.connect();
     let response = client.ask(&request);
     // Whatever the script did to its head, the connection is in step.
@@ -142,7 +142,7 @@ fn raw(answer: &str) -> crate::support::Response {
 }
 
 #[test]
-fn what_http_forbids_is_dropped_from_an_answer() {
+fn what_http_forbids_is_dropped_from_a_response() {
     let response = raw(
         "201\nX-Good=1\nX Bad=1\nX-Inject=a\\r\\nSet-Cookie: evil\nTransfer-Encoding: x=1\nTransfer-Encoding=chunked\n\
          Connection=close\nContent-Length=3\nSet-Cookie=a\nSet-Cookie=b\nStatus=404 x",

@@ -1,6 +1,6 @@
-//! The variables of a call: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
+//! The variables of a request: what nginx's stock `fastcgi_params` and FPM give a script, in the same order.
 //!
-//! Deliberately different: `SERVER_NAME` is the host that was asked for, as there is no configured one; `PATH_INFO` and
+//! Deliberately different: `SERVER_NAME` is the host that was asked for unless the setting pins it; `PATH_INFO` and
 //! `PATH_TRANSLATED` are there only if the path has such a part; `REMOTE_USER` is not set, since the server has checked
 //! no password; `REQUEST_ID` is added. A header whose name has an underscore, or a sign that PHP turns into one,
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
@@ -8,8 +8,8 @@
 
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
+use crate::handed_over;
 use crate::phase::access_log::protocol;
-use crate::phase::php::handed_over;
 use crate::phase::route::{Script, root_bytes};
 use crate::request_id;
 use crate::site::Site;
@@ -17,16 +17,15 @@ use howdah_pool::RequestBody;
 use howdah_transport::wire::{CallBuilder, EncodedCall, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 use std::time::UNIX_EPOCH;
 
-/// Writes the call for a request.
+/// Encodes a request for PHP.
 pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) -> EncodedCall {
     let peer = &exchange.connection.peer;
-    let client = forwarded::client(peer, &exchange.head.headers, &site.settings.http);
+    let client = forwarded::client(peer, &exchange.head.headers, &site.server.settings.http);
     let since_epoch = exchange.time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let received = u64::try_from(since_epoch.as_micros()).unwrap_or(0);
     let mut call = CallBuilder::new(exchange.id.0, protocol_number(exchange.head.version), received);
@@ -64,14 +63,12 @@ fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: 
         call.var(VarName::HTTPS, b"on");
     }
     call.var(VarName::GATEWAY_INTERFACE, b"CGI/1.1");
-    call.var(VarName::SERVER_SOFTWARE, site.software.as_bytes());
+    call.var(VarName::SERVER_SOFTWARE, site.server.software.as_bytes());
     call.var(VarName::REMOTE_ADDR, client.addr.as_bytes());
     call.var(VarName::REMOTE_PORT, client.port.as_bytes());
     call.var(VarName::SERVER_ADDR, peer.server_addr.as_bytes());
     call.var(VarName::SERVER_PORT, client.server_port.as_deref().unwrap_or(&peer.server_port).as_bytes());
-    let host = host(exchange, client).unwrap_or_default();
-    let (name, _port) = forwarded::split_port(&host);
-    call.var(VarName::SERVER_NAME, if name.is_empty() { peer.server_addr.as_bytes() } else { name.as_bytes() });
+    call.var(VarName::SERVER_NAME, server_name(site, exchange, client));
     call.var(VarName::REDIRECT_STATUS, b"200");
     let filename = call.var(VarName::SCRIPT_FILENAME, &script.filename);
     call.script(filename);
@@ -82,27 +79,28 @@ fn connection(call: &mut CallBuilder, site: &Site, exchange: &Exchange, client: 
     call.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
 }
 
-/// The host that was asked for, with its port if one was named.
-fn host<'a>(exchange: &'a Exchange, client: &'a Client<'_>) -> Option<Cow<'a, str>> {
-    if let Some(host) = &client.host {
-        return Some(Cow::Borrowed(host));
+/// The name that the settings pin, else the host that was asked for, else the address that was connected to.
+fn server_name<'a>(site: &'a Site, exchange: &'a Exchange, client: &'a Client<'_>) -> &'a [u8] {
+    if let Some(name) = &site.settings.server_name {
+        return name.as_bytes();
     }
-    // A target in absolute form, and HTTP/2's `:authority`, count more than `Host` (RFC 9112 3.2.2).
-    if let Some(authority) = exchange.head.target.authority() {
-        // `limits` has made sure that it is a host.
-        return std::str::from_utf8(authority).ok().map(Cow::Borrowed);
+    // `limits` has made sure that it is a host, which is ASCII.
+    let host = forwarded::host(&exchange.head, client).and_then(|host| std::str::from_utf8(host).ok());
+    match forwarded::split_port(host.unwrap_or_default()).0 {
+        "" => exchange.connection.peer.server_addr.as_bytes(),
+        name => name.as_bytes(),
     }
-    exchange.head.headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(Cow::Borrowed)
 }
 
 /// The request's headers as `HTTP_*`.
 fn headers(call: &mut CallBuilder, exchange: &Exchange, client: &Client<'_>) {
     let map = &exchange.head.headers;
     // The host that counts may be another than the header says, or come without a header (HTTP/2).
-    let counted =
-        (client.host.is_some() || exchange.head.target.authority().is_some()).then(|| host(exchange, client)).flatten();
-    if let Some(host) = &counted {
-        call.var(VarName::HTTP_HOST, host.as_bytes());
+    let counted = (client.host.is_some() || exchange.head.target.authority().is_some())
+        .then(|| forwarded::host(&exchange.head, client));
+    let counted = counted.flatten();
+    if let Some(host) = counted {
+        call.var(VarName::HTTP_HOST, host);
     }
     let mut scratch = Vec::new();
     let mut fields = map.iter().peekable();

@@ -1,17 +1,17 @@
 //! Files that scripts hand to the server instead of sending them: `X-Accel-Redirect` with an address that stands for a
-//! directory (nginx's contract), `X-Sendfile` with a path (Apache's and lighttpd's). The static file code answers with
+//! directory (nginx's contract), `X-Sendfile` with a path (Apache's and lighttpd's). The static file code responds with
 //! all that it can: ranges, conditions, `sendfile`. What the script has printed is thrown away.
 //!
 //! Both are off until directories are named. Clients never see these fields; a trusted proxy gets those that nothing here
-//! answers, as it may do so itself.
+//! serves, as it may do so itself.
 
-use crate::exchange::Exchange;
-use crate::phase::request_path::{decode, normalise};
-use crate::phase::static_files::{self, StaticFiles};
-use crate::phase::withheld::Withheld;
 use crate::refusal::Refusal;
+use crate::request_path::{decode, normalise};
+use crate::static_files::{self, StaticFiles};
+use crate::withheld::Withheld;
 use howdah_config::{StaticSettings, Symlinks};
-use howdah_protocol::Response;
+use howdah_pool::RequestId;
+use howdah_protocol::{Head, Response};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
 const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
 
-/// What of the script's own head stays, as in nginx; the type is handled apart. All else describes an answer that is not sent.
+/// What of the script's own head stays, as in nginx; the type is handled apart. All else describes a response that is not sent.
 const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
 
 /// Files kept open for reuse in each directory.
@@ -30,7 +30,7 @@ const OPEN_FILES: usize = 64;
 
 /// Whether a request's header tells scripts how to hand files over. That is not the client's to say: an application that
 /// believes it lets the client choose which file it names.
-pub(super) fn is_for_scripts_only(name: &HeaderName) -> bool {
+pub(crate) fn is_for_scripts_only(name: &HeaderName) -> bool {
     matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
 }
 
@@ -80,51 +80,58 @@ impl HandedOver {
         Ok(found)
     }
 
-    /// Puts the file that `response` names into its place, if it names one.
-    pub(super) fn apply(&self, mut response: Response, exchange: &Exchange) -> Result<Response, Refusal> {
-        // Answers have few fields, so looking at each name costs less than two searches.
+    /// Puts the file that `response` names into its place, if it names one. A trusted client is a
+    /// proxy and may do so itself where nothing here does.
+    pub(crate) fn apply(
+        &self,
+        mut response: Response,
+        request: &Head,
+        id: RequestId,
+        trusted: bool,
+    ) -> Result<Response, Refusal> {
+        // Responses have few fields, so looking at each name costs less than two searches.
         if !response.headers().keys().any(|name| *name == X_ACCEL_REDIRECT || *name == X_SENDFILE) {
             return Ok(response);
         }
         for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
             if directories.is_empty() {
-                if !exchange.connection.peer.trusted && response.headers_mut().remove(&field).is_some() {
-                    tracing::warn!(target: "howdah::php", id = %exchange.id, "{field} was dropped: no directory is set for it");
+                if !trusted && response.headers_mut().remove(&field).is_some() {
+                    tracing::warn!(target: "howdah::php", %id, "{field} was dropped: no directory is set for it");
                 }
             } else if let Some(named) = response.headers_mut().remove(&field) {
                 // The rest of the body is given up with the response.
-                return answer(directories, &field, &named, response.headers(), exchange);
+                return respond(directories, &field, &named, response.headers(), request, id);
             }
         }
         Ok(response)
     }
 }
 
-/// The answer with a file.
-fn answer(
+/// The response with a file.
+fn respond(
     directories: &[Directory],
     field: &HeaderName,
     named: &HeaderValue,
     script: &HeaderMap,
-    exchange: &Exchange,
+    request: &Head,
+    id: RequestId,
 ) -> Result<Response, Refusal> {
     let found = path(field, named.as_bytes());
     let found = found.as_deref().and_then(|path| below(directories, path));
     let log_refused = || {
         let named = named.as_bytes().escape_ascii();
-        tracing::warn!(target: "howdah::php", id = %exchange.id, %named, "{field} names no file that can be sent");
+        tracing::warn!(target: "howdah::php", %id, %named, "{field} names no file that can be sent");
     };
     let Some((files, path)) = found else {
         log_refused();
         return Err(Refusal::new(StatusCode::NOT_FOUND));
     };
     let media_type = script.get(header::CONTENT_TYPE);
-    let mut response =
-        static_files::run_for_script(files, path, &exchange.head, media_type).inspect_err(|refusal| {
-            if refusal.status() == StatusCode::NOT_FOUND {
-                log_refused();
-            }
-        })?;
+    let mut response = static_files::run_for_script(files, path, request, media_type).inspect_err(|refusal| {
+        if refusal.status() == StatusCode::NOT_FOUND {
+            log_refused();
+        }
+    })?;
     let fields = response.headers_mut();
     for name in KEPT {
         for value in script.get_all(&name) {

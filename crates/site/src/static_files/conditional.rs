@@ -10,7 +10,7 @@ use crate::entity_tags::Tags;
 /// What the conditions of a GET or HEAD lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Answer as if there were no condition; a `Range` field counts only if `ranges`.
+    /// Respond as if there were no condition; a `Range` field counts only if `ranges`.
     Proceed { ranges: bool },
     /// 304.
     NotModified,

@@ -5,7 +5,7 @@ use super::*;
 fn withheld(change: impl FnOnce(&mut Settings)) -> Withheld {
     let mut settings = Settings::default();
     change(&mut settings);
-    Withheld::new(&settings)
+    Withheld::new(&settings, &settings.static_files, Arc::new(PrivateFiles::new(&settings)))
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Phase "static": answers GET and HEAD with a file below the document root.
+//! Static files: responds to GET and HEAD with a file below a directory.
 //!
 //! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
-//! says why not, and [`StaticFiles::serve`] turns that and a request into an answer. Reading order: `root` (from a path
+//! says why not, and [`StaticFiles::serve`] turns that and a request into a response. Reading order: `root` (from a path
 //! to a descriptor, safely), `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
-//! (what the request asks for), `answer` (the response).
+//! (what the request asks for), `respond` (the response).
 //!
 //! For the rest of the crate:
 //! - The path given to `open` is relative to the root, percent-decoded and normalised. PHP scripts are the router's
@@ -11,13 +11,13 @@
 //! - Opening, `stat` and reading happen on the calling task. From a warm cache they take microseconds; a disk that must
 //!   be waited for delays the other connections of that thread, as it does in nginx without threads.
 
-mod answer;
 mod cache;
 mod coding;
 mod conditional;
 mod content;
 mod media_type;
 mod range;
+mod respond;
 mod root;
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -48,9 +48,8 @@ use media_type::MediaTypes;
 use root::Root;
 pub(crate) use root::real_path_of;
 
-use crate::phase::route::ResolvedFile;
-use crate::phase::withheld::Withheld;
 use crate::refusal::Refusal;
+use crate::withheld::Withheld;
 
 /// How long a file's twins are believed to be all there are: one that is new saves bytes a moment later.
 const TWINS: Duration = Duration::from_secs(1);
@@ -58,17 +57,22 @@ const TWINS: Duration = Duration::from_secs(1);
 /// times, which kernels before 6.13 count in ticks of up to 10 ms.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The phase: the answer with `file`, which the route has found. `None`: it is not there any more.
-pub(crate) fn run(files: &StaticFiles, file: &ResolvedFile, request: &Head) -> Result<Option<Response<Body>>, Refusal> {
-    let name = file.name.strip_prefix(b"/").unwrap_or(&file.name);
+/// The phase: the response with the file called `name`, which the route has found at `path`. `None`: it is not there any more.
+pub(crate) fn run(
+    files: &StaticFiles,
+    name: &[u8],
+    path: &Path,
+    request: &Head,
+) -> Result<Option<Response<Body>>, Refusal> {
+    let name = name.strip_prefix(b"/").unwrap_or(name);
     match files.open(Path::new(OsStr::from_bytes(name))) {
         Ok(file) => Ok(Some(files.serve(&file, &request.method, &request.headers).map(Body::files))),
         Err(Miss::NotFound | Miss::Directory) => Ok(None),
-        Err(miss) => Err(miss.refusal(&file.path)),
+        Err(miss) => Err(miss.refusal(path)),
     }
 }
 
-/// The answer with the file at `path` (relative to the directory), which a script has handed over with a media type.
+/// The response with the file at `path` (relative to the directory), which a script has handed over with a media type.
 pub(crate) fn run_for_script(
     files: &StaticFiles,
     path: &Path,
@@ -76,13 +80,13 @@ pub(crate) fn run_for_script(
     media_type: Option<&HeaderValue>,
 ) -> Result<Response<Body>, Refusal> {
     let file = files.open(path).map_err(|miss| miss.refusal(&files.path.join(path)))?;
-    // Whatever the script was asked with, its answer is a file.
+    // Whatever the script was asked with, its response is a file.
     let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
-    let answer = answer::answer(&file.0, &method, &request.headers, None, media_type);
-    Ok(answer.map(Body::files))
+    let response = respond::respond(&file.0, &method, &request.headers, None, media_type);
+    Ok(response.map(Body::files))
 }
 
-/// Why there is no file to answer with.
+/// Why there is no file to respond with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Nothing there, or nothing that can be sent. 404, or the front controller.
@@ -129,7 +133,7 @@ impl From<Errno> for Miss {
     }
 }
 
-/// A file that can be answered with. Holds its descriptors as long as it lives.
+/// A file that can be sent. Holds its descriptors as long as it lives.
 #[derive(Clone, Debug)]
 pub struct OpenFile(Arc<Opened>);
 
@@ -227,10 +231,15 @@ impl StaticFiles {
         Ok(OpenFile(opened))
     }
 
-    /// The answer to a request for `file`: 200, 206, 304, 405, 412 or 416.
+    /// The response to a request for `file`: 200, 206, 304, 405, 412 or 416.
     #[must_use]
     pub fn serve(&self, file: &OpenFile, method: &Method, headers: &HeaderMap) -> Response<FileBody> {
-        answer::answer(&file.0, method, headers, self.cache_control.as_ref(), None)
+        respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
+    }
+
+    /// Closes what is kept open.
+    pub fn forget(&self) {
+        self.cache.clear();
     }
 
     /// How many descriptors the cache holds.

@@ -56,7 +56,7 @@ impl Stamp {
     }
 }
 
-/// An open file and everything about it that an answer needs.
+/// An open file and everything about it that a response needs.
 #[derive(Debug)]
 pub(super) struct Content {
     file: Arc<OwnedFd>,

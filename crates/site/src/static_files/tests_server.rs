@@ -23,7 +23,7 @@ pub(super) enum Way {
     Read,
 }
 
-/// Answers with files and nothing else.
+/// Responds with files and nothing else.
 struct Files {
     files: Arc<StaticFiles>,
     way: Way,
@@ -99,13 +99,13 @@ impl Server {
         stream
     }
 
-    pub(super) fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(super) fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Received {
         let mut stream = self.connect();
         send(&mut stream, method, path, fields);
-        Answer::read(&mut stream, method == "HEAD").unwrap()
+        Received::read(&mut stream, method == "HEAD").unwrap()
     }
 
-    pub(super) fn get(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(super) fn get(&self, path: &str, fields: &[(&str, &str)]) -> Received {
         self.request("GET", path, fields)
     }
 
@@ -138,13 +138,13 @@ pub(super) fn send(stream: &mut TcpStream, method: &str, path: &str, fields: &[(
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Received {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl Received {
     pub(super) fn read_head(stream: &mut TcpStream) -> io::Result<String> {
         let mut head = Vec::new();
         let mut byte = [0];
@@ -158,12 +158,12 @@ impl Answer {
     pub(super) fn read(stream: &mut TcpStream, no_body: bool) -> io::Result<Self> {
         let head = Self::read_head(stream)?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Self { status, head, body: Vec::new() };
+        let mut response = Self { status, head, body: Vec::new() };
         if !no_body && status != 304 {
-            answer.body = vec![0; answer.field("content-length").unwrap().parse().unwrap()];
-            stream.read_exact(&mut answer.body)?;
+            response.body = vec![0; response.field("content-length").unwrap().parse().unwrap()];
+            stream.read_exact(&mut response.body)?;
         }
-        Ok(answer)
+        Ok(response)
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&str> {

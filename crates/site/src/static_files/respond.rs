@@ -1,4 +1,4 @@
-//! The response to a request for a file.
+//! Makes the response to a request for a file.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -20,7 +20,7 @@ use super::conditional::{Validators, Verdict, evaluate};
 use super::content::Content;
 use super::range::{Span, Wanted, parse};
 
-pub(super) fn answer(
+pub(super) fn respond(
     opened: &Opened,
     method: &Method,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Makes an HTTP response of PHP's answer: what HTTP forbids is dropped, a complete body goes out with its length in one
+//! Makes an HTTP response of PHP's: what HTTP forbids is dropped, a complete body goes out with its length in one
 //! piece, any other as it comes.
 
 use crate::exchange::Ran;
@@ -16,24 +16,24 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// Header lines that a script's answer may have, interim ones too. What receives it has lower limits (nginx 4 KB, browsers
+/// Header lines that a script's response may have, informational ones too. What receives it has lower limits (nginx 4 KB, browsers
 /// 256 KB), and a map of headers takes no more than some 24,000 names.
 pub(crate) const MOST_LINES: usize = 1000;
 /// Their bytes, as they would go over the wire.
 const MOST_BYTES: usize = 256 << 10;
 
-/// The response for an answer, and where the call ran; a refusal if its head is beyond all measure.
-pub(super) fn respond(mut answer: Reply, request: &Head, id: RequestId) -> Result<(Response, Ran), Refusal> {
-    let status = match StatusCode::from_u16(answer.status) {
-        Ok(status) if answer.status >= 200 => status,
+/// The HTTP response, and where the request ran; a refusal if its head is beyond all measure.
+pub(super) fn respond(mut php: Reply, request: &Head, id: RequestId) -> Result<(Response, Ran), Refusal> {
+    let status = match StatusCode::from_u16(php.status) {
+        Ok(status) if php.status >= 200 => status,
         _ => {
-            tracing::warn!(target: "howdah::php", %id, status = answer.status, "PHP set a status that HTTP does not have");
+            tracing::warn!(target: "howdah::php", %id, status = php.status, "PHP set a status that HTTP does not have");
             StatusCode::INTERNAL_SERVER_ERROR
         }
     };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
-    let lines = std::mem::take(&mut answer.headers);
+    let lines = std::mem::take(&mut php.headers);
     if let Err(why) = check_size(&lines) {
         log_refused(id, request, why);
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR));
@@ -46,28 +46,28 @@ pub(super) fn respond(mut answer: Reply, request: &Head, id: RequestId) -> Resul
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR));
     };
     if status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED {
-        return Ok((response, Ran::Known(answer.body.stats())));
+        return Ok((response, Ran::Known(php.body.stats())));
     }
     if request.method == Method::HEAD {
-        // There is no body to compare with; the script's word about the length of GET's answer stands.
+        // There is no body to compare with; the script's word about the length of GET's response stands.
         if let Some(length) = announced {
             response.headers_mut().insert(header::CONTENT_LENGTH, length);
         }
-        return Ok((response, Ran::Known(answer.body.stats())));
+        return Ok((response, Ran::Known(php.body.stats())));
     }
-    if let Some(whole) = answer.body.take_complete() {
+    if let Some(whole) = php.body.take_complete() {
         // The connection writes the length that the body has, whatever the script said.
         *response.body_mut() = Body::whole(whole_of(whole));
-        return Ok((response, Ran::Known(answer.body.stats())));
+        return Ok((response, Ran::Known(php.body.stats())));
     }
     let stats = Arc::new(OnceLock::new());
-    let remaining = answer.body.complete_len();
+    let remaining = php.body.complete_len();
     if let Some(length) = announced {
         // Clients show progress by it. The script is held to its word: what is too much is cut, and the connection is
         // broken off where something is missing; in HTTP/2 the stream ends with an error in either case.
         response.headers_mut().insert(header::CONTENT_LENGTH, length);
     }
-    let stream = PhpStream { body: answer.body, remaining, stats: stats.clone(), id };
+    let stream = PhpStream { body: php.body, remaining, stats: stats.clone(), id };
     *response.body_mut() = Body::stream(Box::new(stream));
     Ok((response, Ran::Later(stats)))
 }
@@ -81,7 +81,7 @@ fn reason(name: &Bytes, value: &Bytes) -> Option<Reason> {
     if words.is_empty() { None } else { Reason::new(words) }
 }
 
-/// Whether an answer's head is one that clients and proxies could take at all.
+/// Whether a response's head is one that clients and proxies could take at all.
 fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
     if lines.len() > MOST_LINES {
         return Err("more than 1000 header lines");
@@ -92,7 +92,7 @@ fn check_size(lines: &[(Bytes, Bytes)]) -> Result<(), &'static str> {
 
 fn log_refused(id: RequestId, request: &Head, why: &str) {
     let target = String::from_utf8_lossy(request.target.as_bytes());
-    tracing::warn!(target: "howdah::php", %id, %target, "the script's answer was not sent, 500 instead: it has {why}");
+    tracing::warn!(target: "howdah::php", %id, %target, "the script's response was not sent, 500 instead: it has {why}");
 }
 
 /// Copies the headers that HTTP allows. Returns `Content-Length`, which is left out: a body that is complete has the
@@ -181,7 +181,7 @@ impl ChunkStream for PhpStream {
                 Some(Ok(Chunk { data: chunk.data, flush: chunk.flush }))
             }
             Err(fault) => {
-                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "the answer broke off");
+                tracing::warn!(target: "howdah::request", id = %self.id, %fault, "the response broke off");
                 Some(Err(io::Error::other(fault)))
             }
         })

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2
 use rustix::io::Errno;
 
 use super::Miss;
-use crate::phase::withheld::Withheld;
+use crate::withheld::Withheld;
 
 /// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use howdah_config::{StaticSettings, Symlinks};
 
-use super::tests_server::{Answer, Server, Way, send};
+use super::tests_server::{Received, Server, Way, send};
 use super::*;
+use crate::withheld::PrivateFiles;
 
 /// Bytes without a zero among them, so that a file that became shorter is noticed wherever that is.
 fn pattern(len: usize) -> Vec<u8> {
@@ -32,12 +33,12 @@ fn whole_files_of_many_sizes() {
             server.write("file.bin", &content);
             for method in ["GET", "HEAD", "GET"] {
                 send(&mut stream, method, "file.bin", &[]);
-                let answer = Answer::read(&mut stream, method == "HEAD").unwrap();
-                assert_eq!(answer.status, 200);
-                assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
-                assert_eq!(answer.field("accept-ranges"), Some("bytes"));
-                assert_eq!(answer.field("content-type"), Some("application/octet-stream"));
-                assert!(method == "HEAD" || answer.body == content, "{way:?} {size}");
+                let response = Received::read(&mut stream, method == "HEAD").unwrap();
+                assert_eq!(response.status, 200);
+                assert_eq!(response.field("content-length"), Some(&*size.to_string()));
+                assert_eq!(response.field("accept-ranges"), Some("bytes"));
+                assert_eq!(response.field("content-type"), Some("application/octet-stream"));
+                assert!(method == "HEAD" || response.body == content, "{way:?} {size}");
             }
         }
     }
@@ -54,7 +55,7 @@ fn pipelined_requests_come_back_in_order() {
         send(&mut stream, "GET", path, &[]);
     }
     for expected in [&big, &small, &big, &big, &small] {
-        assert!(Answer::read(&mut stream, false).unwrap().body == *expected);
+        assert!(Received::read(&mut stream, false).unwrap().body == *expected);
     }
 }
 
@@ -73,18 +74,18 @@ fn ranges() {
                 (format!("bytes=17-{}", size / 2), 17, size / 2 + 1),
                 (format!("bytes={last}-999999999"), last, size),
             ] {
-                let answer = server.get("file", &[("Range", &field)]);
-                assert_eq!(answer.status, 206, "{field}");
-                assert_eq!(answer.field("content-range"), Some(&*format!("bytes {start}-{}/{size}", end - 1)));
-                assert!(answer.body == content[start..end], "{way:?} {size} {field}");
+                let response = server.get("file", &[("Range", &field)]);
+                assert_eq!(response.status, 206, "{field}");
+                assert_eq!(response.field("content-range"), Some(&*format!("bytes {start}-{}/{size}", end - 1)));
+                assert!(response.body == content[start..end], "{way:?} {size} {field}");
             }
-            let answer = server.get("file", &[("Range", &format!("bytes={size}-"))]);
-            assert_eq!(answer.status, 416);
-            assert_eq!(answer.field("content-range"), Some(&*format!("bytes */{size}")));
-            let answer = server.request("HEAD", "file", &[("Range", "bytes=0-0")]);
-            assert_eq!((answer.status, answer.field("content-range")), (200, None), "ranges are defined for GET");
-            let answer = server.get("file", &[("Range", "bytes=0-0"), ("If-Range", "\"other\"")]);
-            assert_eq!((answer.status, answer.body.len()), (200, size));
+            let response = server.get("file", &[("Range", &format!("bytes={size}-"))]);
+            assert_eq!(response.status, 416);
+            assert_eq!(response.field("content-range"), Some(&*format!("bytes */{size}")));
+            let response = server.request("HEAD", "file", &[("Range", "bytes=0-0")]);
+            assert_eq!((response.status, response.field("content-range")), (200, None), "ranges are defined for GET");
+            let response = server.get("file", &[("Range", "bytes=0-0"), ("If-Range", "\"other\"")]);
+            assert_eq!((response.status, response.body.len()), (200, size));
         }
     }
 }
@@ -95,9 +96,9 @@ fn several_ranges() {
         let server = Server::start(way, |_| {});
         let content = pattern(2_000_000);
         server.write("file.txt", &content);
-        let answer = server.get("file.txt", &[("Range", "bytes=1000000-1500000,0-4,-100")]);
-        assert_eq!(answer.status, 206);
-        let kind = answer.field("content-type").unwrap();
+        let response = server.get("file.txt", &[("Range", "bytes=1000000-1500000,0-4,-100")]);
+        assert_eq!(response.status, 206);
+        let kind = response.field("content-type").unwrap();
         let boundary = kind.strip_prefix("multipart/byteranges; boundary=").unwrap();
         let mut expected = Vec::new();
         for (start, end) in [(1_000_000, 1_500_001), (0, 5), (1_999_900, 2_000_000)] {
@@ -113,7 +114,7 @@ fn several_ranges() {
             expected.extend(&content[start..end]);
         }
         expected.extend(format!("\r\n--{boundary}--\r\n").bytes());
-        assert!(answer.body == expected, "{way:?}");
+        assert!(response.body == expected, "{way:?}");
         let joined = server.get("file.txt", &[("Range", "bytes=0-10,5-20")]);
         assert_eq!(joined.field("content-range"), Some("bytes 0-20/2000000"));
     }
@@ -130,15 +131,15 @@ fn files_beyond_4_gib() {
         file.set_len(size).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &mark, edge - (3 << 20)).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"end", size - 3).unwrap();
-        let answer = server.request("HEAD", "huge", &[]);
-        assert_eq!(answer.field("content-length"), Some(&*size.to_string()));
+        let response = server.request("HEAD", "huge", &[]);
+        assert_eq!(response.field("content-length"), Some(&*size.to_string()));
         let range = format!("bytes={}-{}", edge - (3 << 20), edge + (3 << 20) - 1);
         assert!(server.get("huge", &[("Range", &range)]).body == mark, "{way:?}");
         assert_eq!(server.get("huge", &[("Range", "bytes=-3")]).body, b"end");
         // All of it is announced, some of it read, and the connection given up.
         let mut stream = server.connect();
         send(&mut stream, "GET", "huge", &[]);
-        let head = Answer::read_head(&mut stream).unwrap();
+        let head = Received::read_head(&mut stream).unwrap();
         assert!(head.contains(&format!("content-length: {size}\r\n")), "{head}");
         let mut some = vec![1; 1 << 20];
         stream.read_exact(&mut some).unwrap();
@@ -156,7 +157,7 @@ fn a_slow_reader_gets_every_byte() {
     let mut stream = server.connect();
     rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 65_536).unwrap();
     send(&mut stream, "GET", "file", &[]);
-    Answer::read_head(&mut stream).unwrap();
+    Received::read_head(&mut stream).unwrap();
     let mut received: Vec<u8> = Vec::new();
     let mut piece = [0; 1500];
     while received.len() < content.len() {
@@ -175,7 +176,7 @@ fn truncation_during_a_transfer_ends_the_connection() {
         let path = server.write("file", &content);
         let mut stream = server.connect();
         send(&mut stream, "GET", "file", &[]);
-        Answer::read_head(&mut stream).unwrap();
+        Received::read_head(&mut stream).unwrap();
         let mut received = vec![0; 100_000];
         stream.read_exact(&mut received).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
@@ -188,8 +189,8 @@ fn truncation_during_a_transfer_ends_the_connection() {
             // Behind the cut, and only there, the kernel may have wiped what it had queued .
             Way::Sent => assert!(wrong.is_none_or(|at| at >= 1 << 20), "{wrong:?}"),
         }
-        let answer = server.get("file", &[]);
-        assert!(answer.body == content[..1 << 20], "the server goes on, with the new size");
+        let response = server.get("file", &[]);
+        assert!(response.body == content[..1 << 20], "the server goes on, with the new size");
     }
 }
 
@@ -201,13 +202,13 @@ fn a_deleted_file_is_sent_to_its_end_and_then_gone() {
         let path = server.write("file", &content);
         let mut stream = server.connect();
         send(&mut stream, "GET", "file", &[]);
-        Answer::read_head(&mut stream).unwrap();
+        Received::read_head(&mut stream).unwrap();
         std::fs::remove_file(path).unwrap();
         let mut received = vec![0; content.len()];
         stream.read_exact(&mut received).unwrap();
         assert!(received == content, "{way:?}");
         send(&mut stream, "GET", "file", &[]);
-        assert!(Answer::read_head(&mut stream).unwrap().starts_with("HTTP/1.1 404"));
+        assert!(Received::read_head(&mut stream).unwrap().starts_with("HTTP/1.1 404"));
     }
 }
 
@@ -271,11 +272,11 @@ fn conditions_over_the_wire() {
     assert_eq!(plain.field("content-type"), Some("text/html; charset=utf-8"));
     for fields in [[("If-None-Match", etag)], [("If-Modified-Since", modified)]] {
         for method in ["GET", "HEAD"] {
-            let answer = server.request(method, "page.html", &fields);
-            assert_eq!(answer.status, 304);
-            assert_eq!(answer.field("etag"), Some(etag));
-            assert_eq!(answer.field("cache-control"), Some("max-age=60"));
-            assert_eq!(answer.field("content-type"), None);
+            let response = server.request(method, "page.html", &fields);
+            assert_eq!(response.status, 304);
+            assert_eq!(response.field("etag"), Some(etag));
+            assert_eq!(response.field("cache-control"), Some("max-age=60"));
+            assert_eq!(response.field("content-type"), None);
         }
     }
     assert_eq!(server.get("page.html", &[("If-Match", "\"other\"")]).status, 412);
@@ -284,8 +285,8 @@ fn conditions_over_the_wire() {
     let range = [("Range", "bytes=0-9"), ("If-Range", modified)];
     assert_eq!(server.get("page.html", &range).status, 206);
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
-        let answer = server.request(method, "page.html", &[]);
-        assert_eq!((answer.status, answer.field("allow")), (405, Some("GET, HEAD")), "{method}");
+        let response = server.request(method, "page.html", &[]);
+        assert_eq!((response.status, response.field("allow")), (405, Some("GET, HEAD")), "{method}");
     }
 }
 
@@ -309,12 +310,12 @@ fn twins() {
         ("identity, gzip;q=0.9", None, 50_000),
         ("deflate", None, 50_000),
     ] {
-        let answer = server.get("app.js", &[("Accept-Encoding", accept)]);
-        assert_eq!((answer.field("content-encoding"), answer.body.len()), (coding, size), "{accept}");
-        assert_eq!(answer.field("content-type"), Some("text/javascript; charset=utf-8"));
-        assert!(answer.body == pattern(size));
-        tags.push(answer.field("etag").unwrap().to_owned());
-        let again = [("Accept-Encoding", accept), ("If-None-Match", answer.field("etag").unwrap())];
+        let response = server.get("app.js", &[("Accept-Encoding", accept)]);
+        assert_eq!((response.field("content-encoding"), response.body.len()), (coding, size), "{accept}");
+        assert_eq!(response.field("content-type"), Some("text/javascript; charset=utf-8"));
+        assert!(response.body == pattern(size));
+        tags.push(response.field("etag").unwrap().to_owned());
+        let again = [("Accept-Encoding", accept), ("If-None-Match", response.field("etag").unwrap())];
         assert_eq!(server.get("app.js", &again).status, 304);
     }
     tags.sort();
@@ -332,8 +333,8 @@ fn twins() {
     let server = Server::start(Way::Sent, |settings| settings.precompressed = false);
     server.write("a.css", b"plain");
     server.write("a.css.gz", b"twin");
-    let answer = server.get("a.css", &[("Accept-Encoding", "gzip")]);
-    assert_eq!((answer.body.as_slice(), answer.field("vary")), (b"plain" as &[u8], None));
+    let response = server.get("a.css", &[("Accept-Encoding", "gzip")]);
+    assert_eq!((response.body.as_slice(), response.field("vary")), (b"plain" as &[u8], None));
     assert_eq!(server.get("a.css.gz", &[]).body, b"twin");
 }
 
@@ -380,7 +381,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// While a directory is swapped for a link that leads out and back, no answer comes from outside.
+/// While a directory is swapped for a link that leads out and back, no response comes from outside.
 #[test]
 fn no_race_escapes() {
     let directory = tempfile::tempdir().unwrap();
@@ -439,7 +440,7 @@ fn descriptors_are_bounded_and_returned() {
     let mut stream = server.connect();
     for number in (0..300).chain(0..300) {
         send(&mut stream, "GET", &format!("f{number}"), &[]);
-        assert!(Answer::read(&mut stream, false).unwrap().body == content);
+        assert!(Received::read(&mut stream, false).unwrap().body == content);
     }
     let open = server.descriptors();
     assert!((1..=32).contains(&open), "{open} descriptors open");
@@ -449,12 +450,12 @@ fn descriptors_are_bounded_and_returned() {
     }
     for number in 0..300 {
         send(&mut stream, "HEAD", &format!("f{number}"), &[]);
-        assert_eq!(Answer::read(&mut stream, true).unwrap().status, 404);
+        assert_eq!(Received::read(&mut stream, true).unwrap().status, 404);
     }
     assert_eq!(server.descriptors(), 0);
 }
 
-/// The answers to a file that changes in each of these ways, asked for before and at once after it.
+/// The responses to a file that changes in each of these ways, asked for before and at once after it.
 fn after_a_change(revalidate_after: Duration, size: usize, change: impl Fn(&Path)) -> (Vec<u8>, Result<Vec<u8>, Miss>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
@@ -518,7 +519,7 @@ fn what_is_withheld_is_not_opened_under_any_name_nor_as_a_twin() {
     age(&at("app.conf"), 10);
     age(&at("page.css"), 20);
     let settings = howdah_config::Settings { config_file: Some(at("app.conf")), ..Default::default() };
-    let withheld = Arc::new(Withheld::new(&settings));
+    let withheld = Arc::new(Withheld::new(&settings, &settings.static_files, Arc::new(PrivateFiles::new(&settings))));
     let files = StaticFiles::new(directory.path(), &settings.static_files, withheld).unwrap();
     for name in ["app.conf", "hard.txt", "link.txt", "x.php.bak", "app.conf.gz"] {
         assert!(matches!(files.open(Path::new(name)), Err(Miss::Hidden)), "{name}");

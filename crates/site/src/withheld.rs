@@ -2,13 +2,15 @@
 //! give to copies of it, and the server's own configuration.
 //!
 //! Three rules. PHP's own endings are source in any case (`is_source_name`). `static.never_send` lists further names. And
-//! some files are withheld themselves, under whatever name or link they are reached: `howdah.toml`, `php.ini`, what pools
-//! run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
+//! some files are withheld themselves, under whatever name or link they are reached: `howdah.toml` and files with sites,
+//! `php.ini`, what pools run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
 
-use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings};
+use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The name that a configuration has unless another is given.
 const CONFIGURATION: &[u8] = b"howdah.toml";
@@ -19,35 +21,71 @@ pub struct Withheld {
     names: Vec<NamePattern>,
     /// The file name of the configuration that was loaded.
     configuration: Option<Vec<u8>>,
-    files: Vec<PathBuf>,
-    /// Device and inode of each when the server started. Whoever replaces one may keep the old file under another name.
-    at_start: Vec<(u64, u64)>,
+    files: Arc<PrivateFiles>,
 }
 
-impl Withheld {
-    /// What these settings withhold.
+/// Files of the server that nobody gets, whatever site and name they are reached by.
+#[derive(Debug, Default)]
+pub struct PrivateFiles {
+    /// Those that are looked at each time: an editor puts a new file in the place of the old one.
+    files: Vec<PathBuf>,
+    /// Further ones, known by where they really are; with a thousand sites looking at each would cost too much.
+    further: HashSet<PathBuf>,
+    /// Device and inode of each when the server started. Whoever replaces one may keep the old file under another name.
+    at_start: HashSet<(u64, u64)>,
+}
+
+/// Files that are looked at each time.
+const MOST_LOOKED_AT: usize = 64;
+
+impl PrivateFiles {
+    /// Those of these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let mut files: Vec<PathBuf> = settings.config_file.iter().cloned().collect();
+        if let LogTarget::File(path) = &settings.log.error {
+            files.push(path.clone());
+        }
         for pool in &settings.pools {
             if let Some(config) = &pool.php.config {
                 files.extend([config.clone(), config.join("php.ini")]);
             }
             files.extend(pool.script.iter().chain(&pool.boot).cloned());
         }
-        if let LogTarget::File(path) = &settings.log.error {
-            files.push(path.clone());
+        files.extend(settings.site_files.iter().cloned());
+        for log in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {
+            if let AccessTarget::File(path) = &log.access {
+                files.push(path.clone());
+            }
         }
-        if let AccessTarget::File(path) = &settings.log.access {
-            files.push(path.clone());
-        }
-        files.sort();
-        files.dedup();
+        let mut known = HashSet::new();
+        files.retain(|path| known.insert(path.clone()));
+        let at_start = files.iter().filter_map(|path| identity(path)).collect();
+        let further = files.split_off(files.len().min(MOST_LOOKED_AT));
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        Self { files, further: further.into_iter().map(real).collect(), at_start }
+    }
+
+    /// Whether the file at this path, which has no links in it, is one of them.
+    fn is_at(&self, path: &Path) -> bool {
+        let any = !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode));
+        any || self.further.contains(path)
+    }
+
+    fn is_file(&self, device: u64, inode: u64) -> bool {
+        let wanted = (device, inode);
+        self.at_start.contains(&wanted) || self.files.iter().any(|path| identity(path) == Some(wanted))
+    }
+}
+
+impl Withheld {
+    /// What a site with these settings about files withholds.
+    #[must_use]
+    pub fn new(settings: &Settings, site: &StaticSettings, files: Arc<PrivateFiles>) -> Self {
         let name = settings.config_file.as_deref().and_then(Path::file_name);
         Self {
-            names: settings.static_files.never_send.clone(),
+            names: site.never_send.clone(),
             configuration: name.map(|name| name.as_bytes().to_ascii_lowercase()),
-            at_start: files.iter().filter_map(|path| identity(path)).collect(),
             files,
         }
     }
@@ -67,18 +105,16 @@ impl Withheld {
             || NamePattern::any(&self.names, name)
     }
 
-    /// Whether the file at `path` is one that is withheld under any name.
+    /// Whether the file at `path`, which has no links in it, is one that is withheld under any name.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
-        !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode))
+        self.files.is_at(path)
     }
 
-    /// The same for a file that is known by device and inode. The paths are looked at each time: an editor puts a new
-    /// file in the place of the old one.
+    /// The same for a file that is known by device and inode.
     #[must_use]
     pub fn is_file(&self, device: u64, inode: u64) -> bool {
-        let wanted = (device, inode);
-        self.at_start.contains(&wanted) || self.files.iter().any(|path| identity(path) == Some(wanted))
+        self.files.is_file(device, inode)
     }
 }
 
