@@ -196,7 +196,8 @@ impl Walk<'_> {
     /// The modules, in the order in which they are asked.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
         // What a directory's index is found by is a request within the request, which sets nothing of its own.
-        for set in config.set_if.iter().filter(|_| !scene.subrequest) {
+        let sets = if scene.subrequest { &[][..] } else { &config.set_if };
+        for set in sets {
             set.apply(scene)?;
         }
         let mut effects = Effects { cookies: std::mem::take(&mut self.cookies), ..Effects::default() };

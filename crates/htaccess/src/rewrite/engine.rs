@@ -287,6 +287,11 @@ impl Pass<'_, '_> {
         if made == b"?" {
             return Outcome::Status(403);
         }
+        let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
+        let blank = self.scene.query.as_ref().is_some_and(has_blank);
+        if blank && (self.no_escape || has_scheme(&made).is_none()) {
+            return Outcome::Status(403);
+        }
         if let Some(scheme) = has_scheme(&made) {
             return self.redirect(rewrite, made, scheme, old_query);
         }
