@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::choice::UnknownDirective;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Route, Settings};
@@ -25,7 +26,8 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name"];
+pub(crate) const OWN_KEYS: &[&str] =
+    &["root", "index", "front_controller", "server_name", "htaccess", "htaccess_unknown"];
 
 /// The row of such a key.
 pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
@@ -72,6 +74,10 @@ pub struct SiteSettings {
     pub index: Vec<String>,
     /// The script under the root that runs where no file matches the path.
     pub front_controller: Option<String>,
+    /// Whether `.htaccess` files below the root are followed.
+    pub htaccess: bool,
+    /// What becomes of one with a directive that is not known.
+    pub htaccess_unknown: UnknownDirective,
     /// Which paths go to which pool: its own routes, or those of the top level if it has none.
     pub routes: Vec<Route>,
     /// `[http]` with what `[site.http]` says over it.
@@ -110,6 +116,8 @@ impl Settings {
             root: self.root.clone(),
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
+            htaccess: self.htaccess,
+            htaccess_unknown: self.htaccess_unknown,
             routes: self.routes.clone(),
             http: self.http.clone(),
             static_files: self.static_files.clone(),

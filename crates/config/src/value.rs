@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader, UnknownHost,
+    TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -209,6 +209,7 @@ words!(
     LogFormat,
     AccessFormat,
     TrustedHeader,
+    UnknownDirective,
     UnknownHost
 );
 

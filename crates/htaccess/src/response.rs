@@ -92,7 +92,8 @@ impl Response {
         maker: Maker,
         headers: &mut HeaderMap,
     ) -> bool {
-        if maker == Maker::File {
+        // What has no body has no type either.
+        if maker == Maker::File && status != 304 {
             self.media_type(headers);
         }
         for cookie in &self.cookies {

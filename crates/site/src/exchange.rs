@@ -8,6 +8,7 @@ use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{CallStats, RequestId};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
+use howdah_rules::rule::Ini;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
@@ -43,6 +44,21 @@ pub struct Exchange {
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
+    /// What rules have changed for the script.
+    pub changes: Option<Box<Changes>>,
+}
+
+/// What rules have changed of a request for its script.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The query in the place of the request's; the inner none for no query.
+    pub query: Option<Option<Vec<u8>>>,
+    /// Variables that are set.
+    pub variables: Vec<(Arc<str>, Arc<str>)>,
+    /// Settings of PHP.
+    pub ini: Vec<Arc<Ini>>,
+    /// Who has said the right password.
+    pub user: Option<Arc<str>>,
 }
 
 /// Where a request ran and what it took.
@@ -106,6 +122,7 @@ impl Exchange {
             coding: None,
             ran: Ran::Nowhere,
             bytes: 0,
+            changes: None,
         };
         (Box::new(exchange), body)
     }

@@ -106,6 +106,7 @@ mod tests {
 
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
-        howdah_protocol::fuzz::run(TARGETS, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 1000);
+        let targets = [TARGETS, crate::fuzz_htaccess::TARGETS].concat();
+        howdah_protocol::fuzz::run(&targets, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 1000);
     }
 }

@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{Route, RouteCache};
-use crate::phase::{compress, limits, php};
+use crate::phase::{compress, htaccess, limits, php};
 use crate::refusal::Refusal;
 use crate::request_path::encode_query;
 use crate::server::Server;
@@ -97,6 +97,9 @@ impl<U: Upstream> Service<U> {
         let path = target.path();
         if path == b"*" && method == Method::OPTIONS {
             return Ok(server_options());
+        }
+        if site.htaccess.is_some() {
+            return htaccess::run(&*self.upstream, exchange, body).await;
         }
         let routes = || self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut route = routes().resolve(&site, path, exchange.started);

@@ -5,7 +5,8 @@ use crate::handed_over::HandedOver;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, SiteSettings};
+use howdah_config::{HttpSettings, SiteSettings, UnknownDirective};
+use howdah_htaccess::Htaccess;
 use howdah_observe::AccessLog;
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
@@ -49,6 +50,8 @@ pub struct Site {
     pool: usize,
     /// The same for each of its routes.
     route_pools: Vec<usize>,
+    /// What `.htaccess` files below the root say, if they are followed.
+    pub htaccess: Option<Htaccess>,
     /// Limits on requests.
     pub limits: Limits,
     /// What is never sent.
@@ -100,6 +103,9 @@ impl Site {
             root: root.components().collect(),
             pool: position(&settings.pool),
             route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
+            htaccess: settings
+                .htaccess
+                .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
             limits: Limits::new(&settings.http),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,

@@ -10,6 +10,7 @@ mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
+mod htaccess;
 mod input;
 mod launcher;
 mod lifecycle;

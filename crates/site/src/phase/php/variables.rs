@@ -6,7 +6,7 @@
 //! is dropped as nginx does (it would be mistaken for another one's variable), and so is `Proxy` (it would become
 //! `HTTP_PROXY`, which libraries take for a setting).
 
-use crate::exchange::Exchange;
+use crate::exchange::{Changes, Exchange};
 use crate::forwarded::{self, Client};
 use crate::handed_over;
 use crate::phase::access_log::protocol;
@@ -32,13 +32,40 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
     request(&mut call, site, exchange, script, body);
     connection(&mut call, site, exchange, &client, script);
     headers(&mut call, exchange, &client);
+    if let Some(changes) = &exchange.changes {
+        changed(&mut call, changes);
+    }
     call.finish()
+}
+
+/// What rules say: variables, who has come in, and settings, as PHP-FPM takes them.
+fn changed(call: &mut CallBuilder, changes: &Changes) {
+    for (name, value) in &changes.variables {
+        call.custom_var(name.as_bytes(), value.as_bytes());
+    }
+    if let Some(user) = &changes.user {
+        call.var(VarName::REMOTE_USER, user.as_bytes());
+        call.var(VarName::AUTH_TYPE, b"Basic");
+    }
+    for (name, list) in [
+        (VarName::PHP_VALUE, changes.ini.iter().flat_map(|ini| ini.values.iter()).collect::<Vec<_>>()),
+        (VarName::PHP_ADMIN_VALUE, changes.ini.iter().flat_map(|ini| ini.admin.iter()).collect()),
+    ] {
+        let lines: Vec<String> = list.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+        if !lines.is_empty() {
+            call.var(name, lines.concat().as_bytes());
+        }
+    }
 }
 
 /// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
 fn request(call: &mut CallBuilder, site: &Site, exchange: &Exchange, script: &Script, body: &RequestBody) {
     let head = &exchange.head;
-    let query = call.var(VarName::QUERY_STRING, head.target.query().unwrap_or_default());
+    let query = match exchange.changes.as_ref().and_then(|changes| changes.query.as_ref()) {
+        Some(query) => query.as_deref(),
+        None => head.target.query(),
+    };
+    let query = call.var(VarName::QUERY_STRING, query.unwrap_or_default());
     let method = call.var(VarName::REQUEST_METHOD, head.method.as_str().as_bytes());
     let content_type = head.headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let content_type = call.var(VarName::CONTENT_TYPE, content_type);
