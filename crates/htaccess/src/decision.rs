@@ -210,6 +210,10 @@ impl Walk<'_> {
                 rewrite::Outcome::Again { path, end } => {
                     self.ended |= end;
                     self.cookies = effects.cookies;
+                    // Apache runs its other modules before it begins anew.
+                    for change in &config.changes {
+                        change.apply(scene);
+                    }
                     return Ok(Next::Again(again(scene, &path)));
                 }
                 rewrite::Outcome::Redirect { status, location } => {

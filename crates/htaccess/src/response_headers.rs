@@ -54,11 +54,11 @@ impl HeaderLine {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut always = false;
-        if let Some(first) = rest.first().filter(|_| of_response) {
-            if first.eq_ignore_ascii_case("always") || first.eq_ignore_ascii_case("onsuccess") {
-                always = first.eq_ignore_ascii_case("always");
-                rest = &rest[1..];
-            }
+        if let Some(first) = rest.first().filter(|_| of_response)
+            && ["always", "onsuccess"].iter().any(|word| first.eq_ignore_ascii_case(word))
+        {
+            always = first.eq_ignore_ascii_case("always");
+            rest = &rest[1..];
         }
         let [action, name, rest @ ..] = rest else { return Err("an action and a header's name are needed".to_owned()) };
         let action = action.to_ascii_lowercase();

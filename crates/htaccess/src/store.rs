@@ -19,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Parsed {
     Nothing,
-    Rules(Read),
+    Rules(Box<Read>),
     /// It cannot be followed: requests below the directory end with 500.
     Broken,
 }
@@ -121,7 +121,7 @@ impl Store {
                         tracing::info!(target: "howdah::htaccess", "{name}:{line}: {text}");
                     }
                 }
-                Parsed::Rules(read)
+                Parsed::Rules(Box::new(read))
             }
             Err(Mistake { line, what }) => {
                 tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below it get 500");

@@ -3,7 +3,8 @@
 //!
 //! A case is a text. `=== file NAME` begins a file (of a script nothing else: all scripts are the same), `=== request
 //! METHOD TARGET` a request with its header lines, `=== compare HEADER …` names response headers that are compared
-//! besides `X-…`. A request may end in `differs: WHY`: then the outcomes must not be the same.
+//! besides `X-…`. `HOWDAH_HTACCESS_CASES` names another directory, and `HOWDAH_CASE` a part of a case's name.
+//! A request may end in `differs: WHY`: then the outcomes must not be the same.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod apache_server;
@@ -76,7 +77,8 @@ impl Case {
 
 #[test]
 fn what_comes_of_requests_is_what_apache_makes_of_them() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let directory = std::env::var_os("HOWDAH_HTACCESS_CASES").map_or(ours, PathBuf::from);
     let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let wanted = std::env::var("HOWDAH_CASE").unwrap_or_default();

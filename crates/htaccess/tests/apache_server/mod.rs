@@ -102,7 +102,7 @@ fn outcome(text: &str, compare: &[String]) -> Outcome {
     for line in head.lines().skip(1) {
         let Some((name, value)) = line.split_once(": ") else { continue };
         let name = name.to_ascii_lowercase();
-        if name == "location" || name.starts_with("x-") || compare.iter().any(|wanted| *wanted == name) {
+        if name == "location" || name.starts_with("x-") || compare.contains(&name) {
             let joined = made.entry(name).or_default();
             if !joined.is_empty() {
                 joined.push_str(", ");

@@ -248,7 +248,7 @@ impl Shown<'_> {
         ];
         for (name, usual) in usual {
             let values = decision.outcome.ini.iter().flat_map(|ini| ini.values.iter());
-            let value = values.filter(|(known, _)| **known == *name).last().map_or(usual, |(_, value)| value);
+            let value = values.rev().find(|(known, _)| **known == *name).map_or(usual, |(_, value)| value);
             self.put(&format!("ini-{name}"), value);
         }
     }
