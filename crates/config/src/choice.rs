@@ -127,6 +127,16 @@ choice! {
 }
 
 choice! {
+    /// What becomes of an .htaccess file with a directive that is not known.
+    UnknownDirective, default Refuse {
+        /// The file is not followed: requests below it get 500, as under Apache.
+        Refuse = "refuse",
+        /// The directive is named in the log and ignored.
+        Ignore = "ignore",
+    }
+}
+
+choice! {
     /// A field of a request that is believed where a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.

@@ -51,7 +51,7 @@ pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
-    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::{Mode, UnknownHost};
+use crate::choice::{Mode, UnknownDirective, UnknownHost};
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::rules::SiteRules;
 use crate::settings_acme::AcmeSettings;
@@ -84,6 +84,13 @@ settings! {
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.
         server_name: Option<String> = r#""""# example(r#""www.example.org""#);
+        /// Follow `.htaccess` files below the root, as Apache does with `AllowOverride All`.
+        ///
+        /// What runs where no file matches is then said by those files alone, and not by `front_controller`.
+        htaccess: bool = "false" flag("htaccess") example("true");
+        /// What becomes of an `.htaccess` file with a directive that is not known: `refuse` it (500, as under Apache), or
+        /// `ignore` the directive.
+        htaccess_unknown: UnknownDirective = r#""refuse""# example(r#""ignore""#);
         /// Files with sites, as glob patterns relative to the directory of `howdah.toml`; read in the order of their names.
         ///
         /// A file holds the keys of one `[[site]]` without that header, or several `[[site]]` and their `[pool.NAME]`.

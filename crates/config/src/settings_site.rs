@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::choice::UnknownDirective;
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
@@ -27,7 +28,8 @@ settings! {
 }
 
 /// Keys of the top level that a site may say for itself.
-pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name", "app"];
+pub(crate) const OWN_KEYS: &[&str] =
+    &["root", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
@@ -69,6 +71,10 @@ pub struct SiteSettings {
     pub index: Vec<String>,
     /// The script under the root that runs where no file matches the path.
     pub front_controller: Option<String>,
+    /// Whether `.htaccess` files below the root are followed.
+    pub htaccess: bool,
+    /// What becomes of one with a directive that is not known.
+    pub htaccess_unknown: UnknownDirective,
     /// Which paths go to which pool: its own routes, or those of the top level if it has none.
     pub routes: Vec<Route>,
     /// What is done with which requests: its own rules, or those of the top level if it has none.

@@ -131,6 +131,8 @@ impl Page<'_> {
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
             ("server_name", site.server_name.show(), origin("server_name")),
+            ("htaccess", site.htaccess.show(), origin("htaccess")),
+            ("htaccess_unknown", site.htaccess_unknown.show(), origin("htaccess_unknown")),
             ("pool", site.pool.show(), site.origin.to_string()),
         ];
         for (key, value, origin) in lines {

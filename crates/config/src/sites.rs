@@ -29,6 +29,8 @@ impl Settings {
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
             routes: self.routes.clone(),
+            htaccess: self.htaccess,
+            htaccess_unknown: self.htaccess_unknown,
             rules: self.rules.clone(),
             http: self.http.clone(),
             static_files: self.static_files.clone(),

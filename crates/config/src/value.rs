@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
-    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -210,6 +210,7 @@ words!(
     LogFormat,
     AccessFormat,
     TrustedHeader,
+    UnknownDirective,
     UnknownHost,
     TlsVersion,
     ClientAuth

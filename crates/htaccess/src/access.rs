@@ -73,6 +73,11 @@ impl Require {
         })
     }
 
+    /// Whether it is a container in which a `Require not` can change nothing.
+    pub(crate) fn has_bare_not(&self) -> bool {
+        matches!(self, Self::Any(parts) | Self::None(parts) if parts.iter().any(|part| matches!(part, Self::Not(_))))
+    }
+
     pub(crate) fn verdict(&self, scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
         scene.effort.spend(64)?;
         let of = |holds| if holds { Verdict::Granted } else { Verdict::Denied };

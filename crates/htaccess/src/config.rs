@@ -7,7 +7,7 @@ use crate::media::Media;
 use crate::pattern::{Effort, Pattern, TooMuch};
 use crate::redirects::{ErrorDocument, Redirect};
 use crate::response_headers::{Expires, HeaderLine};
-use crate::rewrite::{Options, Rewrite};
+use crate::rewrite::Rewrite;
 use crate::scene::Scene;
 use crate::wildcard;
 use std::collections::BTreeMap;
@@ -132,15 +132,15 @@ impl Config {
         self.expires.active = later.expires.active.or(self.expires.active);
         self.expires.usual = later.expires.usual.or(self.expires.usual);
         self.expires.by_type.extend(later.expires.by_type.iter().cloned());
-        take(&mut self.index, &later.index);
-        take(&mut self.slash, &later.slash);
-        take(&mut self.fallback, &later.fallback);
-        take(&mut self.satisfy_any, &later.satisfy_any);
-        take(&mut self.compat, &later.compat);
+        take(&mut self.index, later.index.as_ref());
+        take(&mut self.slash, later.slash.as_ref());
+        take(&mut self.fallback, later.fallback.as_ref());
+        take(&mut self.satisfy_any, later.satisfy_any.as_ref());
+        take(&mut self.compat, later.compat.as_ref());
         self.merge_require(later);
-        take(&mut self.auth.kind, &later.auth.kind);
-        take(&mut self.auth.realm, &later.auth.realm);
-        take(&mut self.auth.file, &later.auth.file);
+        take(&mut self.auth.kind, later.auth.kind.as_ref());
+        take(&mut self.auth.realm, later.auth.realm.as_ref());
+        take(&mut self.auth.file, later.auth.file.as_ref());
         self.ssl_required |= later.ssl_required;
         self.php.extend(later.php.iter().map(|(name, value)| (name.clone(), value.clone())));
         self.errors.extend(later.errors.iter().map(|(status, document)| (*status, document.clone())));
@@ -148,9 +148,9 @@ impl Config {
         self.changes.extend(later.changes.iter().cloned());
         self.set_if.extend(later.set_if.iter().cloned());
         self.media.merge(&later.media);
-        take(&mut self.listing, &later.listing);
-        take(&mut self.etag, &later.etag);
-        take(&mut self.body_limit, &later.body_limit);
+        take(&mut self.listing, later.listing.as_ref());
+        take(&mut self.etag, later.etag.as_ref());
+        take(&mut self.body_limit, later.body_limit.as_ref());
     }
 
     /// Adds a section for some methods: it says who may come in, besides what was said already.
@@ -184,11 +184,7 @@ impl Config {
             return;
         };
         let above = ours.options.unwrap_or_default();
-        let options = theirs.options.unwrap_or_else(|| Options {
-            inherit: above.inherit,
-            inherit_before: above.inherit_before,
-            ..above
-        });
+        let options = theirs.options.unwrap_or(above);
         let down = !options.ignore_inherit;
         let before = options.inherit_before || (down && above.inherit_down_before);
         let after = options.inherit || (down && above.inherit_down);
@@ -208,8 +204,8 @@ impl Config {
     }
 }
 
-fn take<T: Clone>(ours: &mut Option<T>, theirs: &Option<T>) {
-    if theirs.is_some() {
-        ours.clone_from(theirs);
+fn take<T: Clone>(ours: &mut Option<T>, theirs: Option<&T>) {
+    if let Some(theirs) = theirs {
+        *ours = Some(theirs.clone());
     }
 }

@@ -16,6 +16,7 @@ use howdah_rules::rule::Ini;
 use howdah_rules::users::Users;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,8 +103,16 @@ impl Htaccess {
 
     fn walk(&self, first: Step, facts: &Facts<'_>, world: &dyn World, now: Instant) -> Decision {
         let mut step = first;
-        let mut walk =
-            Walk { htaccess: self, facts, world, now, effort: Effort::default(), ended: false, access: Vec::new() };
+        let mut walk = Walk {
+            htaccess: self,
+            facts,
+            world,
+            now,
+            effort: Effort::default(),
+            ended: false,
+            access: Vec::new(),
+            cookies: Vec::new(),
+        };
         for _ in 0..=REDIRECTS {
             match walk.step(step) {
                 Ok(Next::Done(decision)) => return *decision,
@@ -151,6 +160,8 @@ struct Walk<'w> {
     /// A rule with `END` was met.
     ended: bool,
     access: Vec<Access>,
+    /// Cookies that rules have set; an internal redirect keeps them.
+    cookies: Vec<Vec<u8>>,
 }
 
 impl Walk<'_> {
@@ -184,10 +195,12 @@ impl Walk<'_> {
 
     /// The modules, in the order in which they are asked.
     fn modules(&mut self, config: &Arc<Config>, place: &Place, scene: &mut Scene<'_>) -> Result<Next, TooMuch> {
-        for set in &config.set_if {
+        // What a directory's index is found by is a request within the request, which sets nothing of its own.
+        let sets = if scene.subrequest { &[][..] } else { &config.set_if };
+        for set in sets {
             set.apply(scene)?;
         }
-        let mut effects = Effects::default();
+        let mut effects = Effects { cookies: std::mem::take(&mut self.cookies), ..Effects::default() };
         if let Some(refused) = self.enter(config, scene)? {
             return Ok(self.stop(config, scene, &effects, place, refused));
         }
@@ -196,8 +209,12 @@ impl Walk<'_> {
                 rewrite::Outcome::Same => {}
                 rewrite::Outcome::Again { path, end } => {
                     self.ended |= end;
-                    let (path, query) = (normal(&path), scene.query.take());
-                    return Ok(Next::Again(again(scene, path, query, &effects)));
+                    self.cookies = effects.cookies;
+                    // Apache runs its other modules before it begins anew.
+                    for change in &config.changes {
+                        change.apply(scene);
+                    }
+                    return Ok(Next::Again(again(scene, &path)));
                 }
                 rewrite::Outcome::Redirect { status, location } => {
                     let stop = redirect(status, &location);
@@ -392,15 +409,19 @@ fn request_headers(config: &Config, scene: &mut Scene<'_>) -> Vec<(http::HeaderN
     changes
 }
 
-fn again(scene: &mut Scene<'_>, path: Vec<u8>, query: Option<Vec<u8>>, effects: &Effects) -> Step {
+/// An internal redirect to what rules have made: an address without scheme and host, so the first `?` ends the path.
+fn again(scene: &mut Scene<'_>, made: &[u8]) -> Step {
+    let (path, mut query) = split_query(made);
+    if let Some(own) = scene.query.take() {
+        query = Some(query.map_or_else(|| own.clone(), |before| [&before, &b"?"[..], &own].concat()));
+    }
     let mut environment = scene.environment.redirected();
     environment.set("REDIRECT_STATUS", b"200".to_vec());
     environment.set("REDIRECT_URL", scene.path.clone());
-    if let Some(query) = query.as_ref().filter(|_| scene.query.is_some()) {
+    if let Some(query) = &query {
         environment.set("REDIRECT_QUERY_STRING", query.clone());
     }
-    let _ = effects;
-    Step { path, query, environment, internal: true, subrequest: false }
+    Step { path: normal(path), query, environment, internal: true, subrequest: false }
 }
 
 /// The configuration with the sections that are for this request.
@@ -508,12 +529,11 @@ impl Place {
     }
 
     /// The directories on the way, the root first, each with a slash at its end.
-    fn directories(&self, root: &[u8]) -> Vec<&[u8]> {
-        let is_directory = self.kind == Some(Kind::Directory);
+    fn directories(&self, root: &[u8]) -> Vec<Cow<'_, [u8]>> {
         let slashes = (root.len()..self.filename.len()).filter(|&at| self.filename[at] == b'/');
-        let mut found: Vec<&[u8]> = slashes.map(|at| &self.filename[..=at]).collect();
-        if is_directory && !self.filename.ends_with(b"/") {
-            found.push(&self.filename);
+        let mut found: Vec<Cow<'_, [u8]>> = slashes.map(|at| self.filename[..=at].into()).collect();
+        if self.kind == Some(Kind::Directory) && !self.filename.ends_with(b"/") {
+            found.push([self.filename.as_slice(), b"/"].concat().into());
         }
         found
     }

@@ -65,15 +65,19 @@ impl Body {
         self.rewrite.get_or_insert_with(|| Rewrite { directory: directory.to_vec(), ..Rewrite::default() })
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), &'static str> {
         if let Some(mut rewrite) = self.rewrite.take() {
             rewrite.rules = Arc::new(std::mem::take(&mut self.rules));
             self.config.rewrite = Some(Arc::new(rewrite));
+        }
+        if self.requires.iter().any(|require| matches!(require, Require::Not(_))) {
+            return Err("Require not has no effect where one of several lines suffices: put it into <RequireAll>");
         }
         if !self.requires.is_empty() {
             self.config.require = Some(Arc::new(Require::Any(std::mem::take(&mut self.requires))));
         }
         self.config.compat = self.compat.take().map(Arc::new);
+        Ok(())
     }
 }
 
@@ -82,7 +86,8 @@ impl Reader<'_> {
     fn body(&mut self, lines: &[Line], at: &mut usize, until: Option<&Line>, depth: usize) -> Result<Body, Mistake> {
         let mut body = Body::default();
         self.fill(&mut body, lines, at, until, depth)?;
-        body.finish();
+        let at = until.map_or(1, |open| open.number);
+        body.finish().map_err(|what| Mistake::new(at, what))?;
         Ok(body)
     }
 
@@ -133,6 +138,9 @@ impl Reader<'_> {
                 "requireany" => Require::Any(inner),
                 _ => Require::None(inner),
             });
+            if name != "requireall" && body.requires.last().is_some_and(Require::has_bare_not) {
+                return Err(wrong(format!("Require not has no effect in <{}>", line.name)));
+            }
             return Ok(());
         }
         let select = self.select(body, &name, &line.rest).map_err(wrong)?;
@@ -281,7 +289,13 @@ impl Reader<'_> {
                 config.auth.kind = Some(kind.to_ascii_lowercase());
             }
             "authname" => config.auth.realm = Some(first()?),
-            "authuserfile" => config.auth.file = Some(first()?),
+            "authuserfile" => {
+                let file = first()?;
+                if !file.starts_with('/') {
+                    return Err(format!("{file} is no absolute path"));
+                }
+                config.auth.file = Some(file);
+            }
             "sslrequiressl" => config.ssl_required = true,
             _ => return Ok(false),
         }
@@ -442,3 +456,7 @@ fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), Mistake> {
     }
     Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
 }
+
+#[cfg(test)]
+#[path = "directives_tests.rs"]
+mod tests;

@@ -17,6 +17,8 @@ pub(crate) struct SetIf {
 #[derive(Debug)]
 enum When {
     Attribute(String, Pattern),
+    /// The first header whose name fits.
+    Header(Pattern, Pattern),
     Expression(Expression),
 }
 
@@ -46,7 +48,13 @@ impl SetIf {
             }
             _ => {
                 let attribute = next()?;
-                When::Attribute(attribute, Pattern::new(&next()?, no_case, room)?)
+                let value = Pattern::new(&next()?, no_case, room)?;
+                let is_name = attribute.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+                if is_name {
+                    When::Attribute(attribute, value)
+                } else {
+                    When::Header(Pattern::new(&attribute, true, room)?, value)
+                }
             }
         };
         if rest.is_empty() {
@@ -64,6 +72,16 @@ impl SetIf {
         let found = match &self.when {
             When::Attribute(name, pattern) => {
                 let value = attribute(scene, name);
+                pattern.find(&value, &mut scene.effort)?
+            }
+            When::Header(name, pattern) => {
+                let mut value = Vec::new();
+                for known in scene.facts.headers.keys() {
+                    if name.is_in(known.as_str().as_bytes(), &mut scene.effort)? {
+                        value = scene.facts.header(known.as_str());
+                        break;
+                    }
+                }
                 pattern.find(&value, &mut scene.effort)?
             }
             When::Expression(expression) => expression.holds(scene)?.then(Default::default),

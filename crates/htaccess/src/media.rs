@@ -137,9 +137,8 @@ impl Media {
                 found.media_type = Some(forced.clone());
             }
         }
-        match self.handler {
-            Some(Some(php)) => found.php = Some(php),
-            Some(None) | None => {}
+        if let Some(Some(php)) = self.handler {
+            found.php = Some(php);
         }
         found
     }

@@ -1,7 +1,7 @@
 //! Client addresses as Apache writes them: an address, a network, a network with a mask, or an address's beginning.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A network of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Network {
         self.0.contains(&client.to_canonical())
             || self.0.contains(&client)
             || matches!((self.0, client.to_canonical()), (IpNet::V6(net), IpAddr::V4(v4))
-                if net.contains(&Ipv6Addr::from(v4.to_ipv6_mapped())))
+                if net.contains(&v4.to_ipv6_mapped()))
     }
 }
 

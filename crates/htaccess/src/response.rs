@@ -65,6 +65,12 @@ impl Response {
         &self.file_type
     }
 
+    /// The path that responds, after all internal redirects.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     /// Variables that directives have set.
     #[must_use]
     pub fn environment(&self) -> &Environment {
@@ -86,7 +92,8 @@ impl Response {
         maker: Maker,
         headers: &mut HeaderMap,
     ) -> bool {
-        if maker == Maker::File {
+        // What has no body has no type either.
+        if maker == Maker::File && status != 304 {
             self.media_type(headers);
         }
         for cookie in &self.cookies {

@@ -2,8 +2,10 @@
 
 use crate::expression::Expression;
 use crate::limits;
-use crate::pattern::{Pattern, Room, TooMuch};
+use crate::pattern::{Captures, Pattern, Room, TooMuch};
+use crate::rewrite::{Escaping, Template};
 use crate::scene::Scene;
+use crate::substitute;
 use crate::text::words;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -37,9 +39,14 @@ enum When {
     Expression(Expression),
 }
 
-/// A value with `%{NAME}e` and its like in it.
+/// A value.
 #[derive(Debug)]
-struct Value(String);
+enum Value {
+    /// With `%{NAME}e` and its like in it.
+    Formats(String),
+    /// Behind `expr=`.
+    Expression(Template),
+}
 
 impl HeaderLine {
     /// What is behind `Header` or `RequestHeader`; `None` if it has no effect here.
@@ -47,11 +54,11 @@ impl HeaderLine {
         let all = words(text);
         let mut rest = all.as_slice();
         let mut always = false;
-        if let Some(first) = rest.first().filter(|_| of_response) {
-            if first.eq_ignore_ascii_case("always") || first.eq_ignore_ascii_case("onsuccess") {
-                always = first.eq_ignore_ascii_case("always");
-                rest = &rest[1..];
-            }
+        if let Some(first) = rest.first().filter(|_| of_response)
+            && ["always", "onsuccess"].iter().any(|word| first.eq_ignore_ascii_case(word))
+        {
+            always = first.eq_ignore_ascii_case("always");
+            rest = &rest[1..];
         }
         let [action, name, rest @ ..] = rest else { return Err("an action and a header's name are needed".to_owned()) };
         let action = action.to_ascii_lowercase();
@@ -68,13 +75,13 @@ impl HeaderLine {
             return Err(format!("{action} takes a name and {takes} more, then perhaps a condition"));
         }
         let (values, when) = rest.split_at(takes);
-        let value = || Value(values.first().cloned().unwrap_or_default());
+        let value = || Value::new(values.first().map(String::as_str).unwrap_or_default());
         let action = match action.as_str() {
-            "set" => Action::Set(value()),
-            "setifempty" => Action::SetIfEmpty(value()),
-            "add" => Action::Add(value()),
-            "append" => Action::Append(value()),
-            "merge" => Action::Merge(value()),
+            "set" => Action::Set(value()?),
+            "setifempty" => Action::SetIfEmpty(value()?),
+            "add" => Action::Add(value()?),
+            "append" => Action::Append(value()?),
+            "merge" => Action::Merge(value()?),
             "unset" => Action::Unset,
             "echo" => Action::Echo(Pattern::new(name, true, room)?),
             edit => Action::Edit {
@@ -149,8 +156,8 @@ impl HeaderLine {
         let values: Vec<HeaderValue> = headers.get_all(&self.name).iter().cloned().collect();
         let mut made = Vec::with_capacity(values.len());
         for value in values {
-            let edited = pattern
-                .replace(value.as_bytes(), all, &mut scene.effort, |found| crate::substitute::groups(with, found))?;
+            let edited =
+                pattern.replace(value.as_bytes(), all, &mut scene.effort, |found| substitute::groups(with, found))?;
             made.push(edited.and_then(|text| HeaderValue::from_bytes(&text).ok()).unwrap_or(value));
         }
         headers.remove(&self.name);
@@ -189,35 +196,75 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, value: &[u8], once: bool) {
 }
 
 impl Value {
+    fn new(text: &str) -> Result<Self, String> {
+        if let Some(text) = text.strip_prefix("expr=") {
+            return Ok(Self::Expression(Template::new(text)));
+        }
+        let mut rest = text;
+        while let Some((_, behind)) = rest.split_once('%') {
+            let (_, length) = format(behind).ok_or_else(|| format!("`%{behind}` is no format: write %% for a %"))?;
+            rest = &behind[length..];
+        }
+        Ok(Self::Formats(text.to_owned()))
+    }
+
     fn text(&self, scene: &Scene<'_>) -> Vec<u8> {
+        let mut rest = match self {
+            Self::Formats(text) => text.as_str(),
+            Self::Expression(text) => {
+                return text.expand(scene, &Captures::default(), &Captures::default(), Escaping::default());
+            }
+        };
         let mut made = Vec::new();
-        let mut rest = self.0.as_str();
         while let Some((plain, behind)) = rest.split_once('%') {
             made.extend_from_slice(plain.as_bytes());
-            rest = behind;
-            let since = scene.facts.time.duration_since(UNIX_EPOCH).unwrap_or_default();
-            if let Some(inner) = rest.strip_prefix('{')
-                && let Some((name, tail)) = inner.split_once('}')
-                && tail.starts_with(['e', 's'])
-            {
-                let value = if tail.starts_with('e') { scene.environment.get(name) } else { None };
-                made.extend_from_slice(value.unwrap_or(b"(null)"));
-                rest = &tail[1..];
-            } else if let Some(tail) = rest.strip_prefix('t') {
-                made.extend_from_slice(format!("t={}", since.as_micros()).as_bytes());
-                rest = tail;
-            } else if let Some(tail) = rest.strip_prefix('D') {
-                let took = scene.facts.time.elapsed().unwrap_or_default();
-                made.extend_from_slice(format!("D={}", took.as_micros()).as_bytes());
-                rest = tail;
-            } else {
-                made.push(b'%');
-                rest = rest.strip_prefix('%').unwrap_or(rest);
+            let Some((kind, length)) = format(behind) else { break };
+            rest = &behind[length..];
+            match kind {
+                Format::Percent => made.push(b'%'),
+                Format::Variable(name) => made.extend_from_slice(scene.environment.get(name).unwrap_or(b"(null)")),
+                Format::Nothing => made.extend_from_slice(b"(null)"),
+                Format::Received => {
+                    let since = scene.facts.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                    made.extend_from_slice(format!("t={}", since.as_micros()).as_bytes());
+                }
+                Format::Took => {
+                    let took = scene.facts.time.elapsed().unwrap_or_default();
+                    made.extend_from_slice(format!("D={}", took.as_micros()).as_bytes());
+                }
             }
         }
         made.extend_from_slice(rest.as_bytes());
         made.truncate(limits::EXPANDED);
         made
+    }
+}
+
+/// What stands behind a `%`.
+enum Format<'a> {
+    Percent,
+    Variable(&'a str),
+    Nothing,
+    Received,
+    Took,
+}
+
+/// The format that a text begins with, and its length.
+fn format(text: &str) -> Option<(Format<'_>, usize)> {
+    if let Some(inner) = text.strip_prefix('{') {
+        let end = inner.find('}')?;
+        return match inner.as_bytes().get(end + 1)? {
+            b'e' => Some((Format::Variable(&inner[..end]), end + 3)),
+            b's' => Some((Format::Nothing, end + 3)),
+            _ => None,
+        };
+    }
+    match text.as_bytes().first()? {
+        b'%' => Some((Format::Percent, 1)),
+        b't' => Some((Format::Received, 1)),
+        b'D' => Some((Format::Took, 1)),
+        b'l' | b'i' | b'b' => Some((Format::Nothing, 1)),
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::text::Mistake;
 use crate::world::{Kind, Stamp, World};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Parsed {
     Nothing,
-    Rules(Read),
+    Rules(Box<Read>),
     /// It cannot be followed: requests below the directory end with 500.
     Broken,
 }
@@ -55,9 +56,9 @@ impl Store {
     }
 
     /// What the files of these directories say, which lie within each other, the outermost first; each ends in a slash.
-    pub(crate) fn merged(&self, directories: &[&[u8]], world: &dyn World, now: Instant) -> Arc<Merged> {
+    pub(crate) fn merged(&self, directories: &[Cow<'_, [u8]>], world: &dyn World, now: Instant) -> Arc<Merged> {
         let files: Vec<Arc<Parsed>> = directories.iter().map(|directory| self.parsed(directory, world, now)).collect();
-        let key = *directories.last().unwrap_or(&&b""[..]);
+        let key = directories.last().map_or(&b""[..], |directory| directory);
         if let Some(known) = self.merged.lock().get(key) {
             let same = known.files.len() == files.len();
             if same && known.files.iter().zip(&files).all(|(a, b)| Arc::ptr_eq(a, b)) {
@@ -120,7 +121,7 @@ impl Store {
                         tracing::info!(target: "howdah::htaccess", "{name}:{line}: {text}");
                     }
                 }
-                Parsed::Rules(read)
+                Parsed::Rules(Box::new(read))
             }
             Err(Mistake { line, what }) => {
                 tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below it get 500");

@@ -114,7 +114,7 @@ typedef enum pool_number {
 } pool_number;
 
 /* Variables that travel as a number: X(number, name). */
-#define HOWDAH_VAR_COUNT 78
+#define HOWDAH_VAR_COUNT 80
 #define HOWDAH_VAR_NAMES(X) \
     X(1, QUERY_STRING) \
     X(2, REQUEST_METHOD) \
@@ -193,4 +193,6 @@ typedef enum pool_number {
     X(75, HTTP_X_CSRF_TOKEN) \
     X(76, HTTP_X_REQUEST_ID) \
     X(77, HTTP_TRACEPARENT) \
-    X(78, HTTP_LAST_EVENT_ID)
+    X(78, HTTP_LAST_EVENT_ID) \
+    X(79, PHP_VALUE) \
+    X(80, PHP_ADMIN_VALUE)

@@ -9,6 +9,7 @@ use howdah_config::TrustedHeader;
 use howdah_observe::Front;
 use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
+use howdah_rules::rule::Ini;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
@@ -48,6 +49,21 @@ pub struct Exchange {
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
+    /// What rules have changed for the script.
+    pub changes: Option<Box<Changes>>,
+}
+
+/// What rules have changed of a request for its script.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The query in the place of the request's; the inner none for no query.
+    pub query: Option<Option<Vec<u8>>>,
+    /// Variables that are set.
+    pub variables: Vec<(Arc<str>, Arc<str>)>,
+    /// Settings of PHP.
+    pub ini: Vec<Arc<Ini>>,
+    /// Who has said the right password.
+    pub user: Option<Arc<str>>,
 }
 
 /// Where a request ran and what it took.
@@ -114,6 +130,7 @@ impl Exchange {
             coding: None,
             ran: Ran::Nowhere,
             bytes: 0,
+            changes: None,
         };
         (Box::new(exchange), body)
     }
@@ -123,10 +140,9 @@ impl Exchange {
     /// The query as rules have left it.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
-        match self.ruled.as_ref().and_then(|ruled| ruled.outcome.query.as_ref()) {
-            Some(query) => query.as_deref(),
-            None => self.head.target.query(),
-        }
+        let of_files = self.changes.as_ref().and_then(|changes| changes.query.as_ref().map(Option::as_deref));
+        let of_rules = self.ruled.as_ref().and_then(|ruled| ruled.outcome.query.as_ref().map(Option::as_deref));
+        of_files.or(of_rules).unwrap_or_else(|| self.head.target.query())
     }
 
     /// The largest body it may have.

@@ -97,11 +97,13 @@ mod tests {
 
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
-        let targets: [(&'static str, fn(&[u8])); 4] = [
+        let targets: [(&'static str, fn(&[u8])); 6] = [
             ("request_path", request_path),
             ("forwarded", forwarded_fields),
             ("file_request", file_request),
             ("response_head", response_head),
+            ("rules", howdah_rules::fuzz::rules),
+            ("htaccess", crate::fuzz_htaccess::htaccess),
         ];
         for (name, run) in targets {
             drive(&Target { name, corpus: name, words: &[], run }, 1000);

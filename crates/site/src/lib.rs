@@ -15,6 +15,8 @@ pub mod explain;
 pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz_htaccess;
 pub mod handed_over;
 mod host;
 pub mod https;

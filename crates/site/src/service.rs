@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{ResolvedFile, Route, RouteCache};
 use crate::phase::rules::{self, Step};
-use crate::phase::{compress, limits, php};
+use crate::phase::{compress, htaccess, limits, php};
 use crate::refusal::Refusal;
 use crate::request_path::{decode, redirect_to};
 use crate::ruled::{Lookup, Ruled};
@@ -121,6 +121,9 @@ impl<U: Upstream> Service<U> {
             }
         }
         limits::check_body(exchange.max_body(), &exchange.head)?;
+        if site.htaccess.is_some() {
+            return htaccess::run(&*self.upstream, exchange, body).await;
+        }
         self.serve(exchange, body, None).await
     }
 

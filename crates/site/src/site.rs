@@ -6,7 +6,8 @@ use crate::https::Https;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, SiteSettings};
+use howdah_config::{HttpSettings, SiteSettings, UnknownDirective};
+use howdah_htaccess::Htaccess;
 use howdah_observe::AccessLog;
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
@@ -51,6 +52,8 @@ pub struct Site {
     pool: usize,
     /// The same for each of its routes.
     route_pools: Vec<usize>,
+    /// What `.htaccess` files below the root say, if they are followed.
+    pub htaccess: Option<Htaccess>,
     /// Limits on requests.
     pub limits: Limits,
     /// Where clients without TLS are sent.
@@ -106,6 +109,9 @@ impl Site {
             root: root.components().collect(),
             pool: position(&settings.pool),
             route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
+            htaccess: settings
+                .htaccess
+                .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())

@@ -11,6 +11,7 @@ mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
+mod htaccess;
 mod http3;
 mod input;
 mod launcher;

@@ -261,7 +261,8 @@ impl Pass<'_, '_> {
                     subject.make_ascii_lowercase();
                     wanted.make_ascii_lowercase();
                 }
-                compare.holds(subject.cmp(&wanted))
+                // A longer text is a greater one, whatever stands in it.
+                compare.holds(subject.len().cmp(&wanted.len()).then_with(|| subject.cmp(&wanted)))
             }
             Test::Expression(expression) => expression.holds(self.scene)?,
             Test::Pattern(pattern) => {
@@ -284,6 +285,11 @@ impl Pass<'_, '_> {
     fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
         let made = std::mem::take(&mut self.scene.filename);
         if made == b"?" {
+            return Outcome::Status(403);
+        }
+        let has_blank = |query: &Vec<u8>| query.iter().any(|b| b.is_ascii_control() || *b == b' ');
+        let blank = self.scene.query.as_ref().is_some_and(has_blank);
+        if blank && (self.no_escape || has_scheme(&made).is_none()) {
             return Outcome::Status(403);
         }
         if let Some(scheme) = has_scheme(&made) {

@@ -9,3 +9,4 @@ mod template;
 pub(crate) use engine::{Effects, Outcome, run};
 pub(crate) use location::{escape_path, has_scheme, qualified};
 pub(crate) use rule::{Condition, Options, Rewrite, Rule};
+pub(crate) use template::{Escaping, Template};

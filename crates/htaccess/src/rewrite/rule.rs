@@ -163,7 +163,7 @@ fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
             && let Some(compare) = Compare::of_letters(&letters[..2].to_ascii_lowercase())
             && letters.len() > 2
         {
-            return Ok(Test::Number(compare, number(letters[2..].as_bytes())));
+            return Ok(Test::Number(compare, number(&letters.as_bytes()[2..])));
         }
     }
     let compares = [

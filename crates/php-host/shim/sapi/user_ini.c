@@ -98,27 +98,43 @@ static void activate_host(void) {
     }
 }
 
-int shim_sapi_activate(void) {
-    if (shim.request == NULL || !shim.mode->directory_settings) {
-        return SUCCESS;
+/* Settings that the server's rules have for this request, `name=value` in each line, as FPM takes them. */
+static void activate_rules(shim_var number, int modifiable) {
+    size_t length;
+    const char *line = shim_known_var(number, &length);
+    const char *end = line != NULL ? line + length : NULL;
+    while (line != NULL && line < end) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t size = (size_t)((next != NULL ? next : end) - line);
+        const char *equals = memchr(line, '=', size);
+        if (equals != NULL && equals > line) {
+            zend_string *name = zend_string_init(line, (size_t)(equals - line), false);
+            zend_alter_ini_entry_chars(name, equals + 1, size - (size_t)(equals - line) - 1, modifiable,
+                                       PHP_INI_STAGE_HTACCESS);
+            zend_string_release(name);
+        }
+        line = next != NULL ? next + 1 : NULL;
     }
+}
+
+static void activate_files(void) {
     if (php_ini_has_per_host_config()) {
         activate_host();
     }
     bool user_files = PG(user_ini_filename) != NULL && *PG(user_ini_filename) != '\0';
     if (!user_files && !php_ini_has_per_dir_config()) {
-        return SUCCESS;
+        return;
     }
     const char *script = shim_text(shim.request->script);
     const char *slash = strrchr(script, '/');
     if (slash == NULL) {
-        return SUCCESS;
+        return;
     }
     /* The script's directory with its slash, in memory that PHP may write to. */
     size_t length = (size_t)(slash - script) + 1;
     char buffer[MAXPATHLEN];
     if (length >= sizeof buffer) {
-        return SUCCESS;
+        return;
     }
     memcpy(buffer, script, length);
     buffer[length] = '\0';
@@ -126,5 +142,14 @@ int shim_sapi_activate(void) {
     if (user_files) {
         activate_user_files(buffer, length);
     }
+}
+
+int shim_sapi_activate(void) {
+    if (shim.request == NULL || !shim.mode->directory_settings) {
+        return SUCCESS;
+    }
+    activate_files();
+    activate_rules(SHIM_VAR_PHP_VALUE, PHP_INI_PERDIR);
+    activate_rules(SHIM_VAR_PHP_ADMIN_VALUE, PHP_INI_SYSTEM);
     return SUCCESS;
 }

@@ -3,6 +3,7 @@
 
 pub mod access_log;
 pub mod compress;
+pub mod htaccess;
 pub mod limits;
 pub mod php;
 pub mod route;

@@ -160,6 +160,31 @@ pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Note
     resolve(site, raw, lookup, Some(notes)).0
 }
 
+/// What serves a path (decoded and normalised) that rules have settled: what is there, and no front controller. `php` says
+/// whether it is run, if its name does not count.
+pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Route {
+    let lookup = Lookup::default();
+    let finder = Finder::new(site, path, &lookup, None);
+    if finder.is_hidden(path) {
+        return Route::NotFound;
+    }
+    if let Some(script) = finder.resident_script(path) {
+        return finder.plain_file(path).unwrap_or(Route::Script(script));
+    }
+    let route = match finder.look(path) {
+        Ok(Kind::File) if php == Some(true) => finder.script(path, b""),
+        Ok(Kind::File) => finder.file(path),
+        Ok(Kind::Directory) => Some(Route::Forbidden),
+        Ok(Kind::Other) => None,
+        Err(_) => finder.script_with_path_info(path),
+    };
+    match route {
+        Some(Route::Script(_)) if php == Some(false) => Route::Forbidden,
+        Some(route) => route,
+        None => Route::NotFound,
+    }
+}
+
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
 fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
     let path = match lookup.path {

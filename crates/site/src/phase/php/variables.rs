@@ -37,7 +37,37 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
         tls(&mut encoded, session, exchange.time);
     }
     headers(&mut encoded, exchange, &client);
+    settled(&mut encoded, exchange);
     encoded.finish()
+}
+
+/// What rules and `.htaccess` files say: variables, who has come in, and settings, as PHP-FPM takes them.
+fn settled(encoded: &mut RequestBuilder, exchange: &Exchange) {
+    let (ruled, changes) = (exchange.ruled.as_deref(), exchange.changes.as_deref());
+    if ruled.is_none() && changes.is_none() {
+        return;
+    }
+    let user = ruled.and_then(|ruled| ruled.user.as_deref());
+    if let Some(user) = user.or_else(|| changes.and_then(|changes| changes.user.as_deref())) {
+        encoded.var(VarName::REMOTE_USER, user.as_bytes());
+        encoded.var(VarName::AUTH_TYPE, b"Basic");
+    }
+    let of_rules = ruled.map(|ruled| (&ruled.outcome.variables, &ruled.outcome.ini));
+    let of_files = changes.map(|changes| (&changes.variables, &changes.ini));
+    let (mut values, mut admin) = (String::new(), String::new());
+    for (variables, ini) in of_rules.into_iter().chain(of_files) {
+        for (name, value) in variables {
+            encoded.custom_var(name.as_bytes(), value.as_bytes());
+        }
+        let lines = |to: &mut String, (key, value): &(_, _)| *to += &format!("{key}={value}\n");
+        ini.iter().flat_map(|ini| &ini.values).for_each(|pair| lines(&mut values, pair));
+        ini.iter().flat_map(|ini| &ini.admin).for_each(|pair| lines(&mut admin, pair));
+    }
+    for (name, lines) in [(VarName::PHP_VALUE, values), (VarName::PHP_ADMIN_VALUE, admin)] {
+        if !lines.is_empty() {
+            encoded.var(name, lines.as_bytes());
+        }
+    }
 }
 
 /// What the request is: `QUERY_STRING` to `SERVER_PROTOCOL`.
@@ -81,10 +111,6 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
     encoded.var(VarName::SERVER_NAME, server_name(site, exchange, client));
     let status = exchange.error_status.unwrap_or(200);
     encoded.var(VarName::REDIRECT_STATUS, Decimal::new(u64::from(status)).as_bytes());
-    if let Some(user) = exchange.ruled.as_ref().and_then(|ruled| ruled.user.as_deref()) {
-        encoded.var(VarName::REMOTE_USER, user.as_bytes());
-        encoded.var(VarName::AUTH_TYPE, b"Basic");
-    }
     let filename = encoded.var(VarName::SCRIPT_FILENAME, &script.filename);
     encoded.script(filename);
     // As nginx with Debian's snippets has it: there, and mostly empty.
@@ -93,9 +119,6 @@ fn connection(encoded: &mut RequestBuilder, site: &Site, exchange: &Exchange, cl
         encoded.var_parts(VarName::PATH_TRANSLATED, &[root_bytes(root(site, script)), &script.path_info]);
     }
     encoded.var(VarName::REQUEST_ID, &request_id::digits(exchange.id));
-    for (name, value) in exchange.ruled.iter().flat_map(|ruled| &ruled.outcome.variables) {
-        encoded.custom_var(name.as_bytes(), value.as_bytes());
-    }
 }
 
 /// What TLS has agreed on with whoever is connected, by the names that Apache's mod_ssl has for it. `SSL_SERVER_NAME` is

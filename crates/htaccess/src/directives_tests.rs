@@ -1,0 +1,77 @@
+use super::*;
+
+fn mistake(text: &str) -> String {
+    read(text.as_bytes(), b"/root/").map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_are_named_with_their_line() {
+    for (text, expected) in [
+        ("\nRewriteRule (", "line 2: RewriteRule: RewriteRule takes"),
+        ("RewriteRule ( -", "line 1: RewriteRule: the pattern"),
+        ("RewriteRule a - [Z]", "line 1: RewriteRule: the flag Z: not known"),
+        ("RewriteRule a - L", "flags stand in brackets"),
+        ("RewriteCond a", "RewriteCond takes"),
+        ("RewriteEngine maybe", "takes on or off"),
+        ("<IfModule mod_rewrite.c>\nRewriteEngine on", "line 1: <IfModule> is not closed"),
+        ("</Files>", "line 1: </Files> closes nothing"),
+        ("<Files a>\n</FilesMatch>", "line 2: </FilesMatch> closes nothing"),
+        ("<Directory /x>\n</Directory>", "<Directory> is not for .htaccess files"),
+        ("<Nonsense>\n</Nonsense>", "<Nonsense> is not known"),
+        ("<If \"%{A} ==\">\n</If>", "a word is missing"),
+        ("<If \"foo\">\n</If>", "texts stand in quotes"),
+        ("<ElseIf \"true\">\n</ElseIf>", "<ElseIf> without <If>"),
+        ("php_admin_value a b", "php_admin_value: is not for .htaccess files"),
+        ("RewriteMap a txt:/x", "is not for .htaccess files"),
+        ("Require nonsense", "Require nonsense is not known"),
+        ("Require not ip 10.1.2.3", "put it into <RequireAll>"),
+        ("Require ip example.org", "`example.org` is no address"),
+        ("Order sideways", "neither allow,deny nor deny,allow"),
+        ("Header sett A b", "the action sett is not known"),
+        ("Header set A %x", "is no format"),
+        ("Header set A b sometimes", "is no condition"),
+        ("ExpiresDefault \"access plus 1 eon\"", "is no period"),
+        ("ErrorDocument 200 /x", "400 to 599"),
+        ("Redirect x /y", "is no path"),
+        ("Options +Everything", "the option +Everything is not known"),
+        ("AuthType Digest", "only Basic"),
+        ("AuthUserFile users", "no absolute path"),
+    ] {
+        let found = mistake(text);
+        assert!(found.contains(expected), "{text:?}: {found}");
+    }
+    let deep = "<IfModule core>\n".repeat(limits::DEPTH + 1) + &"</IfModule>\n".repeat(limits::DEPTH + 1);
+    assert!(mistake(&deep).contains("deeper"));
+    let long = format!("<If \"{}true\">\n</If>", "!".repeat(limits::EXPRESSION + 1));
+    assert!(mistake(&long).contains("too long"));
+}
+
+#[test]
+fn what_has_no_effect_and_what_is_not_known_is_noted() {
+    let read = read(b"SetOutputFilter DEFLATE\nNoSuchThing x\nOptions +ExecCGI -Indexes\n", b"/").unwrap();
+    let notes: Vec<_> = read.notes.iter().map(|note| (note.line, note.unknown)).collect();
+    assert_eq!(notes, [(1, false), (2, true), (3, false)]);
+}
+
+#[test]
+fn sections_that_depend_on_the_server_alone() {
+    for (tag, read_it) in [
+        ("IfModule mod_rewrite.c", true),
+        ("IfModule rewrite_module", true),
+        ("IfModule !mod_rewrite.c", false),
+        ("IfModule mod_php.c", true),
+        ("IfModule mod_php5.c", false),
+        ("IfModule mod_security2.c", false),
+        ("IfDefine X", false),
+        ("IfDefine !X", true),
+        ("IfVersion >= 2.4", true),
+        ("IfVersion < 2.4", false),
+        ("IfVersion >= 2.4.10", true),
+        ("IfVersion > 2.6", false),
+    ] {
+        let name = tag.split(' ').next().unwrap();
+        let text = format!("<{tag}>\nNoSuchThing\n<IfModule core>\n</IfModule>\n</{name}>\n");
+        let read = read(text.as_bytes(), b"/").unwrap();
+        assert_eq!(!read.notes.is_empty(), read_it, "{tag}");
+    }
+}

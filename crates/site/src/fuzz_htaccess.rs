@@ -1,0 +1,83 @@
+//! The target "htaccess": a request and the file that is asked about it, both any bytes. A file may be wrong and may say
+//! anything; what comes of it keeps to the rules of paths and addresses, and takes a bounded time.
+
+use bytes::Bytes;
+use howdah_htaccess::{Entry, Facts, Htaccess, Kind, Maker, Stamp, World};
+use howdah_rules::outcome::Stop;
+use http::{HeaderMap, HeaderValue};
+use std::cell::Cell;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// A root with this file in it, some directories, and files elsewhere.
+struct Made {
+    file: Bytes,
+    looks: Cell<usize>,
+}
+
+impl World for Made {
+    fn look(&self, path: &[u8]) -> Option<Entry> {
+        self.looks.set(self.looks.get() + 1);
+        let kind = match path {
+            b"/root" | b"/root/" | b"/root/dir" | b"/root/dir/" => Kind::Directory,
+            b"/root/.htaccess" | b"/root/dir/.htaccess" | b"/root/index.php" | b"/root/dir/file.txt" => Kind::File,
+            _ => return None,
+        };
+        Some(Entry { kind, size: 1, executable: false, stamp: Stamp::default() })
+    }
+
+    fn is_link(&self, _path: &[u8]) -> bool {
+        false
+    }
+
+    fn read(&self, _path: &[u8], _most: usize) -> std::io::Result<Vec<u8>> {
+        Ok(self.file.to_vec())
+    }
+
+    fn environment(&self, _name: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The first line is the path and the query, the rest the file.
+pub fn htaccess(data: &[u8]) {
+    let end = data.iter().position(|&b| b == b'\n').unwrap_or(data.len());
+    let (target, file) = (&data[..end], data.get(end + 1..).unwrap_or_default());
+    let world = Made { file: Bytes::copy_from_slice(file), looks: Cell::new(0) };
+    let mut split = target.splitn(2, |&b| b == b'?');
+    let path = [b"/", split.next().unwrap_or_default().trim_ascii_start()].concat();
+    let Ok(path) = crate::request_path::normalise(&path) else { return };
+    let mut headers = HeaderMap::new();
+    headers.insert("x-text", HeaderValue::from_bytes(target).unwrap_or(HeaderValue::from_static("text")));
+    let facts = Facts {
+        method: "GET",
+        target,
+        path: &path,
+        query: split.next(),
+        protocol: "HTTP/1.1",
+        https: false,
+        host: "example.org:8080",
+        server_addr: "192.0.2.1",
+        server_port: "8080",
+        remote: Some([192, 0, 2, 7].into()),
+        remote_port: "4000",
+        headers: &headers,
+        root: b"/root",
+        software: "server",
+        time: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+    };
+    let htaccess = Htaccess::new(".htaccess", data.len().is_multiple_of(2));
+    let decision = htaccess.decide(&facts, &world, Instant::now());
+    assert!(world.looks.get() < 100_000, "{} looks at the file system", world.looks.get());
+    if let Some(path) = &decision.outcome.path {
+        assert_eq!(path.first(), Some(&b'/'));
+        assert!(!path.split(|&b| b == b'/').any(|name| matches!(name, b"." | b"..")) && !path.contains(&0));
+    }
+    if let Some(Stop::Redirect(status, _)) = &decision.outcome.stop {
+        assert!(status.is_redirection(), "{status}");
+    }
+    let mut response = HeaderMap::new();
+    response.insert("content-type", HeaderValue::from_static("text/html"));
+    response.insert("content-length", HeaderValue::from_static("7"));
+    let done = decision.response.apply(&facts, &world, 200, Maker::File, &mut response);
+    assert!(!done || response["content-length"] == "7");
+}

@@ -1,0 +1,305 @@
+//! Phase "htaccess": what `.htaccess` files say of a request, in sites that follow them; it then does what they say. It
+//! takes the place of the phase "route": what they lead to is served, and no front controller of the settings.
+
+use crate::exchange::{Changes, Exchange};
+use crate::forwarded;
+use crate::phase::php;
+use crate::phase::route::{Route, resolve_settled};
+use crate::refusal::Refusal;
+use crate::request_path::{decode, normalise};
+use crate::site::Site;
+use crate::static_files;
+use crate::upstream::Upstream;
+use bytes::Bytes;
+use howdah_htaccess::{Decision, Entry, ErrorDocument, Facts, Kind, Maker, Stamp, World};
+use howdah_observe::Front;
+use howdah_protocol::{Body, RequestBody, Response};
+use howdah_rules::auth::{Asked, Verification};
+use howdah_rules::outcome::{Access, Stop};
+use http::{HeaderValue, Method, StatusCode, Version, header};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Passwords that are verified at once: each takes a core for tens of milliseconds.
+static VERIFYING: Semaphore = Semaphore::const_new(2);
+/// Those that may wait for it.
+static WAITING: Semaphore = Semaphore::const_new(100);
+
+/// The file system, for the rules.
+struct Disk;
+
+impl World for Disk {
+    fn look(&self, path: &[u8]) -> Option<Entry> {
+        let stat = rustix::fs::stat(path).ok()?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            _ => Kind::Other,
+        };
+        let stamp = Stamp { file: (stat.st_dev, stat.st_ino), changed: (stat.st_ctime, stat.st_ctime_nsec as i64) };
+        let executable = stat.st_mode & 0o111 != 0;
+        Some(Entry { kind, size: u64::try_from(stat.st_size).unwrap_or(0), executable, stamp })
+    }
+
+    fn is_link(&self, path: &[u8]) -> bool {
+        rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    }
+
+    fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>> {
+        // What has become a pipe since it was looked at must not hold the thread up.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(Error::new(ErrorKind::InvalidInput, "no regular file"));
+        }
+        let mut text = Vec::new();
+        file.take(most as u64 + 1).read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    fn environment(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+}
+
+/// What `.htaccess` files make of a request.
+pub(crate) async fn run<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    body: RequestBody,
+) -> Result<Response, Refusal> {
+    let site = exchange.site.clone();
+    let path = decode(exchange.head.target.path()).and_then(|decoded| normalise(&decoded));
+    let path = path.map_err(Refusal::bad_request)?;
+    let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
+    let has_body = !body.is_none();
+    let decision = with_facts(exchange, &path, |facts| htaccess.decide(facts, &Disk, exchange.started));
+    let served = serve(upstream, exchange, &decision, body).await;
+    let (response, maker) = match served {
+        Ok(served) => served,
+        Err(response) => (response, Maker::Server),
+    };
+    let (response, maker) = if maker == Maker::Server && response.status().as_u16() >= 400 {
+        error_document(upstream, exchange, &path, &decision, response).await
+    } else {
+        (response, maker)
+    };
+    let mut response = finished(exchange, &path, &decision, response, maker);
+    if maker == Maker::Server {
+        exchange.front = Front::Error;
+        // The rest of the request's body is not worth reading.
+        if has_body && exchange.head.version < Version::HTTP_2 {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+    Ok(response)
+}
+
+/// What the decision leads to; an error is the server's own response.
+async fn serve<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    decision: &Decision,
+    body: RequestBody,
+) -> Result<(Response, Maker), Response> {
+    let user = enter(exchange, decision).await.map_err(|response| *response)?;
+    let refused = |exchange: &Exchange, status| Refusal::new(status).into_response(&exchange.head.headers);
+    match &decision.outcome.stop {
+        None => {}
+        Some(Stop::Redirect(status, location)) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = *status;
+            response.headers_mut().insert(header::LOCATION, location.clone());
+            return Ok((response, Maker::Server));
+        }
+        Some(Stop::Status(status, _)) => return Err(refused(exchange, *status)),
+        Some(Stop::Failed(failure)) => {
+            let (id, reason) = (exchange.id, failure.reason);
+            let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
+            tracing::error!(target: "howdah::htaccess", %id, target = &*target, "{reason}");
+            return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR));
+        }
+        Some(_) => return Err(refused(exchange, StatusCode::INTERNAL_SERVER_ERROR)),
+    }
+    if let Some(most) = decision.outcome.max_body
+        && declared_length(exchange) > most
+    {
+        return Err(refused(exchange, StatusCode::PAYLOAD_TOO_LARGE));
+    }
+    change(exchange, decision, user);
+    let made = target(upstream, exchange, decision, body).await;
+    made.map_err(|refusal| refusal.into_response(&exchange.head.headers))
+}
+
+fn declared_length(exchange: &Exchange) -> u64 {
+    let length = exchange.head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// What the path names, after all redirects.
+async fn target<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    decision: &Decision,
+    body: RequestBody,
+) -> Result<(Response, Maker), Refusal> {
+    let site = exchange.site.clone();
+    match resolve_settled(&site, decision.response.path(), decision.outcome.php) {
+        Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, Maker::Script)),
+        Route::File(file) => {
+            let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
+            exchange.front = Front::Static;
+            Ok((found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?, Maker::File))
+        }
+        Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
+        // Lists and slashes are settled by the files themselves.
+        Route::NotFound | Route::AddSlash(_) | Route::Listing(_) => Err(Refusal::new(StatusCode::NOT_FOUND)),
+        Route::Invalid(reason) => Err(Refusal::bad_request(reason)),
+    }
+}
+
+/// Tells PHP what the rules have changed.
+fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) {
+    let outcome = &decision.outcome;
+    for (name, value) in &outcome.request_headers {
+        exchange.head.headers.remove(name);
+        if let Some(value) = value {
+            exchange.head.headers.insert(name.clone(), value.clone());
+        }
+    }
+    exchange.changes = Some(Box::new(Changes {
+        query: outcome.query.clone(),
+        variables: outcome.variables.clone(),
+        ini: outcome.ini.clone(),
+        user,
+    }));
+}
+
+/// Who came in, or the response that asks who it is.
+async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
+    let mut user = None;
+    for access in &decision.outcome.access {
+        let Access::Auth(auth) = access else { continue };
+        let known = match auth.ask(exchange.head.headers.get(header::AUTHORIZATION), exchange.started) {
+            Asked::Refused => None,
+            Asked::User(user) => Some(user),
+            Asked::Verify(verification) => verified(verification)
+                .await
+                .map_err(|status| Box::new(Refusal::new(status).into_response(&exchange.head.headers)))?,
+        };
+        let Some(known) = known else {
+            let mut response = Refusal::new(StatusCode::UNAUTHORIZED).into_response(&exchange.head.headers);
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, auth.challenge().clone());
+            return Err(Box::new(response));
+        };
+        user = Some(known);
+    }
+    Ok(user)
+}
+
+/// Verifies a password on another thread.
+async fn verified(verification: Verification) -> Result<Option<Arc<str>>, StatusCode> {
+    let _place = WAITING.try_acquire().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let _turn = VERIFYING.acquire().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let verified = tokio::task::spawn_blocking(|| verification.run()).await;
+    verified.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The page that the files have for an error, else the response as it was.
+async fn error_document<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    path: &[u8],
+    decision: &Decision,
+    mut response: Response,
+) -> (Response, Maker) {
+    let status = response.status();
+    let page = match decision.error_document(status.as_u16()) {
+        None | Some(ErrorDocument::Usual) => return (response, Maker::Server),
+        Some(ErrorDocument::Text(text)) => {
+            *response.body_mut() = Body::full(Bytes::copy_from_slice(text.as_bytes()));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+            return (response, Maker::Server);
+        }
+        Some(ErrorDocument::Address(address)) => {
+            // Who is not let in must be asked for a password, not sent away.
+            if status != StatusCode::UNAUTHORIZED
+                && let Ok(location) = HeaderValue::from_str(address)
+            {
+                response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::FOUND;
+                response.headers_mut().insert(header::LOCATION, location);
+            }
+            return (response, Maker::Server);
+        }
+        Some(ErrorDocument::Path(page)) => page,
+    };
+    let site = exchange.site.clone();
+    let Some(htaccess) = &site.htaccess else { return (response, Maker::Server) };
+    let (now, before) = (exchange.started, &decision.response);
+    let code = status.as_u16();
+    let error = with_facts(exchange, path, |facts| htaccess.decide_error(facts, &Disk, now, page, before, code));
+    // A page that cannot be had either must not lead to another.
+    if error.outcome.stop.is_some() || !error.outcome.access.is_empty() {
+        return (response, Maker::Server);
+    }
+    change(exchange, &error, None);
+    let method = std::mem::replace(&mut exchange.head.method, Method::GET);
+    let made = target(upstream, exchange, &error, RequestBody::none()).await;
+    exchange.head.method = method;
+    let Ok((mut made, maker)) = made else { return (response, Maker::Server) };
+    if made.status() == StatusCode::OK {
+        *made.status_mut() = status;
+    }
+    for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
+        if let Some(value) = response.headers().get(&name) {
+            made.headers_mut().insert(name, value.clone());
+        }
+    }
+    (made, maker)
+}
+
+/// The response with what the files say to its headers.
+fn finished(exchange: &Exchange, path: &[u8], decision: &Decision, response: Response, maker: Maker) -> Response {
+    let (mut head, body) = response.into_parts();
+    let status = head.status.as_u16();
+    let done =
+        with_facts(exchange, path, |facts| decision.response.apply(facts, &Disk, status, maker, &mut head.headers));
+    if done {
+        return Response::from_parts(head, body);
+    }
+    tracing::error!(target: "howdah::htaccess", id = %exchange.id, "Header takes too long: not answered");
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR).into_response(&exchange.head.headers)
+}
+
+/// What the rules may know of the request.
+fn with_facts<T>(exchange: &Exchange, path: &[u8], ask: impl FnOnce(&Facts<'_>) -> T) -> T {
+    let (site, head, peer): (&Site, _, _) = (&exchange.site, &exchange.head, &exchange.connection.peer);
+    let client = forwarded::client(peer, &head.headers, &site.settings.http);
+    let host = forwarded::host(head, &client).and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
+    let port = client.server_port.as_deref().unwrap_or(&peer.server_port);
+    // The port that was asked for counts where the host has one.
+    let asked = forwarded::split_port(host).1;
+    let facts = Facts {
+        method: head.method.as_str(),
+        target: head.target.as_bytes(),
+        path,
+        query: head.target.query(),
+        protocol: crate::phase::access_log::protocol(head.version),
+        https: client.https,
+        host,
+        server_addr: &peer.server_addr,
+        server_port: asked.unwrap_or(port),
+        remote: client.ip,
+        remote_port: &client.port,
+        headers: &head.headers,
+        root: site.root.as_os_str().as_bytes(),
+        software: &site.server.software,
+        time: exchange.time,
+    };
+    ask(&facts)
+}
