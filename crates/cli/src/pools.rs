@@ -4,7 +4,9 @@ use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
+use howdah_pool::{
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
+};
 use howdah_site::Sites;
 use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -71,9 +73,9 @@ impl Pools {
 }
 
 impl Upstream for Pools {
-    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
+    async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
         match self.pools.get(pool) {
-            Some(pool) => pool.call(call).await,
+            Some(pool) => pool.run(request).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
@@ -133,14 +135,17 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
     Ok((privileges, env))
 }
 
-fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
+/// `roots` are those that scripts lie below beside the pool's first.
+fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
+    let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
+    let read = [&settings.read[..], &further].concat();
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
     let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
     SandboxSpec {
         profile: settings.profile,
         required: settings.required,
         detect: settings.detect,
-        read: paths(&settings.read),
+        read: paths(&read),
         write: paths(&settings.write),
         write_code: paths(&settings.write_code),
         execute: paths(&settings.execute),
@@ -186,7 +191,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             warmup: pool.warmup.clone(),
             root: path_text(Some(settings.root_of(pool))),
             front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
-            sandbox: sandbox(&pool.sandbox),
+            sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
         binary: pool.php.binary.clone(),
         env,
@@ -204,7 +209,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,
-        reply_memory: settings.http.reply_memory.bytes() as usize,
+        response_memory: settings.http.response_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
         privileges,

@@ -221,9 +221,8 @@ fn writable_code(settings: &Settings, source: &mut Source<'_>) {
     for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
         let section =
             if pool.name == DEFAULT_POOL { "sandbox".to_owned() } else { format!("pool.{}.sandbox", pool.name) };
-        let uses =
-            |site: &&SiteSettings| site.pool == pool.name || site.routes.iter().any(|route| route.pool == pool.name);
-        let mut code: Vec<&PathBuf> = settings.sites.iter().filter(uses).map(|site| &site.root).collect();
+        let mut code: Vec<&PathBuf> =
+            settings.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| &site.root).collect();
         if settings.sites.is_empty() {
             code.push(&settings.root);
         }

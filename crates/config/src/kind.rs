@@ -35,6 +35,8 @@ pub enum Kind {
     NamePattern,
     /// A host, or a pattern of hosts.
     Host,
+    /// The files of a certificate.
+    Certificate,
     /// A list of values of one kind.
     List(&'static Kind),
     /// A table of names and values.
@@ -55,7 +57,10 @@ impl Kind {
             Self::Path => "a path in quotes".to_owned(),
             Self::Choice(list) => format!("one of {}", words(list)),
             Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
-            Self::Address => "an address (\"127.0.0.1:8080\", \":8080\", \"[::1]:8080\" or \"unix:/path\")".to_owned(),
+            Self::Address => {
+                "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\" or \"unix:/path\")"
+                    .to_owned()
+            }
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Workers => "a number of workers (4) or a range (\"2-8\")".to_owned(),
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
@@ -63,6 +68,7 @@ impl Kind {
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
             Self::Host => "a host without a port (\"example.org\", \"*.example.org\", \"192.0.2.1\", \"[2001:db8::1]\") or \"default\""
                 .to_owned(),
+            Self::Certificate => "a certificate ({ cert = \"/path\", key = \"/path\" })".to_owned(),
             Self::List(of) => format!("a list, each item {}", of.expected()),
             Self::Map => "a table of names and values".to_owned(),
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
 use crate::check;
+use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
@@ -13,8 +14,10 @@ use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
 use howdah_budget::machine;
@@ -83,6 +86,21 @@ pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
 }
 
+/// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
+    let around = Surroundings::of_process();
+    let file = read_file(flags.config.as_deref(), &around)?;
+    let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
+    let mut acme = AcmeSettings::read(&mut source);
+    if source.origins.of("acme.state") == Origin::Default {
+        acme.state = check_acme::find_state(&source);
+    }
+    if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
+}
+
 fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
     let file = read_file(flags.serve.config.as_deref(), around)?;
     let mut source = Source::new(file.as_ref(), &flags.serve.values, around, Vec::new());
@@ -148,8 +166,10 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         pools,
         routes,
         http: HttpSettings::read(source),
+        tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
+        acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
         ..Settings::read(source)
     };
@@ -170,10 +190,14 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     for pool in &mut settings.pools {
         make_absolute(&mut pool.watch, &watched);
     }
+    resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
+    }
+    if source.origins.of("acme.state") == Origin::Default {
+        settings.acme.state = check_acme::find_state(source);
     }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
@@ -190,6 +214,21 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
                 under_root(script, &root, &source.around.current_dir, &dirs);
             }
         }
+    }
+}
+
+/// What `tls.auto` means where nothing else was said.
+fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
+    if !settings.tls.auto {
+        return;
+    }
+    let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
+    if !settings.acme.is_used() {
+        settings.acme.names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    }
+    if source.origins.of("listen") == Origin::Default {
+        let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
+        settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
     }
 }
 

@@ -9,10 +9,12 @@ use crate::glob::Glob;
 use crate::host::HostPattern;
 use crate::load_rules;
 use crate::origin::ConfigError;
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_route::{Route, RouteKeys};
 use crate::settings_sandbox::SandboxSettings;
-use crate::settings_site::{SiteKeys, SiteSettings, own_row};
+use crate::settings_site::{SiteKeys, SiteSettings};
+use crate::sites::own_row;
 use crate::source::{Source, entries, find};
 
 /// More files than this are a mistake in a pattern.
@@ -251,7 +253,7 @@ pub(crate) fn read_routes<'a>(
             *shares += 1;
         }
         routes.push(route);
-        let missing = |row: &&crate::table::Row| {
+        let missing = |row: &&crate::row::Row| {
             let required = row.default == r#""""#;
             required
                 && find(own, row.key)

@@ -8,11 +8,13 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
-use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::row::Row;
+use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
-use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys, own_row};
+use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::sites::own_row;
 use crate::strict::SECTIONS;
-use crate::table::Row;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
@@ -343,6 +345,11 @@ fn kind(kind: Kind) -> Json {
         Kind::List(of) => {
             let item = self::kind(*of);
             json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
+        }
+        Kind::Certificate => {
+            let path = json!({ "type": "string" });
+            let files = json!({ "cert": path, "key": path });
+            json!({ "type": "object", "properties": files, "required": ["cert"], "additionalProperties": false })
         }
         Kind::Map => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
     }

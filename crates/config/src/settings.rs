@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownHost};
-use crate::pattern::PathPattern;
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::rules::SiteRules;
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
 settings! {
@@ -20,9 +22,10 @@ settings! {
     pub struct Settings at "" {
         /// The directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
-        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`.
+        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
+        /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
-            example(r#"[":80", "unix:/run/howdah.sock"]"#);
+            example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock"]"#);
         /// Where `howdah status`, `reload` and `stop` reach the server: `unix:PATH` or `ADDR:PORT`.
         ///
         /// Whoever can connect there can stop the server, so prefer a Unix socket.
@@ -103,10 +106,14 @@ settings! {
         rules: SiteRules = SiteRules::default();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
+        /// Section `[tls]`.
+        tls: TlsSettings = TlsSettings::default();
         /// Section `[static]`.
         static_files: StaticSettings = StaticSettings::default();
         /// Section `[compression]`.
         compression: CompressionSettings = CompressionSettings::default();
+        /// Section `[acme]`.
+        acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
     }
@@ -155,7 +162,7 @@ settings! {
         slow_nice: u32 = "15" in(0, 19) example("5");
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
-        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not
+        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
         /// begun is not run again but run: that does not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.
@@ -234,46 +241,6 @@ settings! {
         cgroup_limits: BTreeMap<String, String> = "{}" example(r#"{ "memory.max" = "1G", "pids.max" = 100, "cpu.max" = 1.5 }"#);
     }
     plus {}
-}
-
-settings! {
-    /// The keys of a `[[route]]`, before they are checked.
-    pub struct RouteKeys at "route" {
-        /// The request paths meant; `*` stands for any text, slashes included. Required.
-        pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
-        /// The pool that takes them. Required.
-        pool: Option<String> = r#""""# example(r#""api""#);
-        /// How many of the pool's workers may run these requests at once; further ones wait. 0 for all.
-        ///
-        /// So a report that takes minutes leaves workers for the rest.
-        workers: usize = "0" in(0, 100000) example("2");
-        /// While requests wait, how much of the workers' time this route gets, where each client's other requests have 1.
-        weight: u32 = "1" in(1, 1000) example("4");
-    }
-    plus {}
-}
-
-/// Which paths go to which pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// The paths.
-    pub pattern: PathPattern,
-    /// The pool's name, which exists.
-    pub pool: String,
-    /// How many of the pool's workers may run its requests at once; 0 for all.
-    pub workers: usize,
-    /// Its weight while requests wait.
-    pub weight: u32,
-    /// Its position among the routes of all sites that have a share.
-    pub share: Option<u16>,
-}
-
-impl Route {
-    /// True if it shares its pool's workers in another way than requests without a route do.
-    #[must_use]
-    pub const fn has_share(&self) -> bool {
-        self.workers > 0 || self.weight > 1
-    }
 }
 
 /// The name of the pool that is always there.

@@ -1,13 +1,14 @@
 //! The settings of sites: what is asked for under some hosts, with a root, pools and limits of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::host::HostPattern;
 use crate::origin::Origin;
+use crate::row::Row;
 use crate::rules::SiteRules;
-use crate::settings::{DEFAULT_POOL, PoolSettings, Route, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
-use crate::table::{Row, settings};
+use crate::settings_route::Route;
+use crate::table::settings;
 
 settings! {
     /// The keys of a `[[site]]` that the top level does not have, before they are checked.
@@ -27,11 +28,6 @@ settings! {
 
 /// Keys of the top level that a site may say for itself.
 pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name", "app"];
-
-/// The row of such a key.
-pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
-    Settings::ROWS.iter().find(|row| row.key == key)
-}
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
@@ -90,64 +86,16 @@ pub struct SiteSettings {
 }
 
 impl SiteSettings {
+    /// Whether some of its scripts run in this pool.
+    #[must_use]
+    pub fn uses(&self, pool: &str) -> bool {
+        self.pool == pool || self.routes.iter().any(|route| route.pool == pool)
+    }
+
     /// The name of the pool for a request path, and the position of its share in `Settings::shares`.
     #[must_use]
     pub fn pool_for(&self, path: &[u8]) -> (&str, Option<u16>) {
         let route = self.routes.iter().find(|route| route.pattern.matches(path));
         route.map_or((&self.pool, None), |route| (&route.pool, route.share))
-    }
-}
-
-/// The name of the site that the top level is where there is no `[[site]]`.
-pub const ONLY_SITE: &str = "default";
-
-impl Settings {
-    /// What the top level says, as a site for every host.
-    #[must_use]
-    pub fn top_level_site(&self) -> SiteSettings {
-        SiteSettings {
-            name: ONLY_SITE.to_owned(),
-            hosts: vec![HostPattern::Any],
-            pool: DEFAULT_POOL.to_owned(),
-            server_name: self.server_name.clone(),
-            root: self.root.clone(),
-            index: self.index.clone(),
-            front_controller: self.front_controller.clone(),
-            routes: self.routes.clone(),
-            rules: self.rules.clone(),
-            http: self.http.clone(),
-            static_files: self.static_files.clone(),
-            compression: self.compression.clone(),
-            log: self.log.clone(),
-            origin: Origin::Default,
-        }
-    }
-
-    /// Every site; the top level itself if there is no `[[site]]`. Never empty.
-    #[must_use]
-    pub fn all_sites(&self) -> Vec<SiteSettings> {
-        if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() }
-    }
-
-    /// The site that a pool's warm-up and its script's place are about: the first that names the pool as its own, else the
-    /// first with a route to it, else the first. `None`: there is only the top level.
-    #[must_use]
-    pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
-        let own = |site: &&SiteSettings| site.pool == pool.name;
-        let routed = |site: &&SiteSettings| site.routes.iter().any(|route| route.pool == pool.name);
-        let mut sites = self.sites.iter();
-        sites.clone().find(own).or_else(|| sites.clone().find(routed)).or_else(|| sites.next())
-    }
-
-    /// The root that goes with `site_of`.
-    #[must_use]
-    pub fn root_of(&self, pool: &PoolSettings) -> &Path {
-        self.site_of(pool).map_or(&self.root, |site| &site.root)
-    }
-
-    /// The front controller that goes with it.
-    #[must_use]
-    pub fn front_controller_of(&self, pool: &PoolSettings) -> Option<&str> {
-        self.site_of(pool).map_or(self.front_controller.as_deref(), |site| site.front_controller.as_deref())
     }
 }

@@ -7,10 +7,11 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
+use crate::row::Row;
 use crate::rules::SiteRules;
-use crate::settings::{DEFAULT_POOL, Route, RouteKeys};
+use crate::settings::DEFAULT_POOL;
+use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
-use crate::table::Row;
 use crate::value::Value;
 
 impl Loaded {
@@ -35,8 +36,10 @@ impl Loaded {
             page.section("sandbox", default.sandbox.shown());
         }
         page.section("http", settings.http.shown());
+        page.section("tls", settings.tls.shown());
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
+        page.section("acme", settings.acme.shown());
         page.section("log", settings.log.shown());
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);

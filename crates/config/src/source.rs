@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::document::{Entry, Node, Tree, quoted};
 use crate::file::File;
 use crate::origin::{ConfigError, Origin, Origins, bracketed};
-use crate::table::Row;
+use crate::row::Row;
 use crate::value::Value;
 
 /// What the program is surrounded by when settings are loaded.
@@ -253,6 +253,14 @@ impl<'a> Source<'a> {
 pub(crate) fn plain_example(row: &Row) -> String {
     let plain = |node: &Node| match &node.tree {
         Tree::Text(text) => text.clone(),
+        // The files of a certificate.
+        Tree::Table(entries) => {
+            let paths = entries.iter().filter_map(|entry| match &entry.node.tree {
+                Tree::Text(path) => Some(path.as_str()),
+                _ => None,
+            });
+            paths.collect::<Vec<_>>().join(":")
+        }
         _ => node.describe(),
     };
     match Node::from_literal(row.example) {

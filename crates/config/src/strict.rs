@@ -6,20 +6,25 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::row::Row;
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
-use crate::table::Row;
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
     ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
+    ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
+    ("acme", AcmeSettings::ROWS),
     ("log", LogSettings::ROWS),
 ];
 

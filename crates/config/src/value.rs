@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader, UnknownHost,
+    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
+    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -201,6 +201,7 @@ macro_rules! words {
 }
 words!(
     Mode,
+    Proof,
     SandboxProfile,
     SystemCalls,
     Symlinks,
@@ -209,7 +210,9 @@ words!(
     LogFormat,
     AccessFormat,
     TrustedHeader,
-    UnknownHost
+    UnknownHost,
+    TlsVersion,
+    ClientAuth
 );
 
 impl Value for LogTarget {

@@ -112,6 +112,8 @@ pool = "api"
     let api = settings.pool("api").unwrap();
     assert_eq!(settings.site_of(api).unwrap().name, "rest");
     assert_eq!(settings.root_of(&settings.pools[0]), files.path().join("a"));
+    assert_eq!(settings.further_roots_of(api), [files.path().join("a")]);
+    assert!(settings.further_roots_of(&settings.pools[0]).is_empty());
 }
 
 #[test]

@@ -39,9 +39,9 @@ pub struct AccessEntry<'a> {
     pub target: &'a [u8],
     /// The protocol, such as `HTTP/1.1`.
     pub proto: &'a str,
-    /// The status of the reply.
+    /// The status of the response.
     pub status: u16,
-    /// The bytes of the reply's body that were sent.
+    /// The bytes of the response's body that were sent.
     pub bytes: u64,
     /// The request's `Referer`.
     pub referer: Option<&'a [u8]>,
@@ -57,9 +57,9 @@ pub struct AccessEntry<'a> {
     pub queue_us: Option<u64>,
     /// Microseconds it ran in PHP.
     pub php_us: Option<u64>,
-    /// Microseconds from the end of its header to the end of the reply.
+    /// Microseconds from the end of its header to the end of the response.
     pub total_us: u64,
-    /// The coding that the server compressed the reply with.
+    /// The coding that the server compressed the response with.
     pub compression: Option<&'a str>,
     /// The name of the site it was for; none if it was for none.
     pub site: Option<&'a str>,

@@ -66,19 +66,23 @@ metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
         "Requests answered, by what answered (php, static, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
-        "Time from the end of a request's header to the end of its reply.";
+        "Time from the end of a request's header to the end of its response.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
         "Requests refused because no site is for their host.";
-    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
+    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+    TlsHandshakes "howdah_tls_handshakes_total" Counter ["session"]
+        "Handshakes of TLS that succeeded, by session: new or resumed.";
+    TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
+        "Handshakes of TLS that failed: no common version, cipher or certificate, or no TLS at all.";
     BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
-        "How often there was no room for something: a request got 503, a reply went to a file, a worker had to wait.";
+        "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -89,6 +93,10 @@ metrics! {
         "Lines of the access log lost because the log could not be written, or not fast enough.";
     ErrorLogDropped "howdah_error_log_dropped_total" Counter []
         "Lines of the error log lost because the log could not be written, or not fast enough.";
+    CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
+        "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
+    AcmeOrders "howdah_acme_certificates_total" Counter [] "Certificates obtained by ACME.";
+    AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
@@ -217,7 +225,7 @@ impl PoolMetrics {
 pub struct Metrics {
     requests: [[Counter; CLASSES.len()]; Front::ALL.len()],
     request_duration: Histogram,
-    /// Bytes of reply bodies sent.
+    /// Bytes of response bodies sent.
     pub bytes_sent: Counter,
     /// Requests for hosts that no site is for.
     pub unknown_hosts: Counter,
@@ -225,6 +233,10 @@ pub struct Metrics {
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
+    /// Handshakes of TLS that succeeded, those that resumed a session among them.
+    pub tls_handshakes: Counter,
+    pub tls_resumed: Counter,
+    pub tls_handshakes_failed: Counter,
     budgets: OnceLock<Budgets>,
     error_log: OnceLock<LogHandle>,
     /// Bytes given to compression.
@@ -239,7 +251,19 @@ pub struct Metrics {
     pub access_log_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
+    certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
+}
+
+/// What is known of the certificates that the server got or made itself.
+#[derive(Debug, Default)]
+pub struct CertificateNumbers {
+    /// Names, and when their certificates end.
+    pub expiry: Vec<(String, u64)>,
+    /// Certificates obtained by ACME.
+    pub orders: u64,
+    /// Attempts that failed.
+    pub failures: u64,
 }
 
 impl Metrics {
@@ -264,6 +288,11 @@ impl Metrics {
     /// Says which error log it is whose losses are to be shown.
     pub fn set_error_log(&self, log: LogHandle) {
         let _ = self.error_log.set(log);
+    }
+
+    /// Sets what is known of certificates.
+    pub fn set_certificates(&self, numbers: CertificateNumbers) {
+        *self.certificates.lock() = numbers;
     }
 
     /// Lines of the error log lost.
@@ -326,6 +355,12 @@ impl Metrics {
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
+            Id::TlsHandshakes => {
+                let resumed = self.tls_resumed.get();
+                page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));
+                page.sample(&["resumed"], resumed);
+            }
+            Id::TlsHandshakesFailed => page.sample(&[], self.tls_handshakes_failed.get()),
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),
@@ -335,6 +370,13 @@ impl Metrics {
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
+            Id::CertificateExpiry => {
+                for (name, until) in &self.certificates.lock().expiry {
+                    page.sample(&[name], until);
+                }
+            }
+            Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
+            Id::AcmeFailures => page.sample(&[], self.certificates.lock().failures),
             Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),

@@ -175,6 +175,12 @@ impl State {
         }
     }
 
+    /// What came in until now was a handshake: the clock of the first header begins.
+    pub fn on_handshake_over(&self) {
+        self.reading_head.store(false, Relaxed);
+        self.since.store(self.now.load(Relaxed), Relaxed);
+    }
+
     /// Bytes of a request's header have come in, but not all.
     #[must_use]
     pub fn reads_head(&self) -> bool {

@@ -7,7 +7,7 @@ use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
-use howdah_pool::{CallStats, RequestId};
+use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -56,15 +56,15 @@ pub enum Ran {
     /// It was not for PHP.
     Nowhere,
     /// Known.
-    Known(CallStats),
+    Known(RequestStats),
     /// Known when the response's stream has ended.
-    Later(Arc<OnceLock<CallStats>>),
+    Later(Arc<OnceLock<RequestStats>>),
 }
 
 impl Ran {
     /// What is known.
     #[must_use]
-    pub fn stats(&self) -> Option<&CallStats> {
+    pub fn stats(&self) -> Option<&RequestStats> {
         match self {
             Self::Nowhere => None,
             Self::Known(stats) => Some(stats),
@@ -93,7 +93,8 @@ impl Exchange {
             }
         }
         let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
-            Found::Site(site) => (site, false),
+            // A client that has asked for another site's certificate does not get this one's pages over that connection.
+            Found::Site(site) => (site, !sites.may_serve(site, &connection)),
             Found::Nobody(site) => (site, true),
         };
         let exchange = Self {

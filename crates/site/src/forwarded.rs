@@ -36,7 +36,7 @@ impl<'a> Client<'a> {
             ip: peer.addr,
             addr: Cow::Borrowed(&peer.addr_text),
             port: Cow::Borrowed(&peer.port_text),
-            https: false,
+            https: peer.https,
             host: None,
             server_port: None,
         }

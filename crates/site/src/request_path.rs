@@ -42,6 +42,11 @@ pub(super) fn encode(path: &[u8]) -> String {
     text
 }
 
+/// Where a redirect to an encoded path leads, with the query of the request.
+pub(crate) fn redirect_to(path: &str, query: Option<&[u8]>) -> String {
+    query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)))
+}
+
 /// A query as it may stand in a `Location`: as the client spelled it, but for what cannot stand there.
 pub(crate) fn encode_query(query: &[u8]) -> String {
     let mut text = String::with_capacity(query.len() + 8);

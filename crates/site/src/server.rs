@@ -1,5 +1,6 @@
 //! What all sites of a server share.
 
+use crate::challenges::Challenges;
 use crate::compress::Cache;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
@@ -7,8 +8,8 @@ use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics};
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -36,6 +37,8 @@ pub struct Server {
     pub compressed: Arc<Cache>,
     /// Passwords that are verified.
     pub verifying: Verifying,
+    /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
+    challenges: OnceLock<Arc<dyn Challenges>>,
     /// What was found in the file system before this changed may be another deployment's.
     era: AtomicU32,
     /// When the last line about a host that is no site's was written, and how many there were since.
@@ -89,10 +92,21 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             verifying: Verifying::new(),
+            challenges: OnceLock::new(),
             era: AtomicU32::new(0),
             unknown_hosts: Mutex::new((None, 0)),
             settings,
         }
+    }
+
+    /// Has questions of certificate authorities responded to from now on.
+    pub fn respond_to_challenges(&self, challenges: Arc<dyn Challenges>) {
+        // Only the first counts; there is one who looks after certificates.
+        let _ = self.challenges.set(challenges);
+    }
+
+    pub(crate) fn challenges(&self) -> Option<&Arc<dyn Challenges>> {
+        self.challenges.get()
     }
 
     /// Changes when what is known of the file system is to be forgotten.

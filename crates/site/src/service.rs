@@ -1,12 +1,13 @@
 //! The request's way through the phases, in order.
 
+use crate::challenges;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{ResolvedFile, Route, RouteCache};
 use crate::phase::rules::{self, Step};
 use crate::phase::{compress, limits, php};
 use crate::refusal::Refusal;
-use crate::request_path::{decode, encode_query};
+use crate::request_path::{decode, redirect_to};
 use crate::ruled::{Lookup, Ruled};
 use crate::server::Server;
 use crate::site::Site;
@@ -90,16 +91,27 @@ impl<U: Upstream> Service<U> {
 
     /// The phases that find the response.
     async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
-        let site = exchange.site.clone();
+        let site = &*exchange.site;
+        if let Some(challenges) = site.server.challenges()
+            && let Some(response) =
+                challenges::response(&**challenges, &exchange.head.method, exchange.head.target.path()).await
+        {
+            return Ok(response);
+        }
         limits::check(&site.limits, &exchange.head)?;
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
+        }
+        let (peer, http) = (&exchange.connection.peer, &site.server.settings.http);
+        if let Some(response) = site.https.redirect(&exchange.head, peer, http, site.settings.server_name.as_deref()) {
+            return Ok(response);
         }
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         let path = target.path();
         if path == b"*" && method == Method::OPTIONS {
             return Ok(server_options());
         }
+        let site = exchange.site.clone();
         match rules::run(&site, exchange).await? {
             Step::On => {}
             Step::Done(response) => return Ok(response),
@@ -256,8 +268,7 @@ fn redirect(method: &Method, path: &str, query: Option<&[u8]>) -> Response {
     let mut response = Response::new(Body::empty());
     let safe = method == Method::GET || method == Method::HEAD;
     *response.status_mut() = if safe { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
-    let location = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{}", encode_query(query)));
-    if let Ok(location) = HeaderValue::from_str(&location) {
+    if let Ok(location) = HeaderValue::from_str(&redirect_to(path, query)) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     response
@@ -278,6 +289,7 @@ fn complete_head(response: &mut Response, exchange: &Exchange, close: bool) {
     if let Some(server) = &site.server_header {
         response.headers_mut().entry(header::SERVER).or_insert_with(|| server.clone());
     }
+    site.https.stay(&exchange.head, &exchange.connection.peer, &site.server.settings.http, response);
     if let Some(name) = &site.request_id_header
         && let Ok(id) = HeaderValue::from_str(&exchange.id.to_string())
     {

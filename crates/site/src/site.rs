@@ -2,6 +2,7 @@
 
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
+use crate::https::Https;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::withheld::Withheld;
@@ -52,6 +53,8 @@ pub struct Site {
     route_pools: Vec<usize>,
     /// Limits on requests.
     pub limits: Limits,
+    /// Where clients without TLS are sent.
+    pub https: Https,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
@@ -104,6 +107,7 @@ impl Site {
             pool: position(&settings.pool),
             route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
             limits: Limits::new(&settings.http),
+            https: Https::new(&server.settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
             places: places(&settings, &withheld)?,

@@ -8,6 +8,7 @@ use crate::site::Site;
 use howdah_budget::Budgets;
 use howdah_config::{HostPattern, HostRoom, Settings, normal_host};
 use howdah_observe::{AccessLogs, Metrics};
+use howdah_protocol::Connection;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -97,10 +98,16 @@ impl Sites {
         }
     }
 
-    /// Whether a host is one of this site's, as far as it is anybody's by name. A client that has asked for another site's
-    /// name in its TLS handshake must not get this one's pages over that connection (RFC 9110 7.4).
+    /// Whether a connection may have what this site serves: not if its client has asked for another site's name in the TLS
+    /// handshake (RFC 9110 7.4).
     #[must_use]
-    pub fn may_serve(&self, site: &Site, host: &[u8]) -> bool {
+    pub fn may_serve(&self, site: &Site, connection: &Connection) -> bool {
+        let Some(session) = connection.session.get().filter(|_| !self.only) else { return true };
+        session.server_name.as_deref().is_none_or(|name| self.agrees(site, name.as_bytes()))
+    }
+
+    /// Whether a host is one of this site's, or nobody's.
+    fn agrees(&self, site: &Site, host: &[u8]) -> bool {
         match self.find(Some(host)) {
             Found::Site(found) => found.number == site.number,
             Found::Nobody(_) => true,

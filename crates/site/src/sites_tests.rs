@@ -76,6 +76,6 @@ fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
 fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
     let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
     let first = &sites.all()[0];
-    assert!(sites.may_serve(first, b"a") && sites.may_serve(first, b"A2") && sites.may_serve(first, b"unknown"));
-    assert!(!sites.may_serve(first, b"b"));
+    assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2") && sites.agrees(first, b"unknown"));
+    assert!(!sites.agrees(first, b"b"));
 }

@@ -1,6 +1,6 @@
 //! The border to PHP: what the PHP phase needs from the pools, so that tests can put something else in their place.
 
-use howdah_pool::{Call, Fault, Reply};
+use howdah_pool::{Fault, Request, Response};
 
 /// Runs requests. The composition root implements it on the pools.
 pub trait Upstream: Send + Sync + 'static {
@@ -10,6 +10,6 @@ pub trait Upstream: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Runs `call` on the pool with this position in the settings.
-    fn call(&self, pool: usize, call: Call) -> impl Future<Output = Result<Reply, Fault>> + Send;
+    /// Runs `request` on the pool with this position in the settings.
+    fn run(&self, pool: usize, request: Request) -> impl Future<Output = Result<Response, Fault>> + Send;
 }

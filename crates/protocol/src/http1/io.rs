@@ -227,7 +227,7 @@ impl Io {
             if std::mem::take(&mut self.continue_is_due) {
                 self.out.put(|out| out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
             }
-            if let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx) {
+            if let Poll::Ready(Err(error)) = self.out.poll_flush(&mut self.socket, &self.connection, cx) {
                 return Poll::Ready(Some(Err(error.into())));
             }
             match ready!(self.poll_read(cx)) {
@@ -268,8 +268,8 @@ impl Io {
         if !self.responding {
             self.take_informational();
         }
-        if !self.out.is_empty()
-            && let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx)
+        if (!self.out.is_empty() || self.socket.is_behind())
+            && let Poll::Ready(Err(error)) = self.out.poll_flush(&mut self.socket, &self.connection, cx)
         {
             return Poll::Ready(error);
         }
@@ -304,7 +304,7 @@ impl Io {
 
     /// Writes what the socket takes. Ready when nothing waits any more.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.out.poll_flush(&self.socket, &self.connection, cx)
+        self.out.poll_flush(&mut self.socket, &self.connection, cx)
     }
 
     /// Takes over the informational responses that wait.
@@ -357,6 +357,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => pin!(stream.read_buf(memory)).poll(cx),
             Self::Unix(stream) => pin!(stream.read_buf(memory)).poll(cx),
+            Self::Tls(tls) => pin!(tls.read_buf(memory)).poll(cx),
         }
     }
 }

@@ -19,6 +19,7 @@
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
+use crate::notes::Notes;
 use crate::request_path::{decode, encode, normalise};
 use crate::ruled::{Lookup, join};
 use crate::site::Site;
@@ -122,7 +123,7 @@ impl RouteCache {
                 return kept.route.clone();
             }
         }
-        let (route, absent) = resolve(site, path, lookup);
+        let (route, absent) = resolve(site, path, lookup, None);
         let route = Arc::new(route);
         // What is in a directory is looked at each time.
         if key.len() <= LONGEST_KEPT && !matches!(*route, Route::Listing(_)) {
@@ -154,27 +155,39 @@ fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
+/// The same as a request finds it, with notes on why.
+pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Notes) -> Route {
+    resolve(site, raw, lookup, Some(notes)).0
+}
+
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
-fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>) -> (Route, Option<PathBuf>) {
+fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
     let path = match lookup.path {
         Some(path) => Cow::Borrowed(path),
         None => match decode(raw).and_then(|decoded| normalise(&decoded)) {
             Ok(path) => Cow::Owned(path),
-            Err(reason) => return (Route::Invalid(reason), None),
+            Err(reason) => {
+                note(notes, || format!("the path has {reason}"));
+                return (Route::Invalid(reason), None);
+            }
         },
     };
     let path = &*path;
-    let finder = Finder::new(site, path, lookup);
+    let finder = Finder::new(site, path, lookup, notes);
     if let Some(script) = finder.resident_script(path) {
         if lookup.no_php {
+            finder.note(|| "a rule says that no script runs here".to_owned());
             return (finder.plain_file(path).unwrap_or(Route::Forbidden), None);
         }
+        finder.note(|| "the pool runs one script for all paths but those of files".to_owned());
         // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
         // look at the file system for each request would find none.
         return (finder.plain_file(path).unwrap_or(Route::Script(script)), None);
     }
     let mut absent = None;
-    if !finder.is_hidden(path) {
+    if finder.is_hidden(path) {
+        finder.note(|| "a name in the path begins with a dot: as if nothing were there (`static.dotfiles`)".to_owned());
+    } else {
         let found = finder.look(path);
         match &found {
             Ok(Kind::File) => {
@@ -187,16 +200,38 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>) -> (Route, Option<PathB
                     return (route, None);
                 }
             }
-            Ok(Kind::Other) => return (Route::NotFound, None),
-            Err(_) => absent = Some(finder.full(path)),
+            Ok(Kind::Other) => {
+                finder.note(|| format!("{} is neither file nor directory", finder.full(path).display()));
+                return (Route::NotFound, None);
+            }
+            Err(error) => {
+                finder.note(|| format!("{}: {error}", finder.full(path).display()));
+                absent = Some(finder.full(path));
+            }
         }
         // The kernel says so if it met nothing but directories before the first name that is not there.
         let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(path) {
-            return (if lookup.no_php { Route::Forbidden } else { Route::Script(script) }, absent);
+        if !no_file_on_the_way && let Some(route) = finder.script_with_path_info(path) {
+            return (route, absent);
         }
     }
-    (finder.front_controller().map_or(Route::NotFound, Route::Script), absent)
+    (finder.front_controller().unwrap_or(Route::NotFound), absent)
+}
+
+fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
+    if let Some(notes) = notes {
+        notes.add("route", text());
+    }
+}
+
+/// How a path may be reached.
+enum Reach {
+    /// It is here, with all links resolved.
+    At(PathBuf),
+    /// There is a link on the way that is not followed.
+    Refused,
+    /// Nothing is there any more.
+    Gone,
 }
 
 enum Kind {
@@ -223,12 +258,17 @@ struct Finder<'a> {
     lookup: &'a Lookup<'a>,
     pool: usize,
     share: Option<u16>,
+    notes: Option<&'a Notes>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>) -> Self {
+    fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>, notes: Option<&'a Notes>) -> Self {
         let (pool, share) = lookup.pool.map_or_else(|| site.pool_for(path), |pool| (pool, None));
-        Self { site, lookup, pool, share }
+        Self { site, lookup, pool, share, notes }
+    }
+
+    fn note(&self, text: impl FnOnce() -> String) {
+        note(self.notes, text);
     }
 
     /// The place in the file system of a normalised path.
@@ -258,38 +298,51 @@ impl<'a> Finder<'a> {
         self.look(path).ok()
     }
 
-    /// The path with all links resolved, if the policy on links allows that it be reached.
-    fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
+    /// Where a path leads, if the policy on links allows that it be reached. A link that is not followed is told.
+    fn reach(&self, path: &[u8]) -> Reach {
+        let Some(resolved) = real_path_of(&self.full(path)) else { return Reach::Gone };
+        let links = self.site.static_files.links();
+        if links.policy() == Symlinks::Always {
+            return Reach::At(resolved);
+        }
+        // The root is resolved each time: a deployment may have moved it.
         let (base, rest) = self.lookup.base(self.site, path);
-        let resolved = real_path_of(&join(base, rest))?;
-        let allowed = match self.site.settings.static_files.follow_symlinks {
-            Symlinks::Always => true,
-            // The root is resolved each time: a deployment may have moved it.
-            Symlinks::Inside => resolved.starts_with(real_path_of(base)?),
-            Symlinks::Never => {
-                let relative = OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest));
-                resolved == real_path_of(base)?.join(relative)
-            }
-        };
-        allowed.then_some(resolved)
+        let Some(root) = real_path_of(base) else { return Reach::Gone };
+        let below = Path::new(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest)));
+        if links.allow(&root, below, &resolved) {
+            return Reach::At(resolved);
+        }
+        self.note(|| {
+            format!("{} leads to {} by a link that is not followed", self.full(path).display(), resolved.display())
+        });
+        if self.notes.is_none() {
+            links.tell(&root, below, &resolved);
+        }
+        Reach::Refused
     }
 
-    /// What a regular file is served as: `None` if it may not be reached.
+    /// What a regular file is served as: `None` if it is gone. One behind a link that is not followed is not found: the
+    /// front controller's page in the place of a style sheet would only hide the mistake.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
-            let script = self.script(path, b"");
-            return script.map(|script| if self.lookup.no_php { Route::Forbidden } else { Route::Script(script) });
+            return self.script(path, b"");
         }
-        let resolved = self.resolved(path)?;
+        let resolved = match self.reach(path) {
+            Reach::At(resolved) => resolved,
+            Reach::Refused => return Some(Route::NotFound),
+            Reach::Gone => return None,
+        };
         let withheld = &self.site.withheld;
         if withheld.by_name(path) || withheld.by_name(resolved.as_os_str().as_bytes()) || withheld.is_at(&resolved) {
+            self.note(|| format!("{} is never sent (`static.never_send`, or PHP source)", resolved.display()));
             return Some(Route::Forbidden);
         }
-        self.site
-            .settings
-            .static_files
-            .enabled
-            .then(|| Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
+        if !self.site.settings.static_files.enabled {
+            self.note(|| format!("{} is there, and `static.enabled` is false", resolved.display()));
+            return None;
+        }
+        self.note(|| format!("{} is a file", resolved.display()));
+        Some(Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
     }
 
     fn directory(&self, path: &[u8]) -> Option<Route> {
@@ -299,18 +352,28 @@ impl<'a> Finder<'a> {
             candidate.push(b'/');
         }
         let start = candidate.len();
+        let mut refused = false;
         for index in self.lookup.index.map_or(&*self.site.settings.index, |index| index) {
             candidate.truncate(start);
             candidate.extend_from_slice(index.as_bytes());
             if let Some(Kind::File) = self.kind(&candidate)
                 && let Some(route) = self.file(&candidate)
             {
+                if route == Route::NotFound {
+                    refused = true;
+                    continue;
+                }
+                self.note(|| format!("{} is a directory, and {index} its index", self.full(path).display()));
                 candidate.truncate(start);
                 return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
             }
         }
+        self.note(|| format!("{} is a directory without an index", self.full(path).display()));
+        if refused {
+            return Some(Route::NotFound);
+        }
         candidate.truncate(start);
-        let listed = self.lookup.listing && self.resolved(path).is_some();
+        let listed = self.lookup.listing && matches!(self.reach(path), Reach::At(_));
         listed.then(|| if slash { Route::Listing(self.full(path)) } else { Route::AddSlash(encode(&candidate)) })
     }
 
@@ -319,23 +382,36 @@ impl<'a> Finder<'a> {
         self.lookup.place.filter(|place| place.mount.is_empty()).map(|place| place.directory.clone())
     }
 
-    /// A script that exists, is a regular file and may be reached.
-    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
-        self.resolved(name)?;
+    /// A regular file that is a script, if it may be reached.
+    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Route> {
+        match self.reach(name) {
+            Reach::At(_) => {}
+            Reach::Refused => return Some(Route::NotFound),
+            Reach::Gone => return None,
+        }
         let filename = self.full(name).into_os_string().into_vec();
-        Some(Script {
+        if self.lookup.no_php {
+            self.note(|| format!("a rule says that {} does not run", String::from_utf8_lossy(&filename)));
+            return Some(Route::Forbidden);
+        }
+        self.note(|| {
+            let info = String::from_utf8_lossy(path_info);
+            let with = if info.is_empty() { String::new() } else { format!(", with PATH_INFO {info}") };
+            format!("the script {}{with}", String::from_utf8_lossy(&filename))
+        });
+        Some(Route::Script(Script {
             name: name.to_vec(),
             filename,
             path_info: path_info.to_vec(),
             pool: self.pool,
             share: self.share,
             root: self.root(),
-        })
+        }))
     }
 
     /// The first part of the path that ends in `.php` before a slash and is a script. Nothing can lie below what is not
     /// there, nor below what is no directory.
-    fn script_with_path_info(&self, path: &[u8]) -> Option<Script> {
+    fn script_with_path_info(&self, path: &[u8]) -> Option<Route> {
         let ends = (5..path.len()).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
         for end in ends.take(MOST_SCRIPTS) {
             match self.kind(&path[..end]) {
@@ -377,13 +453,14 @@ impl<'a> Finder<'a> {
         }
     }
 
-    fn front_controller(&self) -> Option<Script> {
+    fn front_controller(&self) -> Option<Route> {
         let name = match self.lookup.front_controller {
             Some(named) => named.map(|name| &**name),
             None => self.site.settings.front_controller.as_deref(),
         };
         // Where nothing is run nothing stands in for what is not there.
         let name = name.filter(|name| !name.is_empty() && !self.lookup.no_php)?;
+        self.note(|| format!("the front controller, {name}"));
         let path = format!("/{}", name.trim_start_matches('/'));
         match self.kind(path.as_bytes()) {
             Some(Kind::File) => self.script(path.as_bytes(), b""),

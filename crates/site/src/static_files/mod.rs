@@ -2,7 +2,7 @@
 //!
 //! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
 //! says why not, and [`StaticFiles::serve`] turns that and a request into a response. Reading order: `root` (from a path
-//! to a descriptor, safely), `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
+//! to a descriptor, safely) with `links` and `real_path`, `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
 //! (what the request asks for), `respond` (the response).
 //!
 //! For the rest of the crate:
@@ -15,8 +15,10 @@ mod cache;
 mod coding;
 mod conditional;
 mod content;
+mod links;
 mod media_type;
 mod range;
+mod real_path;
 mod respond;
 mod root;
 
@@ -44,9 +46,10 @@ use rustix::io::Errno;
 use cache::{Cache, Opened};
 use coding::Coding;
 use content::{Content, Stamp};
+pub use links::Links;
 use media_type::MediaTypes;
+pub(crate) use real_path::real_path_of;
 use root::Root;
-pub(crate) use root::real_path_of;
 
 use crate::refusal::Refusal;
 use crate::withheld::Withheld;
@@ -162,6 +165,7 @@ impl OpenFile {
 pub struct StaticFiles {
     path: PathBuf,
     root: RwLock<Arc<Root>>,
+    links: Arc<Links>,
     withheld: Arc<Withheld>,
     cache: Cache,
     types: MediaTypes,
@@ -186,8 +190,10 @@ impl StaticFiles {
             .map(HeaderValue::from_str)
             .transpose()
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
+        let links = Arc::new(Links::new(settings));
         Ok(Self {
-            root: RwLock::new(Arc::new(Root::open(&path, settings.follow_symlinks, withheld.clone())?)),
+            root: RwLock::new(Arc::new(Root::open(&path, links.clone(), withheld.clone())?)),
+            links,
             path,
             withheld,
             cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
@@ -237,6 +243,11 @@ impl StaticFiles {
         respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
     }
 
+    /// Which links are followed.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
     /// Closes what is kept open.
     pub fn forget(&self) {
         self.cache.clear();
@@ -266,7 +277,7 @@ impl StaticFiles {
         if root.is_at(&self.path) {
             return root;
         }
-        match Root::open(&self.path, self.settings.follow_symlinks, self.withheld.clone()) {
+        match Root::open(&self.path, self.links.clone(), self.withheld.clone()) {
             Ok(new) => {
                 let new = Arc::new(new);
                 *self.root.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);

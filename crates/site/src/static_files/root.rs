@@ -6,17 +6,19 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use howdah_config::Symlinks;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2, readlinkat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::Errno;
 
 use super::Miss;
+use super::links::Links;
+use super::real_path::{DELETED, real_path};
 use crate::withheld::Withheld;
 
 /// `O_NONBLOCK`: opening a FIFO must not wait for a writer. It means nothing to regular files.
@@ -32,17 +34,17 @@ pub(super) struct Root {
     /// Where the directory really is, for links with absolute targets.
     real: PathBuf,
     identity: (u64, u64),
-    symlinks: Symlinks,
+    links: Arc<Links>,
     withheld: Arc<Withheld>,
 }
 
 impl Root {
-    pub(super) fn open(path: &Path, symlinks: Symlinks, withheld: Arc<Withheld>) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, links: Arc<Links>, withheld: Arc<Withheld>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&directory)?;
         let real = real_path(directory.as_fd()).map_or_else(|_| path.canonicalize(), Ok)?;
-        Ok(Self { directory, real, identity: identity(&stat), symlinks, withheld })
+        Ok(Self { directory, real, identity: identity(&stat), links, withheld })
     }
 
     /// Whether `path` still leads to this directory (a deployment may have moved a link).
@@ -58,12 +60,12 @@ impl Root {
         // Nearly no path contains a link. This one call serves all policies, and what it opens has the name asked for.
         match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
             Ok(file) => return Ok(file),
-            Err(Errno::LOOP) if self.symlinks == Symlinks::Never => return Err(Miss::Hidden),
+            Err(Errno::LOOP) if self.links.policy() == Symlinks::Never => return Err(Miss::Hidden),
             Err(Errno::LOOP) => {}
             Err(Errno::NOSYS) => return self.open_and_judge(path),
             Err(error) => return Err(error.into()),
         }
-        let file = match self.symlinks {
+        let file = match self.links.policy() {
             Symlinks::Always => openat(&self.directory, path, READ, Mode::empty())?,
             _ => self.open_inside(path)?,
         };
@@ -74,7 +76,7 @@ impl Root {
         }
     }
 
-    /// Follows links whose targets stay under the root.
+    /// Follows links whose targets stay under the root, or lie where links may lead.
     fn open_inside(&self, path: &Path) -> Result<OwnedFd, Miss> {
         match self.walk(path, READ, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::XDEV) => {}
@@ -84,7 +86,13 @@ impl Root {
         // go there from the root with no link left on the way.
         let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
-        let inside = real.strip_prefix(&self.real).map_err(|_| Miss::Hidden)?;
+        let Ok(inside) = real.strip_prefix(&self.real) else {
+            if !self.links.allow_outside(&self.real, path, &real) {
+                return Err(Miss::Hidden);
+            }
+            let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            return Ok(openat2(CWD, &real, READ, Mode::empty(), resolve)?);
+        };
         Ok(self.walk(inside, READ, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
     }
 
@@ -92,12 +100,7 @@ impl Root {
     fn open_and_judge(&self, path: &Path) -> Result<OwnedFd, Miss> {
         let target = openat(&self.directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let real = real_path(target.as_fd()).map_err(|_| Miss::Hidden)?;
-        let allowed = match self.symlinks {
-            Symlinks::Always => true,
-            Symlinks::Inside => real.starts_with(&self.real),
-            Symlinks::Never => real == self.real.join(path),
-        };
-        if !allowed || self.is_withheld(&real) {
+        if !self.links.allow(&self.real, path, &real) || self.is_withheld(&real) {
             return Err(Miss::Hidden);
         }
         // The descriptor opened for reading must be the one that was judged.
@@ -149,29 +152,10 @@ fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// What the kernel puts behind the name of a file that was deleted in the meantime.
-const DELETED: &[u8] = b" (deleted)";
-
-/// Where a path leads, all links resolved: the kernel walks it once, where the C library would look at each part of it.
-pub(crate) fn real_path_of(path: &Path) -> Option<PathBuf> {
-    let target = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    match real_path(target.as_fd()) {
-        Ok(real) if real.is_absolute() && !real.as_os_str().as_bytes().ends_with(DELETED) => Some(real),
-        // Without /proc; or a name that only looks so.
-        _ => std::fs::canonicalize(path).ok(),
-    }
-}
-
-/// Where a descriptor leads, by the kernel's own word.
-fn real_path(file: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let target = readlinkat(CWD, link, Vec::new())?;
-    Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_config::StaticSettings;
 
     #[test]
     fn hidden_paths() {
@@ -225,7 +209,8 @@ mod tests {
         let never = ["source.txt", "source_absolute.txt", "index.php", "loop", "dangling", "real/file/", "none"];
 
         for policy in [Symlinks::Inside, Symlinks::Always, Symlinks::Never] {
-            let root = Root::open(&root, policy, Arc::default()).unwrap();
+            let settings = StaticSettings { follow_symlinks: policy, ..StaticSettings::default() };
+            let root = Root::open(&root, Arc::new(Links::new(&settings)), Arc::default()).unwrap();
             let ways: [&dyn Fn(&Path) -> bool; 2] =
                 [&|path| root.open_file(path).is_ok(), &|path| root.open_and_judge(path).is_ok()];
             for open in ways {

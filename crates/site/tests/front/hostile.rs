@@ -63,9 +63,9 @@ fn an_informational_response_comes_before_its_response_and_never_into_it() {
 fn many_informational_responses_in_a_row_come_before_the_response_up_to_a_number() {
     let server = Server::start();
     let mut client = server.connect();
-    for call in 1..=3 {
+    for number in 1..=3 {
         client.send(ask("/wait.php"));
-        let sender = server.interim_of(call);
+        let sender = server.interim_of(number);
         for _ in 0..1000 {
             send_interim(&sender);
         }
@@ -151,10 +151,10 @@ fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
     for n in [1001, 24_577, 30_000] {
         let many: Vec<_> = (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect();
         let same = vec![(Bytes::from_static(b"X"), Bytes::new()); n];
-        let calls = server.stand.calls.load(Ordering::SeqCst);
+        let before = server.stand.requests.load(Ordering::SeqCst);
         let mut client = server.connect();
         client.send(ask("/hang.php"));
-        let sender = server.interim_of(calls + 1);
+        let sender = server.interim_of(before + 1);
         sender.interim(103, &many);
         sender.interim(103, &same);
         sender.interim(102, &[]);
@@ -162,7 +162,7 @@ fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
         run(async {
             let (mut client, _connection) = connect(&server).await;
             let (mut hanging, _) = client.send_request(request("GET", "/hang.php"), true).unwrap();
-            let sender = server.interim_of(calls + 2);
+            let sender = server.interim_of(before + 2);
             sender.interim(103, &many);
             sender.interim(103, &same);
             sender.interim(102, &[]);
@@ -357,7 +357,7 @@ fn codings_of_a_request_body_other_than_chunked_are_refused_and_its_bytes_are_no
         client.close_write();
         assert!(client.is_closed(), "{coding}");
     }
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn over_http_2_a_list_of_small_references_to_long_header_lines_is_refused() {
         let (other, _) = sender.send_request(request("GET", "/a.txt"), true).unwrap();
         assert_eq!(body(other.await.unwrap().into_body()).await, b"static content");
     });
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Call, Fault, FaultKind, RequestId, TakesInterim};
+use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim};
 use howdah_protocol::{Informational, RequestBody, Response, Taken};
 use http::Method;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ pub(crate) async fn run<U: Upstream>(
         (body, Instant::now())
     };
     let head = variables::encode(site, exchange, script, &body);
-    let call = Call {
+    let request = howdah_pool::Request {
         head,
         body,
         repeatable: matches!(exchange.head.method, Method::GET | Method::HEAD | Method::OPTIONS),
@@ -57,9 +57,9 @@ pub(crate) async fn run<U: Upstream>(
         share: exchange.connection.share.get().cloned(),
     };
     exchange.front = Front::Php;
-    match upstream.call(script.pool, call).await {
-        Ok(reply) => {
-            let (response, ran) = respond::respond(reply, &exchange.head, exchange.id)?;
+    match upstream.run(script.pool, request).await {
+        Ok(php) => {
+            let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;
             let trusted = exchange.connection.peer.trusted;
             exchange.site.handed_over.apply(response, &exchange.head, exchange.id, trusted)

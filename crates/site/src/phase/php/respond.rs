@@ -4,7 +4,7 @@
 use crate::exchange::Ran;
 use crate::refusal::Refusal;
 use bytes::Bytes;
-use howdah_pool::{CallStats, Reply, ReplyBody, RequestId, WholeBody};
+use howdah_pool::{RequestId, RequestStats, ResponseBody, WholeBody};
 use howdah_protocol::informational::is_hop_by_hop;
 use howdah_protocol::{Body, Chunk, ChunkStream, Head, HeldBytes, Reason, Response, Whole};
 use howdah_transport::HeldPayload;
@@ -16,14 +16,18 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// Header lines that a script's response may have, informational ones too. What receives it has lower limits (nginx 4 KB, browsers
-/// 256 KB), and a map of headers takes no more than some 24,000 names.
+/// Header lines that a script's response may have, informational ones too. What receives it has lower limits (nginx 4
+/// KB, browsers 256 KB), and a map of headers takes no more than some 24,000 names.
 pub(crate) const MOST_LINES: usize = 1000;
 /// Their bytes, as they would go over the wire.
 const MOST_BYTES: usize = 256 << 10;
 
 /// The HTTP response, and where the request ran; a refusal if its head is beyond all measure.
-pub(super) fn respond(mut php: Reply, request: &Head, id: RequestId) -> Result<(Response, Ran), Refusal> {
+pub(super) fn respond(
+    mut php: howdah_pool::Response,
+    request: &Head,
+    id: RequestId,
+) -> Result<(Response, Ran), Refusal> {
     let status = match StatusCode::from_u16(php.status) {
         Ok(status) if php.status >= 200 => status,
         _ => {
@@ -165,9 +169,9 @@ impl HeldBytes for InRing {
 
 /// PHP's output as it comes. Dropping it before its end tells the worker that the client has gone.
 struct PhpStream {
-    body: ReplyBody,
+    body: ResponseBody,
     remaining: Option<u64>,
-    stats: Arc<OnceLock<CallStats>>,
+    stats: Arc<OnceLock<RequestStats>>,
     id: RequestId,
 }
 
