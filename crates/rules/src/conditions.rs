@@ -1,11 +1,12 @@
 //! Whether the conditions of a rule hold for a request, in the order of what they cost.
 
-use crate::evaluate::contains;
 use crate::pattern::{PathPattern, TextPattern};
 use crate::regex::TooManySteps;
 use crate::request::Request;
 use crate::rule::{Conditions, Kind};
 use http::{HeaderMap, HeaderName, Method};
+use ipnet::IpNet;
+use std::net::IpAddr;
 
 /// Whether a condition holds; none where there is no such condition.
 type Holds = Result<Option<bool>, TooManySteps>;
@@ -177,6 +178,12 @@ fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> 
         }
     }
     Ok((!list.is_empty()).then_some(true))
+}
+
+/// Whether an address is in one of the networks.
+pub(crate) fn contains(list: &[IpNet], client: Option<IpAddr>) -> bool {
+    let Some(client) = client.map(|client| client.to_canonical()) else { return false };
+    list.iter().any(|network| network.contains(&client))
 }
 
 /// Whether one line of a header fits.

@@ -1,6 +1,6 @@
 //! Following rules for one request: in their order, each rewrite seen by the rules behind it.
 
-use crate::conditions::{Key, Present};
+use crate::conditions::{Key, Present, contains};
 use crate::index::{Candidates, Index, MOST_RULES};
 use crate::outcome::{Access, Attempt, Failure, Outcome, Stop};
 use crate::path::normalise;
@@ -12,9 +12,7 @@ use crate::template::{Template, encode_query};
 use crate::trace::{Trace, Verdict};
 use crate::tree::Problem;
 use http::{HeaderValue, StatusCode};
-use ipnet::IpNet;
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How often rules may begin anew for one request.
@@ -392,12 +390,6 @@ fn push_once<T>(list: &mut Vec<Arc<T>>, item: &Arc<T>) {
     if !list.iter().any(|there| Arc::ptr_eq(there, item)) {
         list.push(item.clone());
     }
-}
-
-/// Whether an address is in one of the networks.
-pub(crate) fn contains(list: &[IpNet], client: Option<IpAddr>) -> bool {
-    let Some(client) = client.map(|client| client.to_canonical()) else { return false };
-    list.iter().any(|network| network.contains(&client))
 }
 
 /// The query of a new path. An empty one of its own drops the request's.
