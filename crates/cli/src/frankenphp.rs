@@ -82,9 +82,10 @@ fn serve_flags(env: &BTreeMap<String, String>) -> Result<ServeFlags, String> {
 fn listen_address(site: &str) -> Result<String, String> {
     match site.split_once("://") {
         Some(("http", address)) => Ok(address.trim_end_matches('/').to_owned()),
-        Some(("https", _)) => {
-            Err(format!("{site}: Howdah speaks no TLS yet; put a proxy before it, or start Octane without --https"))
-        }
+        Some(("https", _)) => Err(format!(
+            "{site}: as `frankenphp` Howdah takes over no --https; start Octane without it behind a proxy, \
+                         or the worker by `howdah serve` with [tls] in howdah.toml"
+        )),
         _ => Ok(site.to_owned()),
     }
 }
@@ -135,6 +136,6 @@ mod tests {
     fn what_cannot_be_served_is_said() {
         assert!(ask(&["frankenphp", "run"], &[]).unwrap().unwrap_err().contains("howdah serve"));
         let env = [("APP_PUBLIC_PATH", "/a"), ("CADDY_SERVER_SERVER_NAME", "https://localhost")];
-        assert!(ask(&["frankenphp", "run"], &env).unwrap().unwrap_err().contains("TLS"));
+        assert!(ask(&["frankenphp", "run"], &env).unwrap().unwrap_err().contains("[tls]"));
     }
 }
