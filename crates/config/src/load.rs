@@ -10,6 +10,7 @@ use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
 use crate::load_rules;
+use crate::host::HostPattern;
 use crate::load_sites::{self, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
@@ -222,6 +223,9 @@ fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
     if !settings.tls.auto {
         return;
     }
+    if !settings.acme.is_used() {
+        settings.acme.names = names_of_sites(settings);
+    }
     let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
     if !settings.acme.is_used() {
         settings.acme.names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
@@ -230,6 +234,16 @@ fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
         let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
         settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
     }
+}
+
+/// The hosts of sites that a certificate can be for: neither those that a `*` stands for nor names without a domain.
+fn names_of_sites(settings: &Settings) -> Vec<String> {
+    let hosts = settings.sites.iter().flat_map(|site| &site.hosts);
+    let names = hosts.filter_map(|host| match host {
+        HostPattern::Exact(name) if name.contains(['.', ':']) || name == "localhost" => Some(name.clone()),
+        HostPattern::Exact(_) | HostPattern::Below(_) | HostPattern::Any => None,
+    });
+    names.collect()
 }
 
 /// Descriptors that a worker needs in the server: its lane, its sockets, its process, a body on its way.
@@ -261,6 +275,12 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
             DESCRIPTORS_OF_SERVER + sites + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
         // The server raises its limit to this when it starts.
         http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
+    }
+    // What is the whole server's is the same in each site.
+    for site in &mut settings.sites {
+        site.http.temp_dir.clone_from(&settings.http.temp_dir);
+        site.http.spool = settings.http.spool;
+        site.http.max_connections = settings.http.max_connections;
     }
 }
 
