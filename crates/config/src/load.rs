@@ -259,6 +259,12 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
         // The server raises its limit to this when it starts.
         http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
     }
+    // Sites have taken these over before they were known.
+    for site in &mut settings.sites {
+        site.http.temp_dir.clone_from(&http.temp_dir);
+        site.http.spool = http.spool;
+        site.http.max_connections = http.max_connections;
+    }
 }
 
 /// Whether files in this directory are in memory.

@@ -168,8 +168,8 @@ fn every_mistake_is_told_with_its_file_and_line() {
         "howdah.toml:7: [site.two] root: ",
         "howdah.toml:9: [site.two.http] idle_timeout: unknown key; it is for all sites together and belongs to [http]",
         "howdah.toml:10: [site.two.http] max_bodi: unknown key; did you mean max_body?",
-        "conf.d/a.toml:1: [site.two] hosts: \"two\" is a host of the site \"two\" too",
-        "conf.d/a.toml:3: [site.two] pool: there is no pool \"shp\"",
+        "conf.d/a.toml:1: [site.two (3)] hosts: \"two\" is a host of the site \"two\" too",
+        "conf.d/a.toml:3: [site.two (3)] pool: there is no pool \"shp\"",
         "conf.d/a.toml:4: [site.two] listen: unknown key; it is for all sites together and belongs to the top level",
         "conf.d/a.toml:5: [site.two] workers: unknown key; it belongs to a pool",
         "conf.d/a.toml:8: [site.two.log] level: unknown key; it is for all sites together and belongs to [log]",
@@ -179,7 +179,7 @@ fn every_mistake_is_told_with_its_file_and_line() {
         "conf.d/d.toml:1: ",
         "conf.d/e.toml:1: site: the site at ",
         "conf.d/e.toml:5: [site.two.pool] workerz: unknown key; did you mean workers?",
-        "conf.d/e.toml:6: [site.two.route[0]] pool: is required",
+        "conf.d/e.toml:6: [site.two (6).route[0]] pool: is required",
     ] {
         assert!(errors.iter().any(|error| error.starts_with(expected)), "{expected}\n{errors:#?}");
     }
