@@ -276,11 +276,11 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
         // The server raises its limit to this when it starts.
         http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
     }
-    // What is the whole server's is the same in each site.
+    // Sites have taken these over before they were known.
     for site in &mut settings.sites {
-        site.http.temp_dir.clone_from(&settings.http.temp_dir);
-        site.http.spool = settings.http.spool;
-        site.http.max_connections = settings.http.max_connections;
+        site.http.temp_dir.clone_from(&http.temp_dir);
+        site.http.spool = http.spool;
+        site.http.max_connections = http.max_connections;
     }
 }
 

@@ -1,9 +1,9 @@
 /* The border between C and Rust: everything the shim calls in Rust (howdah_rs_*) and everything Rust calls in the shim
- * (howdah_c_*). Rust functions return and never request back into PHP, so no Rust frame lies between a PHP bailout
+ * (howdah_c_*). Rust functions return and never call back into PHP, so no Rust frame lies between a PHP bailout
  * (longjmp) and its target. Strings are borrowed for the duration of a call unless a comment says otherwise.
  *
- * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_request(). The other functions are then about the
- * selected request, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
+ * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_request(). The other functions are then about
+ * the selected request, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
  * howdah_rs_prepare_wait(), or when much of it is waiting. Nothing waits but writing, for room that the server makes at
  * once.
  *

@@ -1,5 +1,5 @@
-/* The C view of a request in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
- * in a test: do not edit. */
+/* The C view of a request in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and
+ * compared in a test: do not edit. */
 /* clang-format off */
 
 #ifndef HOWDAH_WIRE_H
