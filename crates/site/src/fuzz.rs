@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
-        let targets: [(&'static str, fn(&[u8])); 6] = [
+        type Named = (&'static str, fn(&[u8]));
+        let targets: [Named; 6] = [
             ("request_path", request_path),
             ("forwarded", forwarded_fields),
             ("file_request", file_request),

@@ -26,7 +26,7 @@ const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// What became of reading a head.
 enum Opening {
-    Head(Head),
+    Head(Box<Head>),
     /// The server responds without asking anybody.
     Refused(StatusCode),
 }
@@ -41,7 +41,7 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
         Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a head takes too long")),
     };
     let result = match opening {
-        Ok(Opening::Head(head)) => respond(&*handler, &link, head, frames, &mut out).await,
+        Ok(Opening::Head(head)) => respond(&*handler, &link, *head, frames, &mut out).await,
         Ok(Opening::Refused(status)) => {
             let result = refuse(&link, &mut out, status).await;
             frames.source().stop(Code::NO_ERROR);
@@ -102,7 +102,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
         }
         head.headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
-    Ok(Opening::Head(head))
+    Ok(Opening::Head(Box::new(head)))
 }
 
 /// Sends a response that is only a status.
