@@ -140,7 +140,9 @@ impl Drop for OnAddress {
 #[test]
 fn on_an_address_no_web_page_orders_anything() {
     let site = OnAddress::start(&["admin_hosts = [\"web1.internal\"]"]);
-    assert!(site.log().contains("without `admin_token`"), "{}", site.log());
+    // It listens before it says so.
+    let said = || site.log().contains("without `admin_token`");
+    assert!(howdah_tests::process::eventually(howdah_tests::process::PATIENCE, said), "{}", site.log());
     let port = site.admin;
     let own = format!("127.0.0.1:{port}");
     for (host, status) in [
