@@ -39,7 +39,7 @@ packages() {
     local base="gcc libc6-dev make php$php-dev libphp$php-embed php$php-common php$php-cli $opcache"
     local tested="php$php-fpm php$php-curl php$php-mbstring php$php-xml php$php-soap nginx-light wrk curl procps util-linux php-symfony-runtime php-symfony-http-kernel php-nyholm-psr7 php-guzzlehttp-psr7"
     # The servers that snapshot mode keeps connections to, and async mode waits for.
-    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl"
+    tested="$tested php$php-mysql php$php-pgsql php$php-redis php$php-sqlite3 php$php-intl mariadb-server postgresql redis-server sqlite3 openssl python3-websockets"
     local symfony="php-symfony-framework-bundle php-symfony-twig-bundle php-symfony-serializer php-symfony-property-access php-symfony-validator php-symfony-dotenv"
     case $goal in
         build) echo "$base" ;;

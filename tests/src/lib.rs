@@ -24,6 +24,7 @@ pub mod scripts;
 pub mod servers;
 pub mod setup;
 pub mod site;
+pub mod upstream;
 
 pub use client::{Conn, Target};
 pub use modes::{Backend, Mode};
@@ -31,6 +32,7 @@ pub use request::{Part, Request, multipart};
 pub use response::{Response, clip};
 pub use setup::Setup;
 pub use site::Site;
+pub use upstream::Upstream;
 
 use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

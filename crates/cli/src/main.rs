@@ -12,6 +12,7 @@ mod sandbox;
 mod serve;
 mod status_text;
 mod watch;
+mod ways;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};

@@ -1,11 +1,10 @@
-//! From settings to running pools, and the way from the HTTP front to them.
+//! From settings to running pools.
 
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
-use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -61,15 +60,17 @@ impl Pools {
     }
 }
 
-impl Upstream for Pools {
-    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
+impl Pools {
+    /// Runs a call on the pool with this position.
+    pub(crate) async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
         match self.0.get(pool) {
             Some(pool) => pool.call(call).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
 
-    async fn room(&self, pool: usize) {
+    /// Returns when that pool has a place for a call, or has had none for a while.
+    pub(crate) async fn room(&self, pool: usize) {
         if let Some(pool) = self.0.get(pool) {
             pool.room().await;
         }

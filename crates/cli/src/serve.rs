@@ -5,6 +5,7 @@
 
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
+use crate::ways::{self, Ways};
 use crate::{identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
@@ -96,6 +97,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let site =
         Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
+    let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
@@ -111,10 +113,11 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let site = Arc::new(site);
-    let service = |_| Service::new(site.clone(), pools.clone());
+    let service = |_| Service::new(site.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
     tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
 
+    let checks = howdah_proxy::health::start(&proxies);
     let watchers = watch::start(watched, &pools);
     let server = Server { settings, log, access_log, pools };
     let mut lost_launcher = false;
@@ -137,7 +140,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             }
         }
     };
-    drop(watchers);
+    drop((watchers, checks));
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,

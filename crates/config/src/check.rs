@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::check_users;
 use crate::choice::{Mode, SandboxProfile, SystemCalls};
 use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 use crate::strict::nearest;
+use crate::{check_proxies, check_users};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -24,6 +24,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     concurrency(settings, source);
     writable_code(settings, source);
     routes(settings, source);
+    check_proxies::check(settings, source);
     http(settings, source);
     replies(settings, source);
     handed_over(settings, source);

@@ -270,7 +270,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
-        Kind::Address => "ADDR",
+        Kind::Address | Kind::Upstream => "ADDR",
         Kind::Workers => "N|MIN-MAX",
         Kind::List(of) => value_name(*of),
         Kind::Map => "KEY=VALUE",

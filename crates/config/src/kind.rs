@@ -25,6 +25,8 @@ pub enum Kind {
     Address,
     /// An address, a network or `"unix"`.
     Network,
+    /// A server that requests are handed on to.
+    Upstream,
     /// A number of workers: `4` or `"2-8"`.
     Workers,
     /// Permissions of a file, in octal.
@@ -54,6 +56,10 @@ impl Kind {
             Self::Choice(list) => format!("one of {}", words(list)),
             Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
             Self::Address => "an address (\"127.0.0.1:8080\", \":8080\", \"[::1]:8080\" or \"unix:/path\")".to_owned(),
+            Self::Upstream => {
+                "a server (\"http://127.0.0.1:3000\", \"https://host\", \"unix:/path\"), perhaps with \" weight=2\" behind it"
+                    .to_owned()
+            }
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),
             Self::Workers => "a number of workers (4) or a range (\"2-8\")".to_owned(),
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),

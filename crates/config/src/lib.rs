@@ -8,6 +8,7 @@
 mod account;
 mod address;
 mod check;
+mod check_proxies;
 mod check_users;
 mod choice;
 pub mod cli;
@@ -24,19 +25,21 @@ mod quantity;
 pub mod reference;
 mod settings;
 mod settings_http;
+mod settings_proxy;
 mod settings_sandbox;
 mod show;
 mod source;
 mod strict;
 mod table;
+mod upstream_address;
 mod value;
 mod warnings;
 
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, Balance, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode, ProxyHost,
+    SandboxProfile, Symlinks, SystemCalls, TrustedHeader,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -47,6 +50,8 @@ pub use pattern::{NamePattern, PathPattern};
 pub use quantity::{ByteSize, FileMode, WorkerRange};
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+pub use settings_proxy::ProxySettings;
 pub use settings_sandbox::SandboxSettings;
 pub use source::Surroundings;
 pub use table::Row;
+pub use upstream_address::{UpstreamAddr, UpstreamPlace};

@@ -12,6 +12,7 @@ use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, Source, Surroundings, absolute, entries, find};
 use crate::strict;
@@ -173,9 +174,11 @@ fn read_all(source: &mut Source<'_>) -> Settings {
             pools.push(pool);
         }
     }
+    let mut proxies = read_proxies(source);
     Settings {
         pools,
-        routes: read_routes(source),
+        routes: read_routes(source, &mut proxies),
+        proxies,
         http: HttpSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
@@ -184,8 +187,31 @@ fn read_all(source: &mut Source<'_>) -> Settings {
     }
 }
 
+/// Reads the proxies.
+fn read_proxies(source: &mut Source<'_>) -> Vec<ProxySettings> {
+    let mut proxies = Vec::new();
+    for entry in source.section("proxy") {
+        if let Tree::Table(own) = &entry.node.tree {
+            let read = source.alone(format!("proxy.{}", entry.key), own, ProxySettings::read);
+            proxies.push(ProxySettings { name: entry.key.clone(), ..read });
+        }
+    }
+    proxies
+}
+
+/// The name of the proxy that a route hands its requests to: an address in the place of a name makes one.
+fn proxy_of(text: String, proxies: &mut Vec<ProxySettings>) -> String {
+    let Ok(address) = text.parse() else { return text };
+    let proxy = ProxySettings::to(address);
+    let name = proxy.name.clone();
+    if proxies.iter().all(|known| known.name != name) {
+        proxies.push(proxy);
+    }
+    name
+}
+
 /// Reads the routes. One that is not complete is reported, and kept so that the others keep their numbers.
-fn read_routes(source: &mut Source<'_>) -> Vec<Route> {
+fn read_routes(source: &mut Source<'_>, proxies: &mut Vec<ProxySettings>) -> Vec<Route> {
     let list = find(source.section(""), "route").map(|entry| &entry.node.tree);
     let Some(Tree::List(items)) = list else { return Vec::new() };
     let mut routes = Vec::new();
@@ -196,15 +222,17 @@ fn read_routes(source: &mut Source<'_>) -> Vec<Route> {
         routes.push(Route {
             pattern: keys.pattern.unwrap_or_default(),
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+            proxy: keys.proxy.map(|proxy| proxy_of(proxy, proxies)),
             workers: keys.workers,
             weight: keys.weight,
         });
         let origin = source.file.map(|file| Origin::File(Arc::clone(&file.path), item.line));
+        let is_there = |key: &str| {
+            find(own, key).is_some_and(|entry| !matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+        };
         let missing = |row: &&Row| {
-            let required = row.default == r#""""#;
-            required
-                && find(own, row.key)
-                    .is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+            let required = row.key == "match" || (row.key == "pool" && !is_there("proxy"));
+            required && !is_there(row.key)
         };
         for row in RouteKeys::ROWS.iter().filter(missing) {
             let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);

@@ -8,6 +8,7 @@ use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::strict::SECTIONS;
 use crate::table::Row;
@@ -53,6 +54,13 @@ pub fn settings_page() -> String {
          pool = \"api\"\n```\n\n",
     );
     rows(&mut page, RouteKeys::ROWS);
+    page.push_str(
+        "## `[proxy.NAME]`\n\nServers that a `[[route]]` hands requests on to, by this name; see the guide \
+         [docs/guide/proxy.md](../guide/proxy.md). A route may also name an address in its place: then all of these have \
+         their defaults.\n\n```toml\n[proxy.app]\nto = [\"http://10.0.0.1:3000\", \"http://10.0.0.2:3000\"]\n\n\
+         [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n```\n\n",
+    );
+    rows(&mut page, ProxySettings::ROWS);
     for (name, list) in SECTIONS {
         let _ = writeln!(page, "## `[{name}]`\n");
         rows(&mut page, list);
@@ -176,7 +184,7 @@ pub fn example_file() -> String {
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
          #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there; the first match wins\n\
-         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n",
+         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n#\n#[[route]]\n#match = \"/chat/*\"\n#proxy = \"http://127.0.0.1:3000\"\n",
     );
     page
 }
@@ -228,7 +236,15 @@ pub fn schema() -> String {
         json!({ "type": "object", "propertyNames": names, "additionalProperties": pool, "description": "Further pools, by name." }),
     );
     let mut route = object(properties(&[RouteKeys::ROWS]));
-    route["required"] = json!(["match", "pool"]);
+    route["required"] = json!(["match"]);
+    route["anyOf"] = json!([{ "required": ["pool"] }, { "required": ["proxy"] }]);
+    let mut proxy = object(properties(&[ProxySettings::ROWS]));
+    proxy["required"] = json!(["to"]);
+    let names = json!({ "pattern": "^[A-Za-z0-9_-]+$" });
+    top.insert(
+        "proxy".to_owned(),
+        json!({ "type": "object", "propertyNames": names, "additionalProperties": proxy, "description": "Servers that requests are handed on to, by name." }),
+    );
     top.insert(
         "route".to_owned(),
         json!({ "type": "array", "items": route, "description": "Which paths go to which pool." }),
@@ -276,6 +292,7 @@ fn kind(kind: Kind) -> Json {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })
         }
         Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network => json!({ "type": "string" }),
+        Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
         Kind::NamePattern => json!({ "type": "string", "pattern": "^!?[^/]+$" }),

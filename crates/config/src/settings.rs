@@ -10,6 +10,7 @@ use crate::choice::Mode;
 use crate::pattern::PathPattern;
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::table::settings;
 
@@ -76,6 +77,8 @@ settings! {
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// Which paths go to which pool; the first match wins.
         routes: Vec<Route> = Vec::new();
+        /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
+        proxies: Vec<ProxySettings> = Vec::new();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
         /// Section `[static]`.
@@ -216,8 +219,10 @@ settings! {
     pub struct RouteKeys at "route" {
         /// The request paths meant; `*` stands for any text, slashes included. Required.
         pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
-        /// The pool that takes them. Required.
+        /// The pool that takes them. Required where there is no `proxy`.
         pool: Option<String> = r#""""# example(r#""api""#);
+        /// The server that they are handed on to: its address, or the NAME of a `[proxy.NAME]`.
+        proxy: Option<String> = r#""""# example(r#""http://127.0.0.1:3000""#);
         /// How many of the pool's workers may run these requests at once; further ones wait. 0 for all.
         ///
         /// So a report that takes minutes leaves workers for the rest.
@@ -235,6 +240,8 @@ pub struct Route {
     pub pattern: PathPattern,
     /// The pool's name, which exists.
     pub pool: String,
+    /// The name of the proxy that takes them in the pool's place.
+    pub proxy: Option<String>,
     /// How many of the pool's workers may run its requests at once; 0 for all.
     pub workers: usize,
     /// Its weight while requests wait.
@@ -257,6 +264,13 @@ impl Settings {
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&PoolSettings> {
         self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The position in `proxies` of the proxy that takes a request path, if one does.
+    #[must_use]
+    pub fn proxy_for(&self, path: &[u8]) -> Option<usize> {
+        let name = self.routes.iter().find(|route| route.pattern.matches(path))?.proxy.as_deref()?;
+        self.proxies.iter().position(|proxy| proxy.name == name)
     }
 
     /// The position in `pools` of the pool for a request path, and the position in `routes` of a route with a share.

@@ -34,11 +34,16 @@ impl Loaded {
             page.section(&format!("pool.{}", pool.name), rows);
             page.section(&format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
+        // Those that are an address and nothing else are written out in their routes.
+        for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
+            page.section(&format!("proxy.{}", proxy.name), proxy.shown());
+        }
         for (at, route) in settings.routes.iter().enumerate() {
             page.text.push_str("\n[[route]]\n");
             let keys = RouteKeys {
                 pattern: Some(route.pattern.clone()),
-                pool: Some(route.pool.clone()),
+                pool: route.proxy.is_none().then(|| route.pool.clone()),
+                proxy: route.proxy.clone(),
                 workers: route.workers,
                 weight: route.weight,
             };

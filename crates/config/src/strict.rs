@@ -6,6 +6,7 @@ use crate::document::{Entry, Node, Tree};
 use crate::origin::{ConfigError, Origin, bracketed};
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
 use crate::source::{File, entries, find};
 use crate::table::Row;
@@ -30,11 +31,12 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
-    top.extend(["pool", "route"]);
+    top.extend(["pool", "proxy", "route"]);
     found.keys("", entries(&file.root), &top);
     for entry in entries(&file.root) {
         match entry.key.as_str() {
             "pool" => found.pools(entry),
+            "proxy" => found.proxies(entry),
             "route" => found.routes(entry),
             key => {
                 if let Some((name, rows)) = SECTIONS.iter().find(|(name, _)| *name == key) {
@@ -118,11 +120,29 @@ impl Finder<'_> {
         }
     }
 
+    fn proxies(&mut self, entry: &Entry) {
+        let Tree::Table(proxies) = &entry.node.tree else {
+            let found = entry.node.describe();
+            let message = format!("expected sections [proxy.NAME], found {found}");
+            return self.error(entry.line, "proxy".to_owned(), message);
+        };
+        let known = keys(&[ProxySettings::ROWS]);
+        for proxy in proxies {
+            let name = format!("proxy.{}", proxy.key);
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            if proxy.key.is_empty() || !proxy.key.bytes().all(fits) {
+                let message = "a proxy's name is made of letters, digits, - and _";
+                self.error(proxy.line, format!("[{name}]"), message.to_owned());
+            }
+            self.section(&name, proxy, &known);
+        }
+    }
+
     fn routes(&mut self, entry: &Entry) {
         let known = keys(&[RouteKeys::ROWS]);
         let items: &[Node] = if let Tree::List(items) = &entry.node.tree { items } else { &[] };
         if !matches!(entry.node.tree, Tree::List(_)) {
-            let message = "expected sections [[route]], each with match and pool (two brackets)";
+            let message = "expected sections [[route]], each with match and pool or proxy (two brackets)";
             self.error(entry.line, "route".to_owned(), message.to_owned());
         }
         for item in items {

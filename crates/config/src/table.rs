@@ -41,7 +41,8 @@ impl Row {
     #[must_use]
     pub fn variable(&self) -> Option<String> {
         let name = self.name().replace('.', "_").to_ascii_uppercase();
-        (!matches!(self.kind, Kind::Map) && self.section != "route").then(|| format!("HOWDAH_{name}"))
+        (!matches!(self.kind, Kind::Map) && !matches!(self.section, "route" | "proxy"))
+            .then(|| format!("HOWDAH_{name}"))
     }
 
     /// The setting's full name: section and key.

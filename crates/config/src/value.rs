@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, LogFormat, LogLevel, LogTarget, Mode, SandboxProfile, Symlinks, SystemCalls,
-    TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, Balance, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode, ProxyHost,
+    SandboxProfile, Symlinks, SystemCalls, TrustedHeader,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::pattern::{NamePattern, PathPattern};
+use crate::upstream_address::UpstreamAddr;
 
 /// A type that settings can have.
 pub(crate) trait Value: Sized {
@@ -200,6 +201,7 @@ macro_rules! words {
     )+ };
 }
 words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
+words!(Balance, ProxyHost, ForwardedFields);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);
@@ -267,6 +269,18 @@ impl Value for ListenAddr {
 
 impl Value for TrustedProxy {
     const KIND: Kind = Kind::Network;
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+}
+
+impl Value for UpstreamAddr {
+    const KIND: Kind = Kind::Upstream;
 
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()

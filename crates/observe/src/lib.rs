@@ -1,5 +1,5 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool`; `queue` (lines that wait
+//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool` and `upstream`; `queue` (lines that wait
 //! for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,9 @@ pub mod log_file;
 pub mod metrics;
 mod queue;
 mod sink;
+mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Front, Metrics, PoolMetrics};
+pub use upstream::{UpstreamMetrics, Upstreams};

@@ -11,6 +11,7 @@ use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
 use crate::connection_pool::ConnectionPool;
 use crate::escape;
 use crate::log::LogHandle;
+use crate::upstream::Upstreams;
 
 /// What kind of number a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ macro_rules! metrics {
 
 metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
-        "Requests answered, by what answered (php, static, error) and class of status.";
+        "Requests answered, by what answered (php, static, proxy, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its reply.";
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
@@ -72,6 +73,8 @@ metrics! {
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+    ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
+        "Connections that have changed to another protocol (WebSocket) and are open.";
     BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
@@ -89,6 +92,14 @@ metrics! {
         "Lines of the error log lost because the log could not be written, or not fast enough.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
+    UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
+        "1 while a server that requests are handed on to gets any, 0 while it has failed too often.";
+    UpstreamActive "howdah_upstream_active" Gauge ["proxy", "server"]
+        "Requests that it has, upgraded connections included.";
+    UpstreamRequests "howdah_upstream_requests_total" Counter ["proxy", "server"] "Requests sent to it.";
+    UpstreamConnections "howdah_upstream_connections_total" Counter ["proxy", "server"] "Connections opened to it.";
+    UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
+        "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
@@ -145,12 +156,14 @@ pub enum Front {
     Php,
     /// A static file.
     Static,
+    /// Another server, to which the request was handed on.
+    Proxy,
     /// The server itself: an error or a refusal.
     Error,
 }
 
 impl Front {
-    const ALL: [Self; 3] = [Self::Php, Self::Static, Self::Error];
+    const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
 
     /// The label's value.
     #[must_use]
@@ -158,6 +171,7 @@ impl Front {
         match self {
             Self::Php => "php",
             Self::Static => "static",
+            Self::Proxy => "proxy",
             Self::Error => "error",
         }
     }
@@ -221,6 +235,8 @@ pub struct Metrics {
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
+    /// Connections that have changed to another protocol.
+    pub connections_upgraded: Gauge,
     budgets: OnceLock<Budgets>,
     error_log: OnceLock<LogHandle>,
     /// Bytes given to compression.
@@ -236,6 +252,8 @@ pub struct Metrics {
     /// Requests that a panic ended.
     pub request_panics: Counter,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
+    /// Servers that requests are handed on to.
+    pub upstreams: Upstreams,
 }
 
 impl Metrics {
@@ -321,6 +339,12 @@ impl Metrics {
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
+            Id::ConnectionsUpgraded => page.sample(&[], self.connections_upgraded.get()),
+            Id::UpstreamUp
+            | Id::UpstreamActive
+            | Id::UpstreamRequests
+            | Id::UpstreamConnections
+            | Id::UpstreamFailures => self.upstream_samples(id, page),
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),
@@ -369,6 +393,24 @@ impl Metrics {
 
 impl Metrics {
     /// One number of each budget.
+    /// The samples of one metric of servers that requests are handed on to.
+    fn upstream_samples(&self, id: Id, page: &mut Page<'_>) {
+        for upstream in self.upstreams.all() {
+            let of = [&*upstream.proxy, &*upstream.server];
+            match id {
+                Id::UpstreamUp => page.sample(&of, upstream.up.get()),
+                Id::UpstreamActive => page.sample(&of, upstream.active.get()),
+                Id::UpstreamRequests => page.sample(&of, upstream.requests.get()),
+                Id::UpstreamConnections => page.sample(&of, upstream.connections.get()),
+                _ => {
+                    for (kind, count) in upstream.failures.all() {
+                        page.sample(&[of[0], of[1], kind], count);
+                    }
+                }
+            }
+        }
+    }
+
     fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
         for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
             page.sample(&[budget.kind().name()], number(budget));

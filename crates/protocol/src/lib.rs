@@ -6,7 +6,8 @@
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
 //! its connections and its clock), `drive` (one connection: which protocol?), `http1` or `http2`. What both use stands
-//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`, `panics`.
+//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files`, `stream` and `upgrade`,
+//! `panics`.
 //!
 //! TLS has its place in `socket` as another kind of socket; HTTP/3, FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
@@ -20,6 +21,7 @@ pub mod files;
 pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod hop_by_hop;
 mod http1;
 mod http2;
 pub mod informational;
@@ -32,6 +34,7 @@ pub mod state;
 pub mod stream;
 pub mod target;
 pub mod unix_socket;
+pub mod upgrade;
 
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
@@ -41,3 +44,4 @@ pub use informational::{Informational, Taken};
 pub use peer::Peer;
 pub use stream::{Chunk, ChunkStream, Stream};
 pub use target::Target;
+pub use upgrade::{Upgrade, Upgraded};

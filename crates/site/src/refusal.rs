@@ -42,6 +42,13 @@ impl Refusal {
         self
     }
 
+    /// Says after how many seconds it is worth another try.
+    #[must_use]
+    pub const fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// The status.
     #[must_use]
     pub const fn status(&self) -> StatusCode {

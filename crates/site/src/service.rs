@@ -4,7 +4,7 @@ use crate::exchange::Exchange;
 use crate::forwarded;
 use crate::phase::request_path::encode_query;
 use crate::phase::route::{Route, RouteCache};
-use crate::phase::{compress, limits, php, static_files};
+use crate::phase::{compress, limits, php, proxy, static_files};
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::upstream::Upstream;
@@ -105,6 +105,7 @@ impl<U: Upstream> Service<U> {
         }
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
+            Route::Proxy(proxy) => proxy::run(&*self.upstream, exchange, *proxy, body).await,
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
             // A file that comes and goes within one request.
             Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),

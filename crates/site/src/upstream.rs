@@ -1,6 +1,41 @@
-//! The border to PHP: what the PHP phase needs from the pools, so that tests can put something else in their place.
+//! The border to PHP and to other servers: what the phases need of the pools and of proxies, so that tests can put something else
+//! in their place.
 
+use bytes::Bytes;
+use howdah_budget::Charge;
 use howdah_pool::{Call, Fault, Reply};
+use howdah_protocol::{Informational, RequestBody, Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+/// A request that is handed on to another server.
+#[derive(Debug)]
+pub struct Outbound {
+    pub method: Method,
+    /// Path and query, as they go out.
+    pub target: Bytes,
+    /// The client's fields without those about its connection, and those that say who it is.
+    pub headers: HeaderMap,
+    pub body: RequestBody,
+    /// The protocols that the client offers to change to.
+    pub upgrade: Option<HeaderValue>,
+    /// Whether the body can still be read once the response has begun.
+    pub full_duplex: bool,
+    /// The way back for informational responses.
+    pub informational: Option<Informational>,
+    /// What is under way to the client is charged beside it.
+    pub charge: Charge,
+}
+
+/// Why another server has not responded.
+#[derive(Debug)]
+pub struct Unreachable {
+    /// The status that the client gets.
+    pub status: StatusCode,
+    /// The proxy's name.
+    pub proxy: String,
+    /// Which server it was and what happened, for the log.
+    pub why: String,
+}
 
 /// Runs calls. The composition root implements it on the pools.
 pub trait Upstream: Send + Sync + 'static {
@@ -8,6 +43,16 @@ pub trait Upstream: Send + Sync + 'static {
     fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
         let _ = pool;
         std::future::ready(())
+    }
+
+    /// Sends a request to a server of the proxy with this position in the settings.
+    fn forward(&self, proxy: usize, outbound: Outbound) -> impl Future<Output = Result<Response, Unreachable>> + Send {
+        let _ = outbound;
+        std::future::ready(Err(Unreachable {
+            status: StatusCode::BAD_GATEWAY,
+            proxy: proxy.to_string(),
+            why: "there is no way to other servers here".to_owned(),
+        }))
     }
 
     /// Runs `call` on the pool with this position in the settings.

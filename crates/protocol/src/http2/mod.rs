@@ -291,7 +291,7 @@ impl Outgoing<'_> {
     /// Nothing more will come.
     fn is_at_end(&self) -> bool {
         match &self.kind {
-            Kind::Empty => true,
+            Kind::Empty | Kind::Upgrade(_) => true,
             Kind::Whole(_) => false,
             Kind::Stream(stream) => stream.remaining() == Some(0),
             Kind::Files(files) => files.remaining() == 0,
@@ -311,7 +311,7 @@ impl Outgoing<'_> {
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = match &mut self.kind {
-            Kind::Empty => None,
+            Kind::Empty | Kind::Upgrade(_) => None,
             Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
                 Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
                 _ => None,

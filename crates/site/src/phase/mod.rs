@@ -5,6 +5,7 @@ pub mod access_log;
 pub mod compress;
 pub mod limits;
 pub mod php;
+pub(crate) mod proxy;
 pub(crate) mod request_path;
 pub mod route;
 pub mod static_files;

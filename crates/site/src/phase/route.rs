@@ -1,7 +1,8 @@
 //! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. What answers is decided by what exists, in this order:
+//! no encoding can make a path mean two things. Paths of a proxy go there. For all others, what answers is decided by
+//! what exists, in this order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -51,6 +52,8 @@ pub enum Route {
     File(ResolvedFile),
     /// A directory that was asked for without a slash at its end: the path (percent-encoded) with it.
     AddSlash(String),
+    /// The other server with this position among the proxies of the settings.
+    Proxy(usize),
     /// Nothing.
     NotFound,
     /// Something that is there and is not given out: PHP source under another name.
@@ -135,6 +138,9 @@ fn resolve(site: &Site, raw: &[u8]) -> (Route, Option<PathBuf>) {
         Ok(path) => path,
         Err(reason) => return (Route::Invalid(reason), None),
     };
+    if let Some(proxy) = site.settings.proxy_for(&path) {
+        return (Route::Proxy(proxy), None);
+    }
     let finder = Finder::new(site, &path);
     if let Some(script) = finder.resident_script(&path) {
         // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a

@@ -5,7 +5,7 @@ mod answer;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 pub(crate) mod handed_over;
-mod spool;
+pub(in crate::phase) mod spool;
 mod variables;
 
 use crate::exchange::Exchange;
