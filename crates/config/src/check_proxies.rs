@@ -1,5 +1,6 @@
 //! Checks of proxies: names that match, and values that could not work.
 
+use crate::origin::Origin;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::strict::nearest;
@@ -15,6 +16,9 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
                 |near| format!("; did you mean \"{near}\"?"),
             );
             source.object(&name, format!("there is no section [proxy.{proxy}]{advice}"));
+        }
+        if source.origins.of(&format!("route[{at}].pool")) != Origin::Default {
+            source.object(&name, "a route has a `pool` or a `proxy`, not both".to_owned());
         }
         if route.workers > 0 || route.weight > 1 {
             source.object(&name, "`workers` and `weight` are about pools; leave them out".to_owned());

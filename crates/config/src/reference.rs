@@ -184,7 +184,7 @@ pub fn example_file() -> String {
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
          #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there; the first match wins\n\
-         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n#\n#[[route]]\n#match = \"/chat/*\"\n#proxy = \"http://127.0.0.1:3000\"\n",
+         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n",
     );
     page
 }

@@ -136,7 +136,6 @@ impl Group {
                 if server.unhealthy.swap(false, Relaxed) {
                     tracing::info!(target: "howdah::proxy", "proxy {name}: {} is healthy again", server.label);
                 }
-                self.worked(server);
                 self.note_up(server);
             }
             Err(why) => {
@@ -196,6 +195,7 @@ impl Server {
 
     /// Takes a place at it. `None`: it has had none for so long.
     pub(crate) async fn place(self: &Arc<Self>, patience: Duration) -> Option<Place> {
+        let trial = Trial(self);
         let permit = match &self.places {
             None => None,
             Some(places) => match places.clone().try_acquire_owned() {
@@ -205,7 +205,18 @@ impl Server {
         };
         self.active.fetch_add(1, Relaxed);
         self.metrics.active.inc();
+        // The place ends it now.
+        std::mem::forget(trial);
         Some(Place { server: self.clone(), _permit: permit })
+    }
+}
+
+/// A server that is perhaps on trial, by a request that waits for a place there and may give up.
+struct Trial<'a>(&'a Server);
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        self.0.on_trial.store(false, Relaxed);
     }
 }
 

@@ -127,8 +127,7 @@ pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
         }
         encoded.into()
     };
-    let text = PathAndQuery::from_maybe_shared(text).ok()?;
-    Uri::try_from(text).ok()
+    PathAndQuery::from_maybe_shared(text).ok().map(Uri::from)
 }
 
 /// The fields that say how a request's body ends. hyper keeps to them.

@@ -33,7 +33,7 @@ pub(super) struct Inbound {
 
 impl Inbound {
     /// The same body, watched.
-    pub(super) fn new(body: RequestBody, site: &Site) -> (RequestBody, Noted) {
+    pub(super) fn watch(body: RequestBody, site: &Site) -> (RequestBody, Noted) {
         let trouble = Noted::default();
         if body.is_none() {
             return (body, trouble);

@@ -43,7 +43,7 @@ pub(crate) async fn run<U: Upstream>(
         body
     };
     let head = &exchange.head;
-    let (body, trouble) = Inbound::new(body, site);
+    let (body, trouble) = Inbound::watch(body, site);
     let outbound = Outbound {
         method: head.method.clone(),
         target: Bytes::copy_from_slice(head.target.as_bytes()),
