@@ -374,13 +374,12 @@ fn when_the_client_leaves_so_does_its_request() {
     let begun = Arc::new(AtomicUsize::new(0));
     let count = begun.clone();
     let upstream = Upstream::start(move |peer| {
-        while let Some(head) = peer.head() {
+        if let Some(head) = peer.head() {
             if head.starts_with("GET /p/stream") {
                 peer.send("HTTP/1.1 200 OK\r\n\r\nbegin");
             }
             count.fetch_add(1, SeqCst);
             peer.wait_for_end();
-            return;
         }
     });
     behind(&upstream, |site| {

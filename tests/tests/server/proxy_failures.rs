@@ -62,11 +62,10 @@ fn a_server_comes_back_and_is_used_again() {
 #[test]
 fn a_response_that_breaks_off_does_not_look_complete() {
     let upstream = Upstream::start(|peer| {
-        while let Some(head) = peer.head() {
+        if let Some(head) = peer.head() {
             let coding = if head.contains("/p/chunked") { "transfer-encoding: chunked" } else { "content-length: 10" };
             let body = if head.contains("/p/chunked") { "3\r\nabc\r\n5\r\nde" } else { "abc" };
             peer.send(format!("HTTP/1.1 200 OK\r\n{coding}\r\n\r\n{body}"));
-            return;
         }
     });
     behind(&upstream, |site| {
@@ -101,15 +100,14 @@ fn what_is_no_response_is_502() {
         "HTTP/1.1 200 OK\r\nx y: z\r\n\r\n",
     ];
     let upstream = Upstream::start(move |peer| {
-        while let Some(head) = peer.head() {
+        if let Some(head) = peer.head() {
             let number: usize = head.split(['/', ' ']).nth(3).unwrap().parse().unwrap();
             peer.send(answers[number]);
-            return;
         }
     });
     behind(&upstream, |site| {
-        for number in 0..answers.len() {
-            assert_eq!(site.get(&format!("/p/{number}")).status, 502, "{:?}", answers[number]);
+        for (number, answer) in answers.iter().enumerate() {
+            assert_eq!(site.get(&format!("/p/{number}")).status, 502, "{answer:?}");
         }
     });
     let endless = Upstream::start(|peer| {
@@ -135,7 +133,7 @@ fn a_server_that_does_not_respond_in_time_is_504_and_asked_once() {
 #[test]
 fn a_server_has_its_time_while_the_client_is_the_slow_one() {
     let upstream = Upstream::start(|peer| {
-        while let Some(_) = peer.head() {
+        while peer.head().is_some() {
             peer.bytes(4);
             peer.send(OK);
         }
