@@ -109,11 +109,7 @@ impl<'a> Sending<'a> {
         let Outbound { method, target, mut headers, body, upgrade, full_duplex, informational, charge } = outbound;
         let settings = &way.group.settings;
         headers.remove(header::EXPECT);
-        let announced_nothing = headers.contains_key(header::CONTENT_LENGTH) && body.is_none();
         request::frame(&mut headers, &body);
-        if announced_nothing {
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
-        }
         let allowed = |offer: &HeaderValue| {
             settings.upgrade.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(offer.as_bytes().trim_ascii()))
         };

@@ -132,9 +132,12 @@ pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
 
 /// The fields that say how a request's body ends. hyper keeps to them.
 pub(crate) fn frame(headers: &mut HeaderMap, body: &RequestBody) {
-    headers.remove(header::CONTENT_LENGTH);
+    let told = headers.remove(header::CONTENT_LENGTH).is_some();
     match (body.is_none(), body.announced()) {
-        // Servers want to hear that a POST has nothing.
+        // Servers want to hear that a POST has nothing; of a GET nobody says so.
+        (true, _) if told => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
+        }
         (true, _) => {}
         (false, Some(length)) => {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

@@ -8,6 +8,7 @@ use crate::phase::{compress, limits, php, proxy, static_files};
 use crate::refusal::Refusal;
 use crate::site::Site;
 use crate::upstream::Upstream;
+use bytes::Bytes;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -105,7 +106,10 @@ impl<U: Upstream> Service<U> {
         }
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
-            Route::Proxy(proxy) => proxy::run(&*self.upstream, exchange, *proxy, body).await,
+            Route::Proxy(proxy) => {
+                let target = Bytes::copy_from_slice(target.as_bytes());
+                proxy::run(&*self.upstream, exchange, *proxy, target, body).await
+            }
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
             // A file that comes and goes within one request.
             Route::File(_) | Route::NotFound => Err(Refusal::new(StatusCode::NOT_FOUND)),

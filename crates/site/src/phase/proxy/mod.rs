@@ -15,11 +15,13 @@ use howdah_protocol::{RequestBody, Response};
 use http::{StatusCode, Version};
 use inbound::{Inbound, Trouble};
 
-/// Hands a request on to the proxy with this position in the settings.
+/// Hands a request on to the proxy with this position in the settings. Its servers are asked for `target`, which may be another
+/// than the client's.
 pub(crate) async fn run<U: Upstream>(
     upstream: &U,
     exchange: &mut Exchange,
     proxy: usize,
+    target: Bytes,
     body: RequestBody,
 ) -> Result<Response, Refusal> {
     let site = &*exchange.site;
@@ -46,7 +48,7 @@ pub(crate) async fn run<U: Upstream>(
     let (body, trouble) = Inbound::watch(body, site);
     let outbound = Outbound {
         method: head.method.clone(),
-        target: Bytes::copy_from_slice(head.target.as_bytes()),
+        target,
         headers: fields::fields(exchange, settings),
         body,
         upgrade: head.asks_to_upgrade().cloned(),
