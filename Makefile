@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-php test-tiny test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
+	test all-tests test-fast unit-test test-php test-tiny test-tls test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
@@ -38,6 +38,7 @@ test: ## Build and run all tests
 	@scripts/skips.sh $(MAKE) --no-print-directory all-tests
 
 all-tests: setup-test build unit-test test-relocations
+	scripts/pebble.sh $(TARGET_DIR)/pebble || [ $$? = 2 ]
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
 
@@ -54,6 +55,10 @@ test-fast: setup-build ## In less than a minute once built: the unit tests that 
 
 test-tiny: setup-test build ## The scenarios of classic mode again, with rings so small that each boundary is met
 	HOWDAH_TINY_RINGS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- ::classic
+
+# The same scenarios must not notice that bytes are encrypted.
+test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS
+	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets --skip ::reference
 
 test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, and a million requests in storms of kills (STORM=n for each mode)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills

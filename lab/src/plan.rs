@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::cases::{App, Case, Expect, catalogue, suites};
+use crate::names::nearest;
 use crate::record::SystemStatus;
 use crate::systems::{self, System};
 
@@ -73,16 +74,6 @@ impl std::fmt::Debug for Plan {
             .field("cases", &self.cases)
             .finish_non_exhaustive()
     }
-}
-
-/// The name that was probably meant.
-pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, name)| name)
 }
 
 fn unknown(kind: &str, typed: &str, known: &[String]) -> anyhow::Error {

@@ -11,11 +11,11 @@ use crate::apps;
 use crate::cases::mix::Mix;
 use crate::cases::{mix_file, mixed as catalogue};
 use crate::descriptors;
+use crate::figures::time;
 use crate::interrupt::Interrupt;
 use crate::load::mixed::requests::Prepared;
 use crate::load::mixed::{self, MixReport, Phases};
-use crate::plan::nearest;
-use crate::report::time;
+use crate::names::nearest;
 use crate::runner::mixed::kind_lines;
 
 /// The arguments.

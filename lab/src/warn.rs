@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::figures::time;
 use crate::record::{Outcome, ResultSet, RunKind, Sample};
-use crate::report::time;
 use crate::view::{self, CaseView};
 
 /// One reason to doubt.

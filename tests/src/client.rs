@@ -3,6 +3,7 @@
 
 use crate::request::Request;
 use crate::response::Response;
+use crate::tls::{self, TlsStream};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 pub enum Target {
     Tcp(SocketAddr),
+    /// The same with TLS.
+    Tls(SocketAddr),
     /// A Unix socket.
     Unix(PathBuf),
 }
@@ -24,6 +27,7 @@ pub enum Target {
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
 
@@ -47,14 +51,14 @@ pub struct Conn {
 impl Conn {
     /// Connects, or says why not.
     pub fn try_open(target: &Target) -> io::Result<Self> {
+        Self::try_open_for(target, "http/1.1")
+    }
+
+    /// The same to speak this protocol (ALPN), where TLS asks for it.
+    pub fn try_open_for(target: &Target, protocol: &str) -> io::Result<Self> {
         let stream = match target {
-            Target::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, PATIENCE)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                Stream::Tcp(stream)
-            }
+            Target::Tcp(address) => Stream::Tcp(connect(address)?),
+            Target::Tls(address) => Stream::Tls(Box::new(tls::begin(connect(address)?, protocol.as_bytes())?)),
             Target::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
@@ -67,24 +71,42 @@ impl Conn {
 
     #[must_use]
     pub fn open(target: &Target) -> Self {
-        Self::try_open(target).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
+        Self::open_for(target, "http/1.1")
+    }
+
+    #[must_use]
+    pub fn open_for(target: &Target, protocol: &str) -> Self {
+        Self::try_open_for(target, protocol).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
+    }
+
+    /// The TCP connection; none over a Unix socket.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match &self.stream {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Tls(stream) => Some(&stream.sock),
+            Stream::Unix(_) => None,
+        }
     }
 
     /// The client's own port, for comparing with `REMOTE_PORT`.
     #[must_use]
     pub fn local_port(&self) -> u16 {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.local_addr().map_or(0, |a| a.port()),
-            Stream::Unix(_) => 0,
-        }
+        self.tcp().and_then(|stream| stream.local_addr().ok()).map_or(0, |address| address.port())
     }
 
     /// Writes bytes as they are; reports what the system says.
     pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
             Stream::Unix(stream) => stream.write_all(bytes),
         }
+    }
+
+    /// Writes bytes to the TCP connection, unencrypted also under TLS.
+    pub fn send_past_tls(&self, bytes: &[u8]) {
+        let Some(mut stream) = self.tcp() else { panic!("not a TCP connection") };
+        stream.write_all(bytes).unwrap_or_else(|e| panic!("cannot write to the server: {e}"));
     }
 
     /// Writes bytes as they are.
@@ -99,9 +121,13 @@ impl Conn {
     }
 
     /// Says that the client sends nothing more.
-    pub fn half_close(&self) {
-        let done = match &self.stream {
+    pub fn half_close(&mut self) {
+        let done = match &mut self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Tls(stream) => {
+                stream.conn.send_close_notify();
+                stream.flush().and_then(|()| stream.sock.shutdown(Shutdown::Write))
+            }
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
         done.unwrap_or_else(|e| panic!("cannot half-close: {e}"));
@@ -110,14 +136,14 @@ impl Conn {
     /// Ends the connection with a reset instead of an orderly close. It is on its way when this returns: closing the socket
     /// would send it only once no process has a copy (see `Drop`).
     pub fn reset(self) {
-        if let Stream::Tcp(stream) = &self.stream {
+        if let Some(stream) = self.tcp() {
             rustix::net::connect_unspec(stream).unwrap_or_else(|e| panic!("cannot reset the connection: {e}"));
         }
     }
 
     /// Makes the kernel's receive buffer small, so that a slow reader is slow for the server too.
     pub fn shrink_receive_buffer(&self) {
-        if let Stream::Tcp(stream) = &self.stream {
+        if let Some(stream) = self.tcp() {
             rustix::net::sockopt::set_socket_recv_buffer_size(stream, 4096)
                 .unwrap_or_else(|e| panic!("cannot set SO_RCVBUF: {e}"));
         }
@@ -128,6 +154,7 @@ impl Conn {
         let n = loop {
             let read = match &mut self.stream {
                 Stream::Tcp(stream) => stream.read(&mut piece),
+                Stream::Tls(stream) => stream.read(&mut piece),
                 Stream::Unix(stream) => stream.read(&mut piece),
             };
             match read {
@@ -161,7 +188,7 @@ impl Conn {
                     return None;
                 }
                 Ok(_) => {}
-                Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
+                Err(e) if is_end(&e) => return None,
                 Err(e) => panic!("waiting for a line: {e}"),
             }
         }
@@ -326,9 +353,22 @@ impl Conn {
         assert!(self.buffer.is_empty(), "unread bytes: {:?}", self.buffer.escape_ascii().to_string());
         match self.fill() {
             Ok(n) => n == 0,
-            Err(e) => e.kind() == ErrorKind::ConnectionReset,
+            Err(e) => is_end(&e),
         }
     }
+}
+
+fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// Whether an error says that the server has ended the connection: by a reset, or under TLS by an alert or without a word.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
 }
 
 impl Drop for Conn {
@@ -338,6 +378,7 @@ impl Drop for Conn {
         // The server may have ended the connection already.
         let _ = match &self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Tls(stream) => stream.sock.shutdown(Shutdown::Both),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
         };
     }

@@ -24,9 +24,9 @@ const OWN: &[&str] = &[
 /// PHP-FPM sets it or not, depending on who splits the path; CGI says what it is (RFC 3875, 4.1.6), and a test does.
 const OPTIONAL: &str = "PATH_TRANSLATED";
 
-/// Keys that Debian's nginx sets even when they are empty. Scripts ask for both with `isset` too, and upstream's
-/// fastcgi_params has neither, so absent counts as empty.
-const EMPTY_OR_ABSENT: &[&str] = &["PATH_INFO", "REMOTE_USER"];
+/// Keys that Debian's nginx sets even when they are empty. Scripts ask for it with `isset` too, and upstream's
+/// fastcgi_params does not have it, so absent counts as empty.
+const EMPTY_OR_ABSENT: &[&str] = &["REMOTE_USER"];
 
 /// Sends each request to Howdah with one setup and to the reference with the other, and returns every difference in what
 /// the script answered (a JSON object).

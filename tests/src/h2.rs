@@ -65,7 +65,7 @@ pub fn get_all_with_hints(
     mut hinted: impl FnMut(usize),
     mut finished: impl FnMut(usize),
 ) -> Vec<Answer> {
-    let mut conn = Conn::open(target);
+    let mut conn = Conn::open_for(target, "h2");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
     bytes.extend(frame(WINDOW_UPDATE, 0, 0, &0x3fff_0000_u32.to_be_bytes()));
@@ -106,7 +106,7 @@ pub fn get_all_with_hints(
 /// Gets one path on a connection of its own. `moved` is called with each part of the body that comes. Returns the body, and
 /// the code of the reset if the answer was broken off.
 pub fn get_or_reset(target: &Target, path: &str, mut moved: impl FnMut(&[u8])) -> (Vec<u8>, Option<u32>) {
-    let mut conn = Conn::open(target);
+    let mut conn = Conn::open_for(target, "h2");
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
     bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, 1, &header_block(path)));
@@ -145,7 +145,7 @@ fn preface(window: u32) -> Vec<u8> {
 /// A connection that asks for a path so many times at once and takes no byte of the answers: its streams have no window. An
 /// error says that the server has closed it meanwhile.
 pub fn ask_without_window(target: &Target, path: &str, times: usize) -> std::io::Result<Conn> {
-    let mut conn = Conn::try_open(target)?;
+    let mut conn = Conn::try_open_for(target, "h2")?;
     let mut bytes = preface(0);
     for i in 0..times {
         let stream = u32::try_from(2 * i + 1).unwrap_or_else(|_| panic!("too many streams"));

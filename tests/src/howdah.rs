@@ -3,11 +3,11 @@
 
 use crate::client::{Conn, Target};
 use crate::modes::Mode;
+use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
 use crate::setup::Setup;
-use crate::site::{Place, free_port};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -69,8 +69,11 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(place: &Place, mode: Mode, setup: &Setup) -> String {
+fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> String {
     let mut lines = setup.scripts.settings(mode);
+    if https || setup.certificates.clients.is_some() {
+        lines.extend(setup.certificates.settings(&place.top));
+    }
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.
         lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
@@ -106,19 +109,21 @@ fn programs_for(place: &Place, setup: &Setup) -> (PathBuf, PathBuf) {
 }
 
 impl Howdah {
-    pub(crate) fn start(place: &Place, mode: Mode, setup: &Setup, port: u16) -> Self {
+    pub(crate) fn start(place: &Place, mode: Mode, setup: &Setup, port: u16, https: bool) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(place, mode, setup)).unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
+        fs::write(&toml, configuration(place, mode, setup, https))
+            .unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
         let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];
         let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
-        option("--listen", format!("127.0.0.1:{port}"));
+        option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
         if setup.second_listener {
-            option("--listen", format!("127.0.0.1:{second_port}"));
+            let scheme = if setup.certificates.clients.is_some() { "https://" } else { "" };
+            option("--listen", format!("{scheme}127.0.0.1:{second_port}"));
         }
         if setup.unix_listener {
             option("--listen", format!("unix:{}", place.run.join("http.sock").display()));

@@ -15,6 +15,8 @@ pub mod gate;
 pub mod h2;
 pub mod howdah;
 pub mod modes;
+pub mod pebble;
+mod place;
 pub mod process;
 pub mod reference;
 mod report;
@@ -24,6 +26,7 @@ pub mod scripts;
 pub mod servers;
 pub mod setup;
 pub mod site;
+pub mod tls;
 pub mod upstream;
 
 pub use client::{Conn, Target};

@@ -1,8 +1,8 @@
 //! nginx and PHP-FPM with Debian's own fastcgi.conf: the truth that expectations are checked against.
 
+use crate::place::Place;
 use crate::process::{self, wait_for_exit};
 use crate::setup::Setup;
-use crate::site::Place;
 use rustix::process::Signal;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;

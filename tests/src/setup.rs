@@ -1,6 +1,7 @@
 //! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
 
 use crate::modes::Scripts;
+use crate::tls;
 use std::path::{Path, PathBuf};
 
 /// What a file holds.
@@ -28,6 +29,10 @@ pub struct Setup {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
+    /// The scenario speaks TLS (`Some(true)`), or does not in any case.
+    pub(crate) https: Option<bool>,
+    /// The certificates that it has for that.
+    pub(crate) certificates: tls::Plan,
     pub(crate) expected_log: Vec<String>,
     pub(crate) allowed_log: Vec<String>,
     pub(crate) expect_boot_failure: bool,
@@ -54,6 +59,8 @@ impl Default for Setup {
             settings: Vec::new(),
             unix_listener: false,
             second_listener: false,
+            https: None,
+            certificates: tls::Plan::default(),
             expected_log: Vec::new(),
             allowed_log: Vec::new(),
             expect_boot_failure: false,
@@ -197,6 +204,43 @@ impl Setup {
     #[must_use]
     pub fn second_listener(mut self) -> Self {
         self.second_listener = true;
+        self
+    }
+
+    /// Speaks TLS to the server; the reference does not. The certificate is for `localhost`: `site.pem` in the site's directory.
+    #[must_use]
+    pub fn https(mut self) -> Self {
+        self.https = Some(true);
+        self
+    }
+
+    /// The same with certificates for these names, in files that begin so.
+    #[must_use]
+    pub fn https_certificates(mut self, certificates: &[(&str, &[&str])]) -> Self {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        self.certificates.names = certificates.iter().map(|(stem, of)| ((*stem).to_owned(), names(of))).collect();
+        self.https()
+    }
+
+    /// The same with one that was valid once.
+    #[must_use]
+    pub fn https_expired(mut self) -> Self {
+        self.certificates.expired = true;
+        self.https()
+    }
+
+    /// Speaks TLS on the second listener (`Site::second`), to clients that may (`optional`) or must (`required`) show a
+    /// certificate: `clients.pem` in the site's directory is one that they can show.
+    #[must_use]
+    pub fn https_clients(mut self, auth: &str) -> Self {
+        self.certificates.clients = Some(auth.to_owned());
+        self.never_https().second_listener()
+    }
+
+    /// Never speaks TLS, not even where all scenarios are to: it is about what only plain connections do.
+    #[must_use]
+    pub fn never_https(mut self) -> Self {
+        self.https = Some(false);
         self
     }
 

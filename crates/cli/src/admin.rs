@@ -7,13 +7,14 @@
 
 use crate::admin_guard::Guard;
 use crate::pools::Pools;
-use crate::{admin_frankenphp, identity};
+use crate::{admin_frankenphp, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
 use howdah_observe::{Metrics, UpstreamMetrics};
 use howdah_pool::PoolStatus;
 use howdah_protocol::unix_socket::{self, UnixAccess};
+use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -34,7 +35,7 @@ const BACKLOG: i32 = 128;
 /// What the endpoint asks of the server.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Stop; answer when everything has ended.
+    /// Stop; respond when everything has ended.
     Stop(oneshot::Sender<()>),
 }
 
@@ -49,6 +50,8 @@ struct Status {
     /// Lines lost because a log could not be written, or not fast enough.
     error_log_dropped: u64,
     access_log_dropped: u64,
+    /// Those that the server got or made itself.
+    certificates: Vec<NameReport>,
     pools: Vec<PoolStatus>,
     upstreams: Vec<UpstreamStatus>,
 }
@@ -84,7 +87,7 @@ struct BudgetStatus {
     refused: u64,
 }
 
-/// The answer of `POST /reload` and of errors.
+/// The response to `POST /reload` and of errors.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// True if it was done.
@@ -97,6 +100,7 @@ struct State {
     guard: Guard,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
+    certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
     started: Instant,
 }
@@ -109,7 +113,7 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Stops accepting and lets answers that are being written go out.
+    /// Stops accepting and lets responses that are being written go out.
     pub(crate) async fn end(self) {
         let _ = self.end.send(true);
         let _ = self.task.await;
@@ -138,19 +142,21 @@ pub(crate) fn bind(settings: &Settings) -> Result<Socket> {
     open(addr, access).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
 }
 
-/// Answers on the endpoint until `Admin::end`.
+/// Responds on the endpoint until `Admin::end`.
 pub(crate) fn start(
     socket: Socket,
     settings: &Settings,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
+    certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
 ) -> Result<Admin> {
     let socket = match socket {
         Socket::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
         Socket::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
     };
-    let state = Arc::new(State { guard: Guard::new(settings), pools, metrics, orders, started: Instant::now() });
+    let state =
+        Arc::new(State { guard: Guard::new(settings), pools, metrics, certificates, orders, started: Instant::now() });
     let (end, ended) = watch::channel(false);
     let connections = ended.clone();
     let task = tokio::spawn(accept(socket, state, ended));
@@ -159,7 +165,7 @@ pub(crate) fn start(
 
 fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
     match addr {
-        ListenAddr::Tcp(addr) => {
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
             let listener = std::net::TcpListener::bind(addr)?;
             listener.set_nonblocking(true)?;
             Ok(Socket::Tcp(listener))
@@ -186,7 +192,7 @@ async fn accept(socket: Listening, state: Arc<State>, ended: watch::Receiver<boo
     loop {
         tokio::select! {
             accepted = accept_one(&socket, &state.guard) => match accepted {
-                Ok(accepted) => drop(tokio::spawn(answer_connection(accepted, state.clone(), ended.clone()))),
+                Ok(accepted) => drop(tokio::spawn(serve_connection(accepted, state.clone(), ended.clone()))),
                 Err(error) => {
                     tracing::warn!("the admin endpoint cannot accept: {error}");
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -227,14 +233,14 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
     })
 }
 
-async fn answer_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
+async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
     let Accepted { stream, refused } = accepted;
     let service = service_fn(move |request| {
         let state = state.clone();
         async move {
             Ok::<_, Infallible>(match refused {
                 true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
-                false => answer(&state, request).await,
+                false => respond(&state, request).await,
             })
         }
     });
@@ -248,13 +254,13 @@ async fn answer_connection(accepted: Accepted, state: Arc<State>, mut ended: wat
     let _ = connection.await;
 }
 
-async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if let Err((status, why)) = state.guard.lets_pass(request.method(), request.uri(), request.headers()) {
         return outcome(status, false, why);
     }
-    if let Some(answer) = admin_frankenphp::answer(request.method(), request.uri().path(), &state.pools).await {
-        let mut response = text(answer.media_type, answer.body);
-        *response.status_mut() = answer.status;
+    if let Some(content) = admin_frankenphp::respond(request.method(), request.uri().path(), &state.pools).await {
+        let mut response = text(content.media_type, content.body);
+        *response.status_mut() = content.status;
         return response;
     }
     match (request.method(), request.uri().path()) {
@@ -263,6 +269,7 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Byte
             for pool in state.pools.iter() {
                 pool.update_gauges();
             }
+            state.metrics.set_certificates(certificates::numbers(&state.certificates));
             text("text/plain; version=0.0.4", state.metrics.render())
         }
         (&Method::GET, "/health") => {
@@ -278,8 +285,8 @@ async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Byte
             Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
         },
         (&Method::POST, "/stop") => {
-            let (reply, _stopped) = oneshot::channel();
-            let sent = state.orders.send(Order::Stop(reply)).await.is_ok();
+            let (waiter, _stopped) = oneshot::channel();
+            let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
             outcome(StatusCode::OK, sent, "stopping")
         }
         (_, "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {
@@ -302,6 +309,7 @@ fn status(state: &State) -> Status {
         budgets: budgets(state),
         error_log_dropped: state.metrics.error_log_dropped(),
         access_log_dropped: state.metrics.access_log_dropped.get(),
+        certificates: state.certificates.names(),
         pools: state.pools.iter().map(|p| p.status()).collect(),
         upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
     }

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest wait for an answer: a reload boots PHP anew.
+/// Longest wait for a response: a reload boots PHP anew.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 trait Stream: Read + Write {}
@@ -21,7 +21,7 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
     let unreachable =
         || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
     Ok(match addr {
-        ListenAddr::Tcp(socket) => {
+        ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
             let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
             stream.set_read_timeout(Some(PATIENCE))?;
             Box::new(stream)
@@ -42,11 +42,11 @@ fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> 
     );
     let mut stream = connect(&admin.addr)?;
     stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let text = String::from_utf8_lossy(&answer);
-    let (head, body) = text.split_once("\r\n\r\n").context("the server's answer makes no sense")?;
-    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the server's answer has no status")?;
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response)?;
+    let text = String::from_utf8_lossy(&response);
+    let (head, body) = text.split_once("\r\n\r\n").context("the server's response makes no sense")?;
+    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the server's response has no status")?;
     Ok((status, body.to_owned()))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn sandbox(addr: &AdminAddress) -> Result<ExitCode> {
     if code != 200 {
         bail!("the server answered {code}: {body}");
     }
-    let status = serde_json::from_str(&body).context("the server's answer is no JSON")?;
+    let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
     print!("{}", crate::sandbox::learnt(&status));
     Ok(ExitCode::SUCCESS)
 }
@@ -70,7 +70,7 @@ pub(crate) fn status(admin: &AdminAddress, json: bool) -> Result<ExitCode> {
     if json {
         println!("{}", crate::status_text::plain_json(&body));
     } else {
-        let status = serde_json::from_str(&body).context("the server's answer is no JSON")?;
+        let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
         print!("{}", crate::status_text::render(&status));
     }
     Ok(ExitCode::SUCCESS)
@@ -95,7 +95,7 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
 /// `howdah reload`, and the order to stop.
 pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
     let (_, body) = ask(admin, "POST", path)?;
-    let outcome: Outcome = serde_json::from_str(&body).context("the server's answer is no JSON")?;
+    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
     if outcome.ok {
         println!("{}", plain_lines(&outcome.message));
         return Ok(ExitCode::SUCCESS);

@@ -7,8 +7,8 @@ use howdah_pool::PoolStatus;
 use hyper::{Method, StatusCode};
 use serde::Serialize;
 
-/// An answer: a JSON text or, as there, plain text.
-pub(crate) struct Answer {
+/// The body of a response: a JSON text or, as there, plain text.
+pub(crate) struct Content {
     pub(crate) status: StatusCode,
     pub(crate) media_type: &'static str,
     pub(crate) body: Vec<u8>,
@@ -47,8 +47,8 @@ struct Thread {
     request_count: u64,
 }
 
-/// Answers a request for one of these paths; `None` for any other.
-pub(crate) async fn answer(method: &Method, path: &str, pools: &Pools) -> Option<Answer> {
+/// Responds to a request for one of these paths; `None` for any other.
+pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools) -> Option<Content> {
     match (method, path) {
         (&Method::GET, "/config/apps/frankenphp") => Some(json(&config(pools))),
         (&Method::PATCH, "/config/apps/frankenphp") => Some(restart(pools, "").await),
@@ -63,7 +63,7 @@ pub(crate) async fn answer(method: &Method, path: &str, pools: &Pools) -> Option
     }
 }
 
-async fn restart(pools: &Pools, done: &str) -> Answer {
+async fn restart(pools: &Pools, done: &str) -> Content {
     match pools.reload().await {
         Ok(()) => plain(StatusCode::OK, done),
         Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &why),
@@ -96,17 +96,17 @@ fn threads_of(pool: &PoolStatus) -> Vec<Thread> {
             is_busy: worker.busy,
             current_uri,
             current_method,
-            request_count: worker.calls,
+            request_count: worker.requests,
         }
     };
     pool.workers.iter().map(thread).collect()
 }
 
-fn json(value: &impl Serialize) -> Answer {
+fn json(value: &impl Serialize) -> Content {
     let body = serde_json::to_vec(value).unwrap_or_default();
-    Answer { status: StatusCode::OK, media_type: "application/json", body }
+    Content { status: StatusCode::OK, media_type: "application/json", body }
 }
 
-fn plain(status: StatusCode, text: &str) -> Answer {
-    Answer { status, media_type: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
+fn plain(status: StatusCode, text: &str) -> Content {
+    Content { status, media_type: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Guard {
 impl Guard {
     pub(crate) fn new(settings: &Settings) -> Self {
         let hosts = match settings.admin {
-            ListenAddr::Tcp(addr) => {
+            ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
                 let ip = addr.ip();
                 let own = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
                 let known = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);

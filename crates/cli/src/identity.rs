@@ -66,7 +66,7 @@ pub(crate) fn give_up_root(
 fn socket_path(addr: &ListenAddr) -> Option<PathBuf> {
     match addr {
         ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Tcp(_) => None,
+        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
     }
 }
 

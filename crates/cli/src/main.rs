@@ -5,18 +5,23 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod certificates;
+mod explain;
 mod frankenphp;
 mod identity;
 mod pools;
 mod sandbox;
 mod serve;
 mod status_text;
+mod tls;
+mod trust;
 mod watch;
 mod ways;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
+use howdah_site::explain::Question;
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
@@ -38,6 +43,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
         return launch();
     }
+    howdah_tls::provider::install();
     let command = match command() {
         Ok(command) => command,
         Err(code) => return code,
@@ -49,12 +55,26 @@ fn main() -> ExitCode {
         },
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
+                let tls = match tls::prepare(&loaded) {
+                    Ok(tls) => tls,
+                    Err(errors) => {
+                        errors.iter().for_each(|error| eprintln!("{error}"));
+                        return ExitCode::FAILURE;
+                    }
+                };
                 print!("{}", loaded.show());
                 print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
+                let account = identity::account(&loaded.settings).ok().flatten();
+                let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
+                warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
+        },
+        Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {
+            Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
+            Err(code) => return code,
         },
         Command::Status { server, json } => match admin_address(&server) {
             Ok(addr) => admin_client::status(&addr, json),
@@ -71,6 +91,13 @@ fn main() -> ExitCode {
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
+        },
+        Command::Trust { server, how } => match howdah_config::find_acme(&server) {
+            Ok(acme) => trust::run(&acme, how),
+            Err(errors) => {
+                eprintln!("{errors}");
+                return ExitCode::from(WRONG_SETTINGS);
+            }
         },
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));

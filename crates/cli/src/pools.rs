@@ -4,7 +4,10 @@ use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::{Call, Fault, FaultKind, IoThreads, Pool, PoolConfig, Reply, RouteShare, SandboxSpec, start_pool};
+use howdah_pool::{
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
+};
+use howdah_site::Sites;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -17,7 +20,11 @@ use std::time::Duration;
 
 /// The pools in the order of the settings.
 #[derive(Debug)]
-pub(crate) struct Pools(Vec<Arc<Pool>>);
+pub(crate) struct Pools {
+    pools: Vec<Arc<Pool>>,
+    /// What they run for.
+    sites: Arc<Sites>,
+}
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
@@ -26,33 +33,37 @@ impl Pools {
         io_threads: &IoThreads,
         metrics: &Metrics,
         launcher: &Launcher,
+        sites: Arc<Sites>,
     ) -> Self {
         let start = |config: PoolConfig| {
             let metrics = metrics.pool(&config.boot.pool);
             start_pool(config, io_threads.clone(), metrics, launcher.clone())
         };
-        Self(configs.into_iter().map(start).collect())
+        Self { pools: configs.into_iter().map(start).collect(), sites }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
-        self.0.iter()
+        self.pools.iter()
     }
 
     /// Reloads every pool, one after the other. The error names the pools that kept their old workers.
     pub(crate) async fn reload(&self) -> Result<(), String> {
         let mut failed = Vec::new();
-        for pool in &self.0 {
+        // A deployment has changed files; what new workers write must not come with what was found before either.
+        self.sites.forget();
+        for pool in &self.pools {
             if let Err(why) = pool.reload().await {
                 failed.push(format!("pool {}: {why}", pool.name()));
             }
         }
+        self.sites.forget();
         if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     }
 
     /// Stops every pool; returns when no process of theirs is left.
     pub(crate) async fn stop(&self, grace: Duration) {
         let mut stops = tokio::task::JoinSet::new();
-        for pool in &self.0 {
+        for pool in &self.pools {
             let pool = pool.clone();
             stops.spawn(async move { pool.stop(grace).await });
         }
@@ -61,17 +72,17 @@ impl Pools {
 }
 
 impl Pools {
-    /// Runs a call on the pool with this position.
-    pub(crate) async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
-        match self.0.get(pool) {
-            Some(pool) => pool.call(call).await,
+    /// Runs a request on the pool with this position.
+    pub(crate) async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
+        match self.pools.get(pool) {
+            Some(pool) => pool.run(request).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
 
-    /// Returns when that pool has a place for a call, or has had none for a while.
+    /// Returns when that pool has a place for a request, or has had none for a while.
     pub(crate) async fn room(&self, pool: usize) {
-        if let Some(pool) = self.0.get(pool) {
+        if let Some(pool) = self.pools.get(pool) {
             pool.room().await;
         }
     }
@@ -125,14 +136,17 @@ fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, V
     Ok((privileges, env))
 }
 
-fn sandbox(settings: &SandboxSettings) -> SandboxSpec {
+/// `roots` are those that scripts lie below beside the pool's first.
+fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
+    let further: Vec<PathBuf> = roots.iter().map(|root| root.to_path_buf()).collect();
+    let read = [&settings.read[..], &further].concat();
     let paths = |paths: &[PathBuf]| paths.iter().map(|path| path_text(Some(path))).collect();
     let groups = |groups: &[SystemCalls]| groups.iter().map(ToString::to_string).collect();
     SandboxSpec {
         profile: settings.profile,
         required: settings.required,
         detect: settings.detect,
-        read: paths(&settings.read),
+        read: paths(&read),
         write: paths(&settings.write),
         write_code: paths(&settings.write_code),
         execute: paths(&settings.execute),
@@ -176,9 +190,9 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             pool: pool.name.clone(),
             worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
             warmup: pool.warmup.clone(),
-            root: path_text(Some(&settings.root)),
-            front_controller: settings.front_controller.clone().unwrap_or_default(),
-            sandbox: sandbox(&pool.sandbox),
+            root: path_text(Some(settings.root_of(pool))),
+            front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
+            sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
         binary: pool.php.binary.clone(),
         env,
@@ -192,11 +206,11 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.routes.iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,
-        reply_memory: settings.http.reply_memory.bytes() as usize,
+        response_memory: settings.http.response_memory.bytes() as usize,
         temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         budgets,
         privileges,

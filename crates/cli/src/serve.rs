@@ -5,19 +5,20 @@
 
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
+use crate::tls::{self, Tls};
 use crate::ways::{self, Ways};
-use crate::{identity, watch};
+use crate::{certificates, identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
-use howdah_observe::{AccessLog, Metrics};
+use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
-use howdah_protocol::listener::Listener;
-use howdah_site::{Service, Site};
+use howdah_protocol::listener::{BindError, Listener};
+use howdah_site::{Service, Sites};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,31 +37,46 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    // Keys may be root's alone.
+    let tls = tls::prepare(loaded).map_err(|errors| anyhow!(errors.join("\n")))?;
+    let warnings = tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
+    warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
     // Listening comes before PHP: a port in use is found before any process is started.
     let access = identity::listener_access(&settings, account.as_ref()).map_err(|error| anyhow!(error))?;
-    let bound: Result<Vec<Listener>, _> = settings.listen.iter().map(|addr| Listener::bind_for(addr, access)).collect();
-    let listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let bind = |addr| {
+        let listener = Listener::bind_for(addr, access)?;
+        Ok(match &tls {
+            Some(tls) => tls.on(listener, addr),
+            None => listener,
+        })
+    };
+    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
+    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
+    let over_udp: Result<Vec<Listener>, BindError> =
+        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
+    listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
     let admin = admin::bind(&settings)?;
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
-    let access_log =
-        AccessLog::open(&settings.log, metrics.clone()).context("cannot open the access log")?.map(Arc::new);
+    let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
+    certificates::prepare(&settings.acme, account.as_ref())?;
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, admin, metrics, access_log, budgets, configs, launcher };
+    let start = Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
 }
 
 /// What was opened and settled before the server gave up root's rights.
 struct Start {
     listeners: Vec<Listener>,
+    tls: Option<Tls>,
     admin: admin::Socket,
     metrics: Arc<Metrics>,
-    access_log: Option<Arc<AccessLog>>,
+    access_logs: AccessLogs,
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
@@ -87,44 +103,56 @@ impl Drop for FlushAtEnd {
 struct Server {
     settings: Arc<Settings>,
     log: LogHandle,
-    access_log: Option<Arc<AccessLog>>,
+    access_logs: AccessLogs,
     pools: Arc<Pools>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, admin, metrics, access_log, budgets, configs, launcher } = start;
+    let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
-    let site =
-        Site::new(settings.clone(), metrics.clone(), access_log.clone(), budgets).map_err(|error| anyhow!(error))?;
     let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
+    let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
+    let sites = Arc::new(sites);
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
     };
     let mut signals = Signals::new()?;
+    let store = tls.as_ref().map_or_else(howdah_tls::Store::new, |tls| tls.store().clone());
+    let certificates = certificates::start(&settings.acme, store)?;
+    shared.on_missing_certificates(certificates.demand());
+    if let Some(challenges) = certificates.challenges() {
+        sites.server.respond_to_challenges(challenges);
+    }
     // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
     let runtimes = runtimes(settings.threads)?;
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher));
+    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone()));
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, &settings, pools.clone(), metrics, orders)?;
+    let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let site = Arc::new(site);
-    let service = |_| Service::new(site.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
+    let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
-    tracing::info!("howdah {} serves {} on {addresses}", env!("CARGO_PKG_VERSION"), settings.root.display());
+    let what = match &sites.all() {
+        [only] => only.root.display().to_string(),
+        all => format!("{} sites", all.len()),
+    };
+    tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
 
     let checks = howdah_proxy::health::start(&proxies);
     let watchers = watch::start(watched, &pools);
-    let server = Server { settings, log, access_log, pools };
+    if let Some(tls) = tls {
+        tokio::spawn(tls.watch());
+    }
+    let server = Server { settings, log, access_logs, pools };
     let mut lost_launcher = false;
-    let reply = loop {
+    let waiter = loop {
         tokio::select! {
             order = ordered.recv() => match order {
-                Some(Order::Stop(reply)) => break Some(reply),
+                Some(Order::Stop(waiter)) => break Some(waiter),
                 None => break None,
             },
             event = signals.next() => match event {
@@ -152,9 +180,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         }
     };
     front.end();
-    if let Some(access_log) = &server.access_log {
-        access_log.flush();
-    }
+    server.access_logs.flush();
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files();
     if let Some(launcher) = launcher_end {
@@ -162,8 +188,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         launcher.end().await;
     }
     admin.end().await;
-    if let Some(reply) = reply {
-        let _ = reply.send(());
+    if let Some(waiter) = waiter {
+        let _ = waiter.send(());
     }
     tracing::info!("stopped");
     if lost_launcher {
@@ -202,8 +228,7 @@ impl Server {
     }
 
     fn reopen_logs(&self) {
-        let access = self.access_log.as_ref().map_or(Ok(()), |log| log.reopen());
-        match self.log.reopen().and(access) {
+        match self.log.reopen().and(self.access_logs.reopen()) {
             Ok(()) => tracing::info!("logs reopened"),
             Err(error) => tracing::error!("cannot reopen a log: {error}"),
         }
@@ -214,7 +239,7 @@ impl Server {
         let sockets = self.settings.listen.iter().chain([&self.settings.admin]);
         let paths = sockets.filter_map(|addr| match addr {
             ListenAddr::Unix(path) => Some(path.clone()),
-            ListenAddr::Tcp(_) => None,
+            ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
         });
         for path in paths.collect::<Vec<PathBuf>>() {
             let _ = std::fs::remove_file(path);

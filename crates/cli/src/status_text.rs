@@ -6,6 +6,7 @@ use howdah_transport::Mode;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
+use std::time::SystemTime;
 
 /// The status as text. Unknown or missing fields are shown as `-`, so that a newer server can be asked too.
 pub(crate) fn render(status: &Value) -> String {
@@ -58,6 +59,7 @@ pub(crate) fn render(status: &Value) -> String {
             text(&upstream["failures"]),
         );
     }
+    certificates(&mut out, status);
     for pool in status["pools"].as_array().into_iter().flatten() {
         let is_multiplexed = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);
         let each = if is_multiplexed {
@@ -156,6 +158,40 @@ pub(crate) fn render(status: &Value) -> String {
     out
 }
 
+/// One line for each certificate that the server got or made itself, and another one where something is wrong. A server
+/// with thousands shows those first that need a look.
+fn certificates(out: &mut String, status: &Value) {
+    const SHOWN: usize = 40;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let mut all: Vec<&Value> = status["certificates"].as_array().into_iter().flatten().collect();
+    if all.is_empty() {
+        return;
+    }
+    all.sort_by_key(|one| (one["last_error"].is_null() && !one["until"].is_null(), one["until"].as_u64()));
+    let _ = writeln!(out, "\ncertificates");
+    for one in all.iter().take(SHOWN) {
+        let next = one["next"].as_u64().map(|next| duration(next.saturating_sub(now)));
+        let state = match one["until"].as_u64() {
+            Some(until) if until > now => format!("valid for {}", duration(until - now)),
+            Some(until) => format!("EXPIRED {} ago", duration(now - until)),
+            None => "NONE YET".to_owned(),
+        };
+        let source = if one["source"] == "local" { ", from the local CA" } else { "" };
+        let name = plain(one["name"].as_str().unwrap_or("-"));
+        let what = if one["last_error"].is_null() { "renewal" } else { "next attempt" };
+        let next = next.map(|next| format!(", {what} in {next}")).unwrap_or_default();
+        let _ = writeln!(out, "  {name:<30} {state}{next}{source}");
+        if let Some(error) = one["last_error"].as_str() {
+            let failures = one["failures"].as_u64().unwrap_or(0);
+            let times = if failures > 1 { format!(" ({failures} times)") } else { String::new() };
+            let _ = writeln!(out, "    FAILED{times}: {}", plain_lines(error));
+        }
+    }
+    if all.len() > SHOWN {
+        let _ = writeln!(out, "  and {} more: `howdah status --json`", all.len() - SHOWN);
+    }
+}
+
 /// Text as the logs have it.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -218,7 +254,7 @@ fn connection_pool(numbers: &Value) -> String {
 
 fn mean(pool: &Value) -> String {
     match (pool["php_us"].as_u64(), pool["calls"].as_u64()) {
-        (Some(us), Some(calls)) if calls > 0 => format!("{:.2} ms", us as f64 / calls as f64 / 1000.0),
+        (Some(us), Some(requests)) if requests > 0 => format!("{:.2} ms", us as f64 / requests as f64 / 1000.0),
         _ => "-".to_owned(),
     }
 }
@@ -255,6 +291,21 @@ mod tests {
         let text = render(&status);
         assert!(text.contains("async mode, 50 at once in each worker"), "{text}");
         assert!(text.contains("runs 7") && text.contains("12 ms  GET /slow"), "{text}");
+    }
+
+    #[test]
+    fn certificates_that_need_a_look_come_first() {
+        let in_ten_days = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() + 864_030;
+        let status = json!({"certificates": [
+            {"name": "a.org", "source": "acme", "until": in_ten_days, "next": in_ten_days - 86400, "failures": 0},
+            {"name": "shop.test", "source": "local", "until": in_ten_days},
+            {"name": "b.org", "source": "acme", "until": null, "next": 5, "failures": 3, "last_error": "no \u{1b}[2J way"},
+        ]});
+        let text = render(&status);
+        assert!(text.contains("a.org                          valid for 10 d 0 h, renewal in 9 d 0 h\n"), "{text}");
+        assert!(text.contains("valid for 10 d 0 h, from the local CA\n"), "{text}");
+        assert!(text.contains("NONE YET, next attempt in 0 s\n    FAILED (3 times): no \\u{1b}[2J way\n"), "{text}");
+        assert!(text.find("b.org") < text.find("a.org"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::pools::Pools;
 use howdah_config::Settings;
 use howdah_observe::Metrics;
-use howdah_pool::{Call, Fault, Reply};
+use howdah_pool::{Fault, Request};
 use howdah_protocol::Response;
 use howdah_proxy::{Client, Group};
 use howdah_site::upstream::{Outbound, Unreachable, Upstream};
@@ -34,8 +34,8 @@ impl Ways {
 }
 
 impl Upstream for Ways {
-    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
-        self.pools.call(pool, call).await
+    async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
+        self.pools.run(pool, request).await
     }
 
     async fn room(&self, pool: usize) {

@@ -10,6 +10,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ListenAddr {
     Tcp(SocketAddr),
+    /// TCP, with TLS on it.
+    Https(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
 }
@@ -27,6 +29,18 @@ impl FromStr for ListenAddr {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(()) } else { Ok(Self::Unix(PathBuf::from(path))) };
         }
+        if let Some(rest) = text.strip_prefix("https://") {
+            return match rest.parse()? {
+                Self::Tcp(addr) if !rest.contains("://") => Ok(Self::Https(addr)),
+                _ => Err(()),
+            };
+        }
+        if let Some(rest) = text.strip_prefix("http://") {
+            return match rest.parse()? {
+                Self::Tcp(addr) if !rest.contains("://") => Ok(Self::Tcp(addr)),
+                _ => Err(()),
+            };
+        }
         if let Some(port) = text.strip_prefix(':') {
             let port = port.parse().map_err(|_| ())?;
             return Ok(Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)));
@@ -43,6 +57,7 @@ impl fmt::Display for ListenAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(addr) => addr.fmt(f),
+            Self::Https(addr) => write!(f, "https://{addr}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -100,10 +115,23 @@ mod tests {
             ("localhost:80", "127.0.0.1:80"),
             ("[::1]:80", "[::1]:80"),
             ("unix:/a", "unix:/a"),
+            ("http://:80", "0.0.0.0:80"),
+            ("https://:443", "https://0.0.0.0:443"),
+            ("https://[::]:443", "https://[::]:443"),
         ] {
             assert_eq!(text.parse::<ListenAddr>().unwrap().to_string(), shown);
         }
-        for text in ["", "80", "example.org:80", ":99999", "unix:", "127.0.0.1", "::1:80:"] {
+        for text in [
+            "",
+            "80",
+            "example.org:80",
+            ":99999",
+            "unix:",
+            "127.0.0.1",
+            "::1:80:",
+            "https://unix:/a",
+            "https://http://:1",
+        ] {
             assert!(text.parse::<ListenAddr>().is_err(), "{text}");
         }
     }

@@ -1,9 +1,8 @@
 //! Checks settings as a whole: what each value alone cannot tell (files that exist, names that match), and values that
 //! would be understood but could not work.
 
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
@@ -12,8 +11,7 @@ use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
-use crate::strict::nearest;
-use crate::{check_proxies, check_users};
+use crate::{check_acme, check_proxies, check_sites, check_tls, check_users};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -22,26 +20,15 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         self::pool(pool, source);
     }
     concurrency(settings, source);
-    writable_code(settings, source);
-    routes(settings, source);
-    check_proxies::check(settings, source);
     http(settings, source);
-    replies(settings, source);
-    handed_over(settings, source);
+    check_sites::check(settings, source);
+    check_proxies::check(settings, source);
+    check_acme::check(settings, source);
+    check_tls::check(settings, source);
     check_users::check(settings, source);
 }
 
 fn server(settings: &Settings, source: &mut Source<'_>) {
-    let root = &settings.root;
-    if root == Path::new("/") && source.origins.of("root") == Origin::Default {
-        let message = "no root was given and the current directory is /; name the directory to serve";
-        source.object("root", message.to_owned());
-    } else if !root.is_dir() {
-        let what = if root.exists() { "is not a directory" } else { "does not exist" };
-        source.object("root", format!("{} {what}", root.display()));
-    } else if std::fs::metadata(root.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
-        source.object("root", format!("{} cannot be entered by the user who runs this", root.display()));
-    }
     if settings.listen.is_empty() {
         source.object("listen", "needs at least one address".to_owned());
     }
@@ -53,14 +40,6 @@ fn server(settings: &Settings, source: &mut Source<'_>) {
         if settings.admin == *addr && !any_port {
             source.object("admin", format!("{addr} is an address of `listen` too; give it an address of its own"));
         }
-    }
-    if let Some(front) = &settings.front_controller
-        && (front.starts_with('/') || front.split('/').any(|part| part == ".."))
-    {
-        source.object("front_controller", format!("\"{front}\" must be a path under the root, such as \"index.php\""));
-    }
-    if let Some(bad) = settings.index.iter().find(|name| name.is_empty() || name.contains('/')) {
-        source.object("index", format!("\"{bad}\" is not a file name"));
     }
 }
 
@@ -151,23 +130,6 @@ fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {
     }
 }
 
-/// What requests run must not be writable: a directory that may be written to is not above the root or the script.
-fn writable_code(settings: &Settings, source: &mut Source<'_>) {
-    for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
-        let section =
-            if pool.name == DEFAULT_POOL { "sandbox".to_owned() } else { format!("pool.{}.sandbox", pool.name) };
-        let code = [Some(&settings.root), pool.script.as_ref(), pool.boot.as_ref()];
-        for (key, paths) in [("write", &pool.sandbox.write), ("write_code", &pool.sandbox.write_code)] {
-            let above = |path: &&PathBuf| code.iter().flatten().any(|code| code.starts_with(path));
-            if let Some(path) = paths.iter().find(above) {
-                let message =
-                    format!("{} holds the code that requests run; name the directories in it", path.display());
-                source.object(&format!("{section}.{key}"), message);
-            }
-        }
-    }
-}
-
 /// A `concurrency` that no pool uses is a mistake. One at the top level is for the pools below that are async, and the
 /// default one stands in what `howdah check` shows.
 fn concurrency(settings: &Settings, source: &mut Source<'_>) {
@@ -189,20 +151,6 @@ fn concurrency(settings: &Settings, source: &mut Source<'_>) {
     }
 }
 
-fn routes(settings: &Settings, source: &mut Source<'_>) {
-    let names: Vec<&str> = settings.pools.iter().map(|pool| pool.name.as_str()).collect();
-    for (at, route) in settings.routes.iter().enumerate() {
-        let (name, pool) = (format!("route[{at}].pool"), route.pool.as_str());
-        if !names.contains(&pool) {
-            let advice = match nearest(pool, &names) {
-                Some(near) => format!("; did you mean \"{near}\"?"),
-                None => format!("; there is {}", names.join(", ")),
-            };
-            source.object(&name, format!("there is no pool \"{pool}\"{advice}"));
-        }
-    }
-}
-
 fn http(settings: &Settings, source: &mut Source<'_>) {
     let http = &settings.http;
     for (key, value) in [
@@ -218,68 +166,6 @@ fn http(settings: &Settings, source: &mut Source<'_>) {
     {
         source.object("http.temp_dir", format!("there is no directory {}", dir.display()));
     }
-    if let Some(name) = &http.request_id_header
-        && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    {
-        source.object("http.request_id_header", format!("\"{name}\" is not a field name, such as \"X-Request-Id\""));
-    }
-    let values =
-        [("http.server_header", &http.server_header), ("static.cache_control", &settings.static_files.cache_control)];
-    for (key, value) in values {
-        if let Some(value) = value
-            && !value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-        {
-            source.object(key, "must be printable ASCII".to_owned());
-        }
-    }
-}
-
-fn replies(settings: &Settings, source: &mut Source<'_>) {
-    for (extension, media) in &settings.static_files.mime {
-        if extension.is_empty() || extension.contains(['.', '/']) {
-            source.object("static.mime", format!("\"{extension}\" must be a file name extension without a dot"));
-        }
-        if !is_media_type(media) {
-            source.object("static.mime", format!("\"{media}\" is not a media type, such as \"text/plain\""));
-        }
-    }
-    if let Some(media) = settings.compression.types.iter().find(|media| !is_media_type(media)) {
-        let message = format!("\"{media}\" is not a media type, such as \"text/css\" or \"text/*\"");
-        source.object("compression.types", message);
-    }
-}
-
-/// Directories of files that only scripts may give out.
-fn handed_over(settings: &Settings, source: &mut Source<'_>) {
-    let files = &settings.static_files;
-    for (prefix, directory) in &files.x_accel_redirect {
-        if !prefix.starts_with('/') || !prefix.ends_with('/') {
-            let message = format!("\"{prefix}\" must begin and end with a slash, such as \"/protected/\"");
-            source.object("static.x_accel_redirect", message);
-        }
-        private_directory(settings, "static.x_accel_redirect", Path::new(directory), source);
-    }
-    for directory in &files.x_sendfile {
-        private_directory(settings, "static.x_sendfile", directory, source);
-    }
-}
-
-fn private_directory(settings: &Settings, name: &str, directory: &Path, source: &mut Source<'_>) {
-    if !directory.is_absolute() {
-        source.object(name, format!("{} must be an absolute path", directory.display()));
-    } else if !directory.is_dir() {
-        source.object(name, format!("there is no directory {}", directory.display()));
-    } else if let (Ok(real), Ok(root)) = (directory.canonicalize(), settings.root.canonicalize())
-        && (real.starts_with(&root) || root.starts_with(&real))
-    {
-        let message = format!("{} and the root overlap: clients could ask for its files", directory.display());
-        source.object(name, message);
-    }
-}
-
-fn is_media_type(text: &str) -> bool {
-    let fits = |byte: u8| (b' '..=b'~').contains(&byte);
-    text.split_once('/').is_some_and(|(kind, sub)| !kind.is_empty() && !sub.is_empty()) && text.bytes().all(fits)
 }
 
 fn not_zero(source: &mut Source<'_>, name: &str, value: Duration) {

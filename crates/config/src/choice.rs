@@ -43,6 +43,16 @@ macro_rules! choice {
 }
 
 choice! {
+    /// How an authority is shown that a name is ours.
+    Proof, default Http01 {
+        /// By a text on port 80.
+        Http01 = "http-01",
+        /// By a handshake on port 443.
+        TlsAlpn01 = "tls-alpn-01",
+    }
+}
+
+choice! {
     /// A group of system calls that a sandbox can refuse or allow.
     SystemCalls, default Trace {
         /// Looking into other processes and changing them.
@@ -69,6 +79,28 @@ choice! {
         Unix = "unix",
         /// Starting processes.
         Fork = "fork",
+    }
+}
+
+choice! {
+    /// A version of TLS.
+    TlsVersion, default Tls12 {
+        /// RFC 5246.
+        Tls12 = "1.2",
+        /// RFC 8446.
+        Tls13 = "1.3",
+    }
+}
+
+choice! {
+    /// Whether clients show certificates.
+    ClientAuth, default Off {
+        /// They are not asked.
+        Off = "off",
+        /// They may.
+        Optional = "optional",
+        /// They must.
+        Required = "required",
     }
 }
 
@@ -117,6 +149,16 @@ choice! {
 }
 
 choice! {
+    /// The response to a request for a host that no site is for.
+    UnknownHost, default Misdirected {
+        /// 421, Misdirected Request.
+        Misdirected = "421",
+        /// 404, Not Found.
+        NotFound = "404",
+    }
+}
+
+choice! {
     /// A field of a request that is believed where a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.
@@ -135,7 +177,7 @@ choice! {
 }
 
 choice! {
-    /// A coding that replies are compressed with.
+    /// A coding that responses are compressed with.
     Algorithm, default Gzip {
         /// Zstandard.
         Zstd = "zstd",

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kind::Kind;
+use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
-use crate::table::Row;
 
 /// What was asked for on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,19 @@ pub enum Command {
     Serve(ServeFlags),
     /// Print the settings that `serve` would use, and what is wrong with them.
     Check(ServeFlags),
+    /// Say what becomes of a request.
+    Explain {
+        /// The settings of `serve`.
+        serve: ServeFlags,
+        /// The method and the address.
+        method: String,
+        url: String,
+        /// Its fields, each `NAME: VALUE`.
+        headers: Vec<(String, String)>,
+        client: IpAddr,
+        /// As JSON.
+        json: bool,
+    },
     /// Show what a running server does.
     Status {
         /// Which server.
@@ -41,8 +57,26 @@ pub enum Command {
     Reload(ControlFlags),
     /// Stop a running server.
     Stop(ControlFlags),
+    /// Make this machine believe the local CA, or not any more.
+    Trust {
+        /// Where the state directory is.
+        server: ServeFlags,
+        /// What to do.
+        how: Trust,
+    },
     /// Print the version.
     Version,
+}
+
+/// What `howdah trust` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Install the local CA in the system.
+    Install,
+    /// Take it out.
+    Uninstall,
+    /// Print its certificate.
+    Print,
 }
 
 /// The flags of `serve` and `check`.
@@ -71,6 +105,9 @@ pub struct ControlFlags {
 /// The name of the positional argument of `serve`.
 const ROOT: &str = "root";
 
+/// The flag that stands for `tls.auto`.
+const TLS: &str = "tls";
+
 impl Cli {
     /// The command line of this process. Prints help or what is wrong and exits where that is all there is to do.
     #[must_use]
@@ -94,12 +131,21 @@ impl Cli {
         let command = match matches.subcommand() {
             Some(("serve", matches)) => Command::Serve(serve_flags(matches)),
             Some(("check", matches)) => Command::Check(serve_flags(matches)),
+            Some(("explain", matches)) => explain(matches),
             Some(("status", matches)) => {
                 Command::Status { server: control_flags(matches), json: matches.get_flag("json") }
             }
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
+            Some(("trust", matches)) => {
+                let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
+                    (true, _) => Trust::Print,
+                    (_, true) => Trust::Uninstall,
+                    _ => Trust::Install,
+                };
+                Command::Trust { server: serve_flags(matches), how }
+            }
             _ => Command::Version,
         };
         Ok(Self { command })
@@ -108,13 +154,15 @@ impl Cli {
 
 /// The rows that have a flag, with the heading their help stands under.
 pub(crate) fn flag_rows() -> impl Iterator<Item = (&'static str, &'static Row)> {
-    let sections: [(&str, &'static [Row]); 7] = [
+    let sections: [(&str, &'static [Row]); 9] = [
         ("Server", Settings::ROWS),
         ("Workers", PoolSettings::ROWS),
         ("PHP", PhpSettings::ROWS),
         ("PHP", SandboxSettings::ROWS),
         ("HTTP", HttpSettings::ROWS),
         ("HTTP", CompressionSettings::ROWS),
+        ("TLS", TlsSettings::ROWS),
+        ("TLS", AcmeSettings::ROWS),
         ("Logs", LogSettings::ROWS),
     ];
     sections
@@ -139,6 +187,17 @@ Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
   howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
 
+const TRUST_EXAMPLES: &str = "\
+Examples:
+  sudo howdah trust                          of the server that root starts
+  sudo howdah trust --state ~/.local/state/howdah   of your own
+  howdah trust --print > ca.pem              for another machine, or a program with a list of its own";
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  howdah explain http://shop.example/cart
+  howdah explain POST https://shop.example/api/orders --client 203.0.113.7
+  howdah explain /index.php --header 'Host: shop.example' --json";
+
 /// Every command with its help, for the reference: name and text.
 pub(crate) fn help_texts() -> Vec<(String, String)> {
     let mut definition = definition().term_width(100);
@@ -162,6 +221,7 @@ pub fn definition() -> clap::Command {
                 .about("Show the settings that serve would use, and what is wrong with them")
                 .after_help(CHECK_EXAMPLES),
         ))
+        .subcommand(explain_args())
         .subcommand(
             control_args(clap::Command::new("status").about("Show what a running server does"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
@@ -184,6 +244,11 @@ pub fn definition() -> clap::Command {
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
                 .after_help("Example:\n  howdah stop --listen 127.0.0.1:8080"),
         )
+        .subcommand(trust_args(
+            clap::Command::new("trust")
+                .about("Make this machine believe the certificates that the server makes for local names")
+                .after_help(TRUST_EXAMPLES),
+        ))
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 
@@ -203,7 +268,75 @@ fn serve_args(command: clap::Command) -> clap::Command {
         .help("The directory to serve [default: ./public if there is one, else .]");
     flag_rows()
         .map(|(heading, row)| flag(row).help_heading(heading))
-        .fold(command.arg(root).arg(config_arg()), clap::Command::arg)
+        .fold(command.arg(root).arg(config_arg()).arg(tls_arg()), clap::Command::arg)
+}
+
+/// Certificates that the server gets or makes itself.
+fn tls_arg() -> Arg {
+    Arg::new(TLS)
+        .long("tls")
+        .value_name("auto|off")
+        .value_parser(["auto", "off"])
+        .help("Get or make certificates: tls.auto [default: off]")
+        .help_heading("TLS")
+}
+
+fn trust_args(command: clap::Command) -> clap::Command {
+    let state = flag_rows().map(|(_, row)| row).filter(|row| row.flag == Some("state"));
+    state.map(flag).fold(command.arg(config_arg()), clap::Command::arg).args([
+        Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print the CA's certificate; install nothing"),
+        Arg::new("uninstall")
+            .long("uninstall")
+            .action(ArgAction::SetTrue)
+            .conflicts_with("print")
+            .help("Take the CA out of the system again"),
+    ])
+}
+
+fn explain_args() -> clap::Command {
+    let header = |text: &str| match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("expected NAME: VALUE"),
+    };
+    clap::Command::new("explain")
+        .about("Say which site, file, script and pool a request comes to, and why; no server needs to run")
+        .arg(Arg::new("method").value_name("METHOD").help("The method [default: GET]"))
+        .arg(
+            Arg::new("url")
+                .value_name("URL")
+                .required(true)
+                .help("The address; a path alone is a request without a host"),
+        )
+        .allow_missing_positional(true)
+        .arg(
+            Arg::new("header")
+                .long("header")
+                .short('H')
+                .value_name("NAME: VALUE")
+                .value_parser(header)
+                .action(ArgAction::Append)
+                .help("A field of the request; may be repeated"),
+        )
+        .arg(
+            Arg::new("client")
+                .long("client")
+                .value_name("ADDR")
+                .value_parser(clap::value_parser!(IpAddr))
+                .default_value("127.0.0.1")
+                .help("The address that it comes from"),
+        )
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
+        .arg(config_arg())
+        .arg(Arg::new("root").long("root").value_name("DIR").help("The directory to serve, as `serve ROOT` has it"))
+        .after_help(EXPLAIN_EXAMPLES)
+}
+
+fn explain(matches: &ArgMatches) -> Command {
+    let text = |id: &str| matches.get_one::<String>(id).cloned();
+    let (method, url) = (text("method").unwrap_or_else(|| "GET".to_owned()), text("url").unwrap_or_default());
+    let headers = matches.get_many::<(String, String)>("header").into_iter().flatten().cloned().collect();
+    let client = matches.get_one::<IpAddr>("client").copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
+    Command::Explain { serve: serve_flags(matches), method, url, headers, client, json: matches.get_flag("json") }
 }
 
 fn control_args(command: clap::Command) -> clap::Command {
@@ -267,9 +400,10 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Number | Kind::Signed => "N",
         Kind::Duration => "DURATION",
         Kind::Size => "SIZE",
-        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network => "NAME",
+        Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
+        Kind::Certificate => "CERT:KEY",
         Kind::Address | Kind::Upstream => "ADDR",
         Kind::Workers => "N|MIN-MAX",
         Kind::List(of) => value_name(*of),
@@ -284,6 +418,9 @@ fn serve_flags(matches: &ArgMatches) -> ServeFlags {
         if let Ok(Some(values)) = matches.try_get_many::<String>(id) {
             flags.values.insert(name, values.cloned().collect());
         }
+    }
+    if let Ok(Some(how)) = matches.try_get_one::<String>(TLS) {
+        flags.set("tls.auto", if how == "auto" { "true" } else { "false" });
     }
     flags
 }

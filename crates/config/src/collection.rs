@@ -14,7 +14,7 @@ impl<T: Value + 'static> Value for Vec<T> {
         match &node.tree {
             Tree::List(items) => items.iter().map(T::from_node).collect(),
             // One item may be written without brackets.
-            Tree::Text(_) | Tree::Integer(_) => T::from_node(node).map(|item| vec![item]),
+            Tree::Text(_) | Tree::Integer(_) | Tree::Table(_) => T::from_node(node).map(|item| vec![item]),
             _ => None,
         }
     }

@@ -35,6 +35,10 @@ pub enum Kind {
     Pattern,
     /// A pattern of file names.
     NamePattern,
+    /// A host, or a pattern of hosts.
+    Host,
+    /// The files of a certificate.
+    Certificate,
     /// A list of values of one kind.
     List(&'static Kind),
     /// A table of names and values.
@@ -55,7 +59,10 @@ impl Kind {
             Self::Path => "a path in quotes".to_owned(),
             Self::Choice(list) => format!("one of {}", words(list)),
             Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
-            Self::Address => "an address (\"127.0.0.1:8080\", \":8080\", \"[::1]:8080\" or \"unix:/path\")".to_owned(),
+            Self::Address => {
+                "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\" or \"unix:/path\")"
+                    .to_owned()
+            }
             Self::Upstream => {
                 "a server (\"http://127.0.0.1:3000\", \"https://host\", \"unix:/path\"), perhaps with \" weight=2\" behind it"
                     .to_owned()
@@ -65,6 +72,9 @@ impl Kind {
             Self::Mode => "permissions in octal and in quotes, such as \"0660\"".to_owned(),
             Self::Pattern => "a path pattern that starts with \"/\"".to_owned(),
             Self::NamePattern => "a file name's pattern without a slash, such as \"*.inc\"".to_owned(),
+            Self::Host => "a host without a port (\"example.org\", \"*.example.org\", \"192.0.2.1\", \"[2001:db8::1]\") or \"default\""
+                .to_owned(),
+            Self::Certificate => "a certificate ({ cert = \"/path\", key = \"/path\" })".to_owned(),
             Self::List(of) => format!("a list, each item {}", of.expected()),
             Self::Map => "a table of names and values".to_owned(),
         }

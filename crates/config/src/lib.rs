@@ -1,33 +1,47 @@
 //! Howdah's settings: what the program uses ([`Settings`]), and the way there from flags, environment and
 //! `howdah.toml`. Reading order: `settings` (each setting once: type, default, documentation, example), `table` (what
 //! is made of that), `value`, `quantity`, `collection`, `choice` and `address` (how values are written), `document`,
-//! `source` and `load` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
+//! `file`, `source`, `load` and `load_sites` (how settings are read), `strict` and `check` (what is refused), `cli` (commands), `show` and
 //! `reference` (what is printed).
 #![forbid(unsafe_code)]
 
 mod account;
 mod address;
 mod check;
+mod check_acme;
 mod check_proxies;
+mod check_sites;
+mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
 mod collection;
 pub mod control_group;
 mod document;
+mod file;
 mod glob;
+mod host;
+pub mod host_name;
 mod kind;
 pub mod limits;
 mod load;
+mod load_proxies;
+mod load_sites;
 mod origin;
 mod pattern;
 mod quantity;
 pub mod reference;
+mod row;
 mod settings;
+mod settings_acme;
 mod settings_http;
 mod settings_proxy;
+mod settings_route;
 mod settings_sandbox;
+mod settings_site;
+mod settings_tls;
 mod show;
+mod sites;
 mod source;
 mod strict;
 mod table;
@@ -38,20 +52,26 @@ mod warnings;
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, Balance, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode, ProxyHost,
-    SandboxProfile, Symlinks, SystemCalls, TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
+    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
+pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
-pub use load::{AdminAddress, Loaded, find_admin, load, load_in};
+pub use load::{AdminAddress, Loaded, find_acme, find_admin, load, load_in};
 pub use origin::{ConfigError, ConfigErrors, Origin, Origins};
 pub use pattern::{NamePattern, PathPattern};
 pub use quantity::{ByteSize, FileMode, WorkerRange};
-pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+pub use row::Row;
+pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+pub use settings_acme::AcmeSettings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_proxy::ProxySettings;
+pub use settings_route::{Route, RouteKeys};
 pub use settings_sandbox::SandboxSettings;
+pub use settings_site::{SiteKeys, SiteSettings};
+pub use settings_tls::{CertificateFiles, TlsSettings};
+pub use sites::ONLY_SITE;
 pub use source::Surroundings;
-pub use table::Row;
 pub use upstream_address::{UpstreamAddr, UpstreamPlace};

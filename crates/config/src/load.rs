@@ -2,21 +2,24 @@
 //! and has the whole checked. All input and output of this crate happens here, in `check` and when `Cli` is parsed.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::address::ListenAddr;
 use crate::check;
+use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
-use crate::document::{self, Entry, Node, Tree};
+use crate::document::Tree;
+use crate::file::File;
+use crate::load_proxies;
+use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Route, RouteKeys, Settings};
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
-use crate::settings_proxy::ProxySettings;
 use crate::settings_sandbox::SandboxSettings;
-use crate::source::{File, Source, Surroundings, absolute, entries, find};
+use crate::settings_tls::TlsSettings;
+use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
-use crate::table::Row;
 use howdah_budget::machine;
 
 /// The name of the file that is read where no other is named.
@@ -47,17 +50,21 @@ pub fn load(flags: &ServeFlags) -> Result<Loaded, ConfigErrors> {
 /// Everything that is wrong with the settings.
 pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, ConfigErrors> {
     let file = read_file(flags.config.as_deref(), around)?;
-    let errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
+    let mut errors = file.as_ref().map_or_else(Vec::new, strict::unknown_keys);
+    let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
+    errors.extend(site_files.iter().flat_map(strict::unknown_keys_of_sites));
     let mut source = Source::new(file.as_ref(), &flags.values, around, errors);
-    let mut settings = read_all(&mut source);
-    resolve(&mut settings, &mut source);
+    let mut settings = read_all(&mut source, &site_files);
+    resolve(&mut settings, &mut source, &site_files);
     check::check(&settings, &mut source);
+    settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let (origins, errors) = (source.origins, source.errors);
     if errors.is_empty() {
         Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()) })
     } else {
-        Err(ConfigErrors(in_order(errors)))
+        let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
+        Err(ConfigErrors(in_order(errors, &files)))
     }
 }
 
@@ -77,6 +84,21 @@ pub struct AdminAddress {
 /// What is wrong with the settings that decide it.
 pub fn find_admin(flags: &ControlFlags) -> Result<AdminAddress, ConfigErrors> {
     find_admin_in(flags, &Surroundings::of_process())
+}
+
+/// The settings of certificates alone: what `howdah trust` needs, wherever it is run.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn find_acme(flags: &ServeFlags) -> Result<AcmeSettings, ConfigErrors> {
+    let around = Surroundings::of_process();
+    let file = read_file(flags.config.as_deref(), &around)?;
+    let mut source = Source::new(file.as_ref(), &flags.values, &around, Vec::new());
+    let mut acme = AcmeSettings::read(&mut source);
+    if source.origins.of("acme.state") == Origin::Default {
+        acme.state = check_acme::find_state(&source);
+    }
+    if source.errors.is_empty() { Ok(acme) } else { Err(ConfigErrors(source.errors)) }
 }
 
 fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAddress, ConfigErrors> {
@@ -99,151 +121,66 @@ fn find_admin_in(flags: &ControlFlags, around: &Surroundings) -> Result<AdminAdd
 fn read_file(named: Option<&Path>, around: &Surroundings) -> Result<Option<File>, ConfigErrors> {
     let shown = named.map_or_else(|| PathBuf::from(FILE_NAME), Path::to_path_buf);
     let full = absolute(&around.current_dir, &shown);
-    let fail = |origin, message| Err(ConfigErrors(vec![ConfigError { origin, setting: String::new(), message }]));
-    let text = match std::fs::read(&full) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(_) => return fail(None, format!("{} is not UTF-8 text", shown.display())),
-        },
+    let content = match std::fs::read(&full) {
+        Ok(content) => content,
         Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return fail(None, format!("cannot read {}: {error}", shown.display())),
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", shown.display());
+            return Err(ConfigErrors(vec![ConfigError { origin: None, setting: String::new(), message }]));
+        }
     };
-    let path = Arc::new(shown);
-    match document::parse(&text) {
-        Ok(mut root) => {
-            sandbox_in_short(&mut root);
-            Ok(Some(File { path, dir: full.parent().map_or_else(PathBuf::new, PathBuf::from), root }))
-        }
-        Err(errors) => Err(ConfigErrors(
-            errors
-                .into_iter()
-                .map(|(line, message)| ConfigError {
-                    origin: Some(Origin::File(Arc::clone(&path), line)),
-                    setting: String::new(),
-                    message,
-                })
-                .collect(),
-        )),
-    }
+    File::parse(shown, &full, content, false).map(Some).map_err(ConfigErrors)
 }
 
-/// Writes out what stands for a section of its own: `sandbox = "app"`, at the top level and in pools.
-fn sandbox_in_short(root: &mut Node) {
-    let Tree::Table(top) = &mut root.tree else { return };
-    for entry in top {
-        match entry.key.as_str() {
-            "sandbox" => profile_only(entry),
-            "pool" => {
-                let Tree::Table(pools) = &mut entry.node.tree else { continue };
-                for pool in pools {
-                    let Tree::Table(own) = &mut pool.node.tree else { continue };
-                    own.iter_mut().filter(|entry| entry.key == "sandbox").for_each(profile_only);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn profile_only(entry: &mut Entry) {
-    if matches!(entry.node.tree, Tree::Text(_)) {
-        let profile = Entry { key: "profile".to_owned(), line: entry.line, node: entry.node.clone() };
-        entry.node.tree = Tree::Table(vec![profile]);
-    }
+/// Reads the files with sites that the settings name.
+fn read_site_files(
+    file: Option<&File>,
+    flags: &ServeFlags,
+    around: &Surroundings,
+    errors: &mut Vec<ConfigError>,
+) -> Vec<File> {
+    let Some(main) = file else { return Vec::new() };
+    let patterns = Settings::read(&mut Source::new(file, &flags.values, around, Vec::new())).site_patterns;
+    load_sites::read_files(main, &patterns, errors)
 }
 
 /// Reads every section.
-fn read_all(source: &mut Source<'_>) -> Settings {
+fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
     let default = PoolSettings {
         php: PhpSettings::read(source),
         sandbox: SandboxSettings::read(source),
         ..PoolSettings::read(source)
     };
+    let main = source.file;
+    let files: Vec<&File> = main.into_iter().chain(site_files).collect();
+    let sites: Vec<_> =
+        files.iter().flat_map(|file| sites_of(file, main.is_some_and(|main| std::ptr::eq(main, *file)))).collect();
     let mut pools = vec![default];
-    for entry in source.section("pool").iter().filter(|entry| entry.key != DEFAULT_POOL) {
-        if let Tree::Table(own) = &entry.node.tree {
-            let name = format!("pool.{}", entry.key);
-            let own_sandbox = find(own, "sandbox").map_or(&[][..], |entry| entries(&entry.node));
-            let sandbox = source.with_own(format!("{name}.sandbox"), own_sandbox, SandboxSettings::read);
-            let pool = source.with_own(name, own, |source| PoolSettings {
-                name: entry.key.clone(),
-                php: PhpSettings::read(source),
-                sandbox,
-                ..PoolSettings::read(source)
-            });
-            pools.push(pool);
-        }
-    }
-    let mut proxies = read_proxies(source);
-    Settings {
+    pools.extend(load_sites::read_pools(source, &files, &sites));
+    let mut gathered = Gathered { proxies: load_proxies::read(source), shares: 0 };
+    let list = find(source.section(""), "route").map(|entry| &entry.node.tree);
+    let routes = match (main, list) {
+        (Some(file), Some(Tree::List(items))) => load_sites::read_routes(source, file, items, "route", &mut gathered),
+        _ => Vec::new(),
+    };
+    let mut settings = Settings {
         pools,
-        routes: read_routes(source, &mut proxies),
-        proxies,
+        routes,
         http: HttpSettings::read(source),
+        tls: TlsSettings::read(source),
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
+        acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
         ..Settings::read(source)
-    }
-}
-
-/// Reads the proxies.
-fn read_proxies(source: &mut Source<'_>) -> Vec<ProxySettings> {
-    let mut proxies = Vec::new();
-    for entry in source.section("proxy") {
-        if let Tree::Table(own) = &entry.node.tree {
-            let read = source.alone(format!("proxy.{}", entry.key), own, ProxySettings::read);
-            proxies.push(ProxySettings { name: entry.key.clone(), ..read });
-        }
-    }
-    proxies
-}
-
-/// The name of the proxy that a route hands its requests to: an address in the place of a name makes one.
-fn proxy_of(text: String, proxies: &mut Vec<ProxySettings>) -> String {
-    let Ok(address) = text.parse() else { return text };
-    let proxy = ProxySettings::to(address);
-    let name = proxy.name.clone();
-    if proxies.iter().all(|known| known.name != name) {
-        proxies.push(proxy);
-    }
-    name
-}
-
-/// Reads the routes. One that is not complete is reported, and kept so that the others keep their numbers.
-fn read_routes(source: &mut Source<'_>, proxies: &mut Vec<ProxySettings>) -> Vec<Route> {
-    let list = find(source.section(""), "route").map(|entry| &entry.node.tree);
-    let Some(Tree::List(items)) = list else { return Vec::new() };
-    let mut routes = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let name = format!("route[{at}]");
-        let own = entries(item);
-        let keys = source.alone(name.clone(), own, RouteKeys::read);
-        routes.push(Route {
-            pattern: keys.pattern.unwrap_or_default(),
-            pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
-            proxy: keys.proxy.map(|proxy| proxy_of(proxy, proxies)),
-            workers: keys.workers,
-            weight: keys.weight,
-        });
-        let origin = source.file.map(|file| Origin::File(Arc::clone(&file.path), item.line));
-        let is_there = |key: &str| {
-            find(own, key).is_some_and(|entry| !matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
-        };
-        let missing = |row: &&Row| {
-            let required = row.key == "match" || (row.key == "pool" && !is_there("proxy"));
-            required && !is_there(row.key)
-        };
-        for row in RouteKeys::ROWS.iter().filter(missing) {
-            let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);
-            source.error(origin.clone(), &format!("{name}.{}", row.key), message);
-        }
-    }
-    routes
+    };
+    settings.sites = load_sites::read_sites(source, &sites, &settings, &mut gathered);
+    settings.proxies = gathered.proxies;
+    settings
 }
 
 /// Puts in what depends on the surroundings, where nothing else was said.
-fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
+fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]) {
     let base = source.file.map_or_else(|| source.around.current_dir.clone(), |file| file.dir.clone());
     let watched = base.clone();
     if source.origins.of("root") == Origin::Default {
@@ -251,18 +188,22 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
         settings.root = if public.is_dir() { public } else { base };
     }
     for pool in &mut settings.pools {
-        for pattern in &mut pool.watch {
-            *pattern = watched.join(&*pattern).to_string_lossy().into_owned();
-        }
+        make_absolute(&mut pool.watch, &watched);
     }
+    resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));
         let dir = dir.unwrap_or_else(std::env::temp_dir);
         settings.admin = ListenAddr::Unix(dir.join(admin_name(&settings.listen)));
     }
+    if source.origins.of("acme.state") == Origin::Default {
+        settings.acme.state = check_acme::find_state(source);
+    }
     resolve_room(settings, source);
     let beside = find_binary(&settings.pools[0].php.binary, source.around);
-    for pool in &mut settings.pools {
+    let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();
+    let dirs: Vec<&Path> = source.file.into_iter().chain(site_files).map(|file| file.dir.as_path()).collect();
+    for (pool, root) in settings.pools.iter_mut().zip(roots) {
         let name =
             if pool.name == DEFAULT_POOL { "php.binary".to_owned() } else { format!("pool.{}.binary", pool.name) };
         if source.origins.of(&name) == Origin::Default {
@@ -270,14 +211,31 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>) {
         }
         for script in [&mut pool.script, &mut pool.boot].into_iter().flatten() {
             if !script.exists() {
-                under_root(script, &settings.root, &source.around.current_dir, source.file);
+                under_root(script, &root, &source.around.current_dir, &dirs);
             }
         }
     }
 }
 
+/// What `tls.auto` means where nothing else was said.
+fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
+    if !settings.tls.auto {
+        return;
+    }
+    let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
+    if !settings.acme.is_used() {
+        settings.acme.names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    }
+    if source.origins.of("listen") == Origin::Default {
+        let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
+        settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
+    }
+}
+
 /// Descriptors that a worker needs in the server: its lane, its sockets, its process, a body on its way.
 const DESCRIPTORS_OF_WORKER: u64 = 8;
+/// Its root and its log.
+const DESCRIPTORS_OF_SITE: u64 = 2;
 /// Descriptors for logs, listeners, zygotes, runtimes and the admin endpoint.
 const DESCRIPTORS_OF_SERVER: u64 = 256;
 
@@ -298,7 +256,9 @@ fn resolve_room(settings: &mut Settings, source: &Source<'_>) {
     if source.origins.of("http.max_connections") == Origin::Default {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         let workers: u64 = settings.pools.iter().map(|pool| u64::from(pool.workers.max)).sum();
-        let kept = DESCRIPTORS_OF_SERVER + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
+        let sites = settings.sites.len() as u64 * DESCRIPTORS_OF_SITE;
+        let kept =
+            DESCRIPTORS_OF_SERVER + sites + settings.static_files.open_files as u64 + workers * DESCRIPTORS_OF_WORKER;
         // The server raises its limit to this when it starts.
         http.max_connections = machine::default_connections(limit.maximum.unwrap_or(u64::MAX), kept, machine::memory());
     }
@@ -313,9 +273,9 @@ fn is_memory(dir: &Path) -> bool {
 }
 
 /// A script that is not where its relative path leads from the file or the current directory may lie under the root.
-fn under_root(script: &mut PathBuf, root: &Path, current: &Path, file: Option<&File>) {
-    let bases = [Some(current), file.map(|file| file.dir.as_path())];
-    let relative = bases.into_iter().flatten().filter_map(|base| script.strip_prefix(base).ok());
+fn under_root(script: &mut PathBuf, root: &Path, current: &Path, dirs: &[&Path]) {
+    let bases = [current].into_iter().chain(dirs.iter().copied());
+    let relative = bases.filter_map(|base| script.strip_prefix(base).ok());
     if let Some(found) = relative.map(|relative| root.join(relative)).find(|path| path.is_file()) {
         *script = found;
     }
@@ -349,13 +309,17 @@ fn admin_name(listen: &[ListenAddr]) -> String {
     format!("howdah-{}.sock", &name[name.len().saturating_sub(60)..])
 }
 
-/// Errors in the order of the file, then those of flags and of the whole; each once.
-fn in_order(mut errors: Vec<ConfigError>) -> Vec<ConfigError> {
+/// Errors in the order of the files, then those of flags and of the whole; each once.
+fn in_order(mut errors: Vec<ConfigError>, files: &[&Path]) -> Vec<ConfigError> {
     let line = |error: &ConfigError| match error.origin {
         Some(Origin::File(_, line)) => line,
         _ => usize::MAX,
     };
-    errors.sort_by_key(line);
+    let file = |error: &ConfigError| match &error.origin {
+        Some(Origin::File(path, _)) => files.iter().position(|file| *file == **path).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    errors.sort_by_key(|error| (file(error), line(error)));
     let mut seen: Vec<ConfigError> = Vec::new();
     for error in errors {
         // A value that a pool inherits is wrong once, not once per pool.

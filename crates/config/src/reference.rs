@@ -7,11 +7,14 @@ use serde_json::{Map, Value as Json, json};
 use crate::choice::SandboxProfile;
 use crate::document::{Node, Tree};
 use crate::kind::Kind;
-use crate::settings::{PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::row::Row;
+use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_proxy::ProxySettings;
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::sites::own_row;
 use crate::strict::SECTIONS;
-use crate::table::Row;
 
 /// Every generated file of this crate: its name in `docs/reference` and its content.
 #[must_use]
@@ -61,6 +64,15 @@ pub fn settings_page() -> String {
          [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n```\n\n",
     );
     rows(&mut page, ProxySettings::ROWS);
+    page.push_str(
+        "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller` and \
+         `server_name`, its own `[[site.route]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
+         `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
+         and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
+         level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
+         [\"shop.example\", \"www.shop.example\"]\nroot = \"/srv/shop/public\"\n\n[site.pool]\nuser = \"shop\"\n```\n\n",
+    );
+    rows(&mut page, SiteKeys::ROWS);
     for (name, list) in SECTIONS {
         let _ = writeln!(page, "## `[{name}]`\n");
         rows(&mut page, list);
@@ -118,7 +130,7 @@ fn words(line: &str) -> Vec<&str> {
 fn rows(page: &mut String, rows: &[Row]) {
     for row in rows {
         let _ = writeln!(page, "### `{}`\n\n{}\n", row.key, row.text());
-        if row.section == "route" {
+        if row.is_of_list() {
             let _ = writeln!(page, "- Example: `{} = {}`\n", row.key, row.example);
             continue;
         }
@@ -184,7 +196,8 @@ pub fn example_file() -> String {
     page.push_str(
         "\n# ---- Another pool; takes all settings of the default pool and of [php], and inherits from there\n#[pool.api]\n\
          #workers = 2\n#deadline = \"10s\"\n#ini = { memory_limit = \"64M\" }\n\n# ---- What goes there; the first match wins\n\
-         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n",
+         #[[route]]\n#match = \"/api/*\"\n#pool = \"api\"\n\n# ---- Sites for several hosts, here or in files of their own (see `sites`):\n\
+         # [[site]]\n# hosts = [\"shop.example\", \"*.shop.example\"]\n# root = \"/srv/shop/public\"\n# [site.pool]\n# user = \"shop\"\n",
     );
     page
 }
@@ -233,7 +246,7 @@ pub fn schema() -> String {
     let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
     top.insert(
         "pool".to_owned(),
-        json!({ "type": "object", "propertyNames": names, "additionalProperties": pool, "description": "Further pools, by name." }),
+        json!({ "type": "object", "propertyNames": names, "additionalProperties": pool.clone(), "description": "Further pools, by name." }),
     );
     let mut route = object(properties(&[RouteKeys::ROWS]));
     route["required"] = json!(["match"]);
@@ -247,7 +260,11 @@ pub fn schema() -> String {
     );
     top.insert(
         "route".to_owned(),
-        json!({ "type": "array", "items": route, "description": "Which paths go to which pool." }),
+        json!({ "type": "array", "items": route.clone(), "description": "Which paths go to which pool." }),
+    );
+    top.insert(
+        "site".to_owned(),
+        json!({ "type": "array", "items": site(&pool, &route), "description": "Sites for some hosts." }),
     );
     let mut schema = object(top);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -255,6 +272,22 @@ pub fn schema() -> String {
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// A `[[site]]`.
+fn site(pool: &Json, route: &Json) -> Json {
+    let mut keys = properties(&[SiteKeys::ROWS]);
+    keys.extend(OWN_KEYS.iter().filter_map(|key| own_row(key)).map(|row| (row.key.to_owned(), property(row))));
+    for (name, rows, allowed) in SITE_SECTIONS {
+        let rows = rows.iter().filter(|row| allowed.has(row.key));
+        keys.insert((*name).to_owned(), object(rows.map(|row| (row.key.to_owned(), property(row))).collect()));
+    }
+    let name = json!({ "type": "string" });
+    keys.insert("pool".to_owned(), json!({ "anyOf": [name, pool] }));
+    keys.insert("route".to_owned(), json!({ "type": "array", "items": route }));
+    let mut site = object(keys);
+    site["required"] = json!(["hosts"]);
+    site
 }
 
 fn object(properties: Map<String, Json>) -> Json {
@@ -268,7 +301,7 @@ fn properties(lists: &[&[Row]]) -> Map<String, Json> {
 fn property(row: &Row) -> Json {
     let mut property = kind(row.kind);
     property["description"] = json!(row.text());
-    if row.section != "route" && !row.computed {
+    if !row.is_of_list() && !row.computed {
         property["default"] = literal(row.default);
     }
     property["examples"] = json!([literal(row.example)]);
@@ -291,7 +324,9 @@ fn kind(kind: Kind) -> Json {
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })
         }
-        Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network => json!({ "type": "string" }),
+        Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network | Kind::Host => {
+            json!({ "type": "string" })
+        }
         Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
@@ -300,6 +335,11 @@ fn kind(kind: Kind) -> Json {
         Kind::List(of) => {
             let item = self::kind(*of);
             json!({ "anyOf": [{ "type": "array", "items": item.clone() }, item] })
+        }
+        Kind::Certificate => {
+            let path = json!({ "type": "string" });
+            let files = json!({ "cert": path, "key": path });
+            json!({ "type": "object", "properties": files, "required": ["cert"], "additionalProperties": false })
         }
         Kind::Map => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
     }

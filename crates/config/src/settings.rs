@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::Mode;
-use crate::pattern::PathPattern;
+use crate::choice::{Mode, UnknownHost};
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
+use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_site::SiteSettings;
+use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
 settings! {
@@ -19,9 +22,10 @@ settings! {
     pub struct Settings at "" {
         /// The directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
-        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`.
+        /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
+        /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
-            example(r#"[":80", "unix:/run/howdah.sock"]"#);
+            example(r#"["http://:80", "https://:443", "unix:/run/howdah.sock"]"#);
         /// Where `howdah status`, `reload` and `stop` reach the server: `unix:PATH` or `ADDR:PORT`.
         ///
         /// Whoever can connect there can stop the server, so prefer a Unix socket.
@@ -69,22 +73,40 @@ settings! {
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).
         front_controller: Option<String> = r#""index.php""# flag("front-controller") example(r#""app.php""#);
+        /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
+        ///
+        /// Applications build addresses from it, mails with a link to reset a password among them.
+        server_name: Option<String> = r#""""# example(r#""www.example.org""#);
+        /// Files with sites, as glob patterns relative to the directory of `howdah.toml`; read in the order of their names.
+        ///
+        /// A file holds the keys of one `[[site]]` without that header, or several `[[site]]` and their `[pool.NAME]`.
+        site_patterns: Vec<String> = r#"["conf.d/*.toml"]"# key("sites") example(r#"["sites/*.toml"]"#);
+        /// The status of requests for hosts that no site is for, where none is for `"default"`.
+        unknown_host: UnknownHost = r#""421""# example(r#""404""#);
     }
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
+        /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
+        sites: Vec<SiteSettings> = Vec::new();
+        /// The files with sites that were read.
+        site_files: Vec<PathBuf> = Vec::new();
         /// Which paths go to which pool; the first match wins.
         routes: Vec<Route> = Vec::new();
         /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
         proxies: Vec<ProxySettings> = Vec::new();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
+        /// Section `[tls]`.
+        tls: TlsSettings = TlsSettings::default();
         /// Section `[static]`.
         static_files: StaticSettings = StaticSettings::default();
         /// Section `[compression]`.
         compression: CompressionSettings = CompressionSettings::default();
+        /// Section `[acme]`.
+        acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
     }
@@ -133,7 +155,7 @@ settings! {
         slow_nice: u32 = "15" in(0, 19) example("5");
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
-        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the answer was sent. A request that its worker had not
+        /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
         /// begun is not run again but run: that does not count.
         replay: u32 = "2" in(0, 2) example("0");
         /// A worker is replaced after this many requests; 0 for never.
@@ -214,48 +236,6 @@ settings! {
     plus {}
 }
 
-settings! {
-    /// The keys of a `[[route]]`, before they are checked.
-    pub struct RouteKeys at "route" {
-        /// The request paths meant; `*` stands for any text, slashes included. Required.
-        pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
-        /// The pool that takes them. Required where there is no `proxy`.
-        pool: Option<String> = r#""""# example(r#""api""#);
-        /// The server that they are handed on to: its address, or the NAME of a `[proxy.NAME]`.
-        proxy: Option<String> = r#""""# example(r#""http://127.0.0.1:3000""#);
-        /// How many of the pool's workers may run these requests at once; further ones wait. 0 for all.
-        ///
-        /// So a report that takes minutes leaves workers for the rest.
-        workers: usize = "0" in(0, 100000) example("2");
-        /// While requests wait, how much of the workers' time this route gets, where each client's other requests have 1.
-        weight: u32 = "1" in(1, 1000) example("4");
-    }
-    plus {}
-}
-
-/// Which paths go to which pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// The paths.
-    pub pattern: PathPattern,
-    /// The pool's name, which exists.
-    pub pool: String,
-    /// The name of the proxy that takes them in the pool's place.
-    pub proxy: Option<String>,
-    /// How many of the pool's workers may run its requests at once; 0 for all.
-    pub workers: usize,
-    /// Its weight while requests wait.
-    pub weight: u32,
-}
-
-impl Route {
-    /// True if it shares its pool's workers in another way than requests without a route do.
-    #[must_use]
-    pub const fn has_share(&self) -> bool {
-        self.workers > 0 || self.weight > 1
-    }
-}
-
 /// The name of the pool that is always there.
 pub const DEFAULT_POOL: &str = "default";
 
@@ -266,20 +246,15 @@ impl Settings {
         self.pools.iter().find(|pool| pool.name == name)
     }
 
-    /// The position in `proxies` of the proxy that takes a request path, if one does.
+    /// The routes of all sites that have a share, each at the position that its `share` says.
     #[must_use]
-    pub fn proxy_for(&self, path: &[u8]) -> Option<usize> {
-        let name = self.routes.iter().find(|route| route.pattern.matches(path))?.proxy.as_deref()?;
-        self.proxies.iter().position(|proxy| proxy.name == name)
-    }
-
-    /// The position in `pools` of the pool for a request path, and the position in `routes` of a route with a share.
-    #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
-        let Some(at) = self.routes.iter().position(|route| route.pattern.matches(path)) else { return (0, None) };
-        let route = &self.routes[at];
-        let pool = self.pools.iter().position(|pool| pool.name == route.pool).unwrap_or(0);
-        (pool, if route.has_share() { u16::try_from(at).ok() } else { None })
+    pub fn shares(&self) -> Vec<&Route> {
+        let sites = self.sites.iter().flat_map(|site| &site.routes);
+        let mut routes: Vec<&Route> = self.routes.iter().chain(sites).filter(|route| route.share.is_some()).collect();
+        routes.sort_by_key(|route| route.share);
+        // A site without routes of its own has those of the top level.
+        routes.dedup_by_key(|route| route.share);
+        routes
     }
 }
 

@@ -35,7 +35,7 @@ settings! {
         header_timeout: Duration = r#""10s""# example(r#""5s""#);
         /// The longest pause between two reads of a request body; then 408.
         body_timeout: Duration = r#""60s""# example(r#""20s""#);
-        /// The longest time without progress while a reply is written; then the connection is closed.
+        /// The longest time without progress while a response is written; then the connection is closed.
         write_timeout: Duration = r#""60s""# example(r#""20s""#);
         /// How long a connection is kept open without a request.
         idle_timeout: Duration = r#""75s""# example(r#""15s""#);
@@ -43,24 +43,24 @@ settings! {
         max_header_bytes: ByteSize = r#""64K""# in(4096, 1048576) example(r#""16K""#);
         /// The longest request target; above it 414.
         max_uri: ByteSize = r#""16K""# in(64, 65534) example(r#""8K""#);
-        /// The slowest that a client may send a body or read a reply, in bytes per second over `body_timeout` and `write_timeout`;
+        /// The slowest that a client may send a body or read a response, in bytes per second over `body_timeout` and `write_timeout`;
         /// 0 for any speed. Only the time that the client is waited for counts.
         min_rate: ByteSize = "256" example("0");
         /// The largest request body; above it 413. PHP's `post_max_size` and `upload_max_filesize` apply as well, whose defaults
         /// are 8 MB and 2 MB.
         max_body: ByteSize = r#""8M""# flag("max-body") example(r#""1G""#);
-        /// Memory for everything that waits: bodies, replies to slow readers, what compression needs. Above it requests get 503,
+        /// Memory for everything that waits: bodies, responses to slow readers, what compression needs. Above it requests get 503,
         /// and slow readers are let go earlier. The server itself and PHP come on top.
         memory: ByteSize = "an eighth of the memory of the machine or of its control group, 16M to 4G" auto(default_memory)
             in(1048576, 1099511627776) example(r#""64M""#);
-        /// Room in `temp_dir` for the bodies and replies that do not fit in memory. Above it requests with such bodies get 503, and
+        /// Room in `temp_dir` for the bodies and responses that do not fit in memory. Above it requests with such bodies get 503, and
         /// workers wait for slow readers.
         spool: ByteSize = "a quarter of what is free in `temp_dir`, 16M to 64G; no more than `memory`'s default if that is memory itself"
             auto(default_spool) in(1048576, 1125899906842624) example(r#""2G""#);
         /// A request body up to this size is kept in memory; a larger one goes to a temporary file.
         body_memory: ByteSize = r#""256K""# example(r#""1M""#);
-        /// How much of one reply is kept in memory for a slow reader; the rest goes to a temporary file.
-        reply_memory: ByteSize = r#""1M""# example(r#""4M""#);
+        /// How much of one response is kept in memory for a slow reader; the rest goes to a temporary file.
+        response_memory: ByteSize = r#""1M""# example(r#""4M""#);
         /// The directory for temporary files, which should be on a disk. They have no names, and end with the server.
         temp_dir: Option<PathBuf> = "`$TMPDIR`, else `/var/tmp` where `/tmp` is memory, else `/tmp`" auto(default_temp_dir)
             example(r#""/var/tmp/howdah""#);
@@ -82,7 +82,7 @@ settings! {
             auto(default_connections) example("10000");
         /// The value of the `Server` field; `""` for none.
         server_header: Option<String> = r#""Howdah""# example(r#""""#);
-        /// The reply field that carries the request's id; `""` for none.
+        /// The response field that carries the request's id; `""` for none.
         request_id_header: Option<String> = r#""""# example(r#""X-Request-Id""#);
     }
     plus {}
@@ -112,8 +112,14 @@ settings! {
         revalidate_after: Duration = r#""0s""# example(r#""1s""#);
         /// How many files are kept open for reuse.
         open_files: usize = "1024" in(0, 1000000) example("256");
-        /// Which symbolic links are followed: those that stay `inside` the root, `always` or `never`. The root itself may be one.
+        /// Which symbolic links are followed: those that stay `inside` the root (and see `link_targets`), `always` or `never`. The
+        /// root itself may be one.
         follow_symlinks: Symlinks = r#""inside""# example(r#""never""#);
+        /// Where links out of the root are followed to although `follow_symlinks` is `"inside"`, if root has made them, as Debian's
+        /// packages do.
+        ///
+        /// A link that is not followed is 404, and the log names it once.
+        link_targets: Vec<PathBuf> = r#"["/usr/share", "/usr/lib", "/var/lib"]"# example(r#"["/usr/share", "/etc/webapps"]"#);
         /// Directories whose files scripts may hand to the server with `X-Accel-Redirect: ADDRESS`, by the start of the address.
         ///
         /// Clients cannot ask for these addresses, so the directories must lie outside of `root`. Symbolic links in them are not
@@ -128,7 +134,7 @@ settings! {
 }
 
 settings! {
-    /// Compression of replies while they are sent.
+    /// Compression of responses while they are sent.
     pub struct CompressionSettings at "compression" {
         /// Compress at all.
         enabled: bool = "true" flag("compression") example("false");

@@ -1,12 +1,17 @@
 //! Prints settings as a `howdah.toml` that says the same, with the origin of each value beside it.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
+use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
-use crate::origin::Origins;
-use crate::settings::{DEFAULT_POOL, RouteKeys};
-use crate::table::Row;
+use crate::origin::{Origin, Origins};
+use crate::row::Row;
+use crate::settings::DEFAULT_POOL;
+use crate::settings_route::{Route, RouteKeys};
+use crate::settings_site::SiteSettings;
+use crate::value::Value;
 
 impl Loaded {
     /// The final settings as a `howdah.toml`, each with its origin as a comment.
@@ -18,39 +23,49 @@ impl Loaded {
             Some((default, others)) => (Some(default), others),
             None => (None, &[][..]),
         };
-        page.rows("", settings.shown());
+        // Their sites stand below.
+        let files = !settings.site_files.is_empty();
+        page.rows("", settings.shown().into_iter().filter(|(row, _)| !(files && row.key == "sites")).collect());
+        if files {
+            page.line("sites", "[]", &format!("read: {}", paths(&settings.site_files)));
+        }
         if let Some(default) = default {
             page.rows("", default.shown());
             page.section("php", default.php.shown());
             page.section("sandbox", default.sandbox.shown());
         }
         page.section("http", settings.http.shown());
+        page.section("tls", settings.tls.shown());
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
+        page.section("acme", settings.acme.shown());
         page.section("log", settings.log.shown());
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
-            page.section(&format!("pool.{}", pool.name), rows);
-            page.section(&format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
+            let header = format!("pool.{}", key(&pool.name));
+            page.section_of(&header, &format!("pool.{}", pool.name), rows);
+            page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
         // Those that are an address and nothing else are written out in their routes.
         for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
             page.section(&format!("proxy.{}", proxy.name), proxy.shown());
         }
-        for (at, route) in settings.routes.iter().enumerate() {
-            page.text.push_str("\n[[route]]\n");
-            let keys = RouteKeys {
-                pattern: Some(route.pattern.clone()),
-                pool: route.proxy.is_none().then(|| route.pool.clone()),
-                proxy: route.proxy.clone(),
-                workers: route.workers,
-                weight: route.weight,
-            };
-            page.rows(&format!("route[{at}]"), keys.shown());
+        page.routes("route", &settings.routes);
+        for site in &settings.sites {
+            page.site(site);
         }
         page.text
     }
+}
+
+fn paths(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// A name as it may stand in a header.
+fn key(name: &str) -> String {
+    if name.contains('.') { quoted(name) } else { name.to_owned() }
 }
 
 struct Page<'a> {
@@ -62,6 +77,67 @@ impl Page<'_> {
     fn section(&mut self, name: &str, rows: Vec<(&'static Row, String)>) {
         let _ = writeln!(self.text, "\n[{name}]");
         self.rows(name, rows);
+    }
+
+    /// A section whose header is spelled otherwise than its settings' names begin.
+    fn section_of(&mut self, header: &str, name: &str, rows: Vec<(&'static Row, String)>) {
+        let _ = writeln!(self.text, "\n[{header}]");
+        self.rows(name, rows);
+    }
+
+    fn routes(&mut self, section: &str, routes: &[Route]) {
+        for (at, route) in routes.iter().enumerate() {
+            let header = if section == "route" { "route" } else { "site.route" };
+            let _ = writeln!(self.text, "\n[[{header}]]");
+            let keys = RouteKeys {
+                pattern: Some(route.pattern.clone()),
+                pool: route.proxy.is_none().then(|| route.pool.clone()),
+                proxy: route.proxy.clone(),
+                workers: route.workers,
+                weight: route.weight,
+            };
+            self.rows(&format!("{section}[{at}]"), keys.shown());
+        }
+    }
+
+    /// A site: what it is and serves, and of its sections what it says itself.
+    fn site(&mut self, site: &SiteSettings) {
+        let _ = writeln!(self.text, "\n[[site]]");
+        let section = format!("site.{}", site.name);
+        let origin = |key: &str| {
+            let own = self.origins.of(&format!("{section}.{key}"));
+            if own == Origin::Default { self.origins.of(key) } else { own }.to_string()
+        };
+        let lines = [
+            ("name", Some(&site.name).cloned().show(), site.origin.to_string()),
+            ("hosts", site.hosts.show(), origin("hosts")),
+            ("root", site.root.show(), origin("root")),
+            ("index", site.index.show(), origin("index")),
+            ("front_controller", site.front_controller.show(), origin("front_controller")),
+            ("server_name", site.server_name.show(), origin("server_name")),
+            ("pool", site.pool.show(), site.origin.to_string()),
+        ];
+        for (key, value, origin) in lines {
+            self.line(key, &value, &origin);
+        }
+        let sections = [
+            ("http", site.http.shown()),
+            ("static", site.static_files.shown()),
+            ("compression", site.compression.shown()),
+            ("log", site.log.shown()),
+        ];
+        for (name, rows) in sections {
+            let section = format!("{section}.{name}");
+            let is_own = |row: &Row| self.origins.of(&format!("{section}.{}", row.key)) != Origin::Default;
+            let own: Vec<_> = rows.into_iter().filter(|(row, _)| is_own(row)).collect();
+            if !own.is_empty() {
+                self.section_of(&format!("site.{name}"), &section, own);
+            }
+        }
+        if site.routes.first().is_some_and(|_| self.origins.of(&format!("{section}.route[0].match")) != Origin::Default)
+        {
+            self.routes(&format!("{section}.route"), &site.routes);
+        }
     }
 
     fn rows(&mut self, section: &str, rows: Vec<(&'static Row, String)>) {

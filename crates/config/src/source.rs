@@ -6,8 +6,9 @@ use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use crate::document::{Entry, Node, Tree, quoted};
+use crate::file::File;
 use crate::origin::{ConfigError, Origin, Origins, bracketed};
-use crate::table::Row;
+use crate::row::Row;
 use crate::value::Value;
 
 /// What the program is surrounded by when settings are loaded.
@@ -37,17 +38,6 @@ impl Surroundings {
     }
 }
 
-/// A `howdah.toml` that was read.
-#[derive(Debug)]
-pub(crate) struct File {
-    /// Its path, as it is shown.
-    pub(crate) path: Arc<PathBuf>,
-    /// The directory that its relative paths start from.
-    pub(crate) dir: PathBuf,
-    /// Its content.
-    pub(crate) root: Node,
-}
-
 /// Settings being read: where from, and what came of it so far.
 pub(crate) struct Source<'a> {
     pub(crate) file: Option<&'a File>,
@@ -55,10 +45,17 @@ pub(crate) struct Source<'a> {
     pub(crate) around: &'a Surroundings,
     pub(crate) origins: Origins,
     pub(crate) errors: Vec<ConfigError>,
-    /// The section that is read, where it is stronger than the rest: its name and entries.
-    own: Option<(String, &'a [Entry])>,
+    /// The section that is read, where it is stronger than the rest.
+    own: Option<Own<'a>>,
     /// Whether only that section counts.
     alone: bool,
+}
+
+/// A section that is stronger than the rest.
+struct Own<'a> {
+    file: &'a File,
+    name: String,
+    entries: &'a [Entry],
 }
 
 impl<'a> Source<'a> {
@@ -71,18 +68,30 @@ impl<'a> Source<'a> {
         Self { file, flags, around, origins: Origins::default(), errors, own: None, alone: false }
     }
 
-    /// Reads with a section of the file over all other sources, as `[pool.NAME]` is.
-    pub(crate) fn with_own<T>(&mut self, name: String, entries: &'a [Entry], read: impl FnOnce(&mut Self) -> T) -> T {
-        self.own = Some((name, entries));
+    /// Reads with a section of a file over all other sources, as `[pool.NAME]` is.
+    pub(crate) fn with_own<T>(
+        &mut self,
+        file: &'a File,
+        name: String,
+        entries: &'a [Entry],
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.own = Some(Own { file, name, entries });
         let result = read(self);
         self.own = None;
         result
     }
 
     /// Reads a section of the file that has no other sources, as a `[[route]]`.
-    pub(crate) fn alone<T>(&mut self, name: String, entries: &'a [Entry], read: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn alone<T>(
+        &mut self,
+        file: &'a File,
+        name: String,
+        entries: &'a [Entry],
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.alone = true;
-        let result = self.with_own(name, entries, read);
+        let result = self.with_own(file, name, entries, read);
         self.alone = false;
         result
     }
@@ -99,28 +108,51 @@ impl<'a> Source<'a> {
         let mut value = default();
         let Some(row) = row else { return value };
         let name = match &self.own {
-            Some((section, _)) => format!("{section}.{}", row.key),
+            Some(own) => format!("{}.{}", own.name, row.key),
             None => row.name(),
         };
         let mut origin = Origin::Default;
         if !self.alone {
-            if let Some(entry) = find(self.section(row.section), row.key) {
-                origin = self.take_entry(row, &name, entry, &mut value).unwrap_or(origin);
+            if let Some(file) = self.file
+                && let Some(entry) = find(self.section(row.section), row.key)
+            {
+                origin = self.take_entry(file, row, &name, entry, &mut value).unwrap_or(origin);
             }
             origin = self.take_env(row, &name, &mut value).unwrap_or(origin);
             origin = self.take_flags(row, &name, &mut value).unwrap_or(origin);
         }
-        if let Some((_, own)) = self.own
+        if let Some((file, own)) = self.own.as_ref().map(|own| (own.file, own.entries))
             && let Some(entry) = find(own, row.key)
         {
-            origin = self.take_entry(row, &name, entry, &mut value).unwrap_or(origin);
+            origin = self.take_entry(file, row, &name, entry, &mut value).unwrap_or(origin);
         }
         self.origins.set(name, origin);
         value
     }
 
-    fn take_entry<T: Value>(&mut self, row: &Row, name: &str, entry: &'a Entry, value: &mut T) -> Option<Origin> {
-        let file = self.file?;
+    /// The value of a setting that the section which is read may say over one that was read before. Only what it says
+    /// has an origin of its own.
+    pub(crate) fn take_over<T: Value + Clone>(&mut self, row: Option<&'static Row>, base: &T) -> T {
+        let mut value = base.clone();
+        if let (Some(row), Some(own)) = (row, &self.own)
+            && let Some(entry) = find(own.entries, row.key)
+        {
+            let (file, name) = (own.file, format!("{}.{}", own.name, row.key));
+            if let Some(origin) = self.take_entry(file, row, &name, entry, &mut value) {
+                self.origins.set(name, origin);
+            }
+        }
+        value
+    }
+
+    fn take_entry<T: Value>(
+        &mut self,
+        file: &File,
+        row: &Row,
+        name: &str,
+        entry: &Entry,
+        value: &mut T,
+    ) -> Option<Origin> {
         let origin = Origin::File(Arc::clone(&file.path), entry.line);
         let Some(found) = T::from_node(&entry.node) else {
             let culprit = T::culprit(&entry.node);
@@ -221,6 +253,14 @@ impl<'a> Source<'a> {
 pub(crate) fn plain_example(row: &Row) -> String {
     let plain = |node: &Node| match &node.tree {
         Tree::Text(text) => text.clone(),
+        // The files of a certificate.
+        Tree::Table(entries) => {
+            let paths = entries.iter().filter_map(|entry| match &entry.node.tree {
+                Tree::Text(path) => Some(path.as_str()),
+                _ => None,
+            });
+            paths.collect::<Vec<_>>().join(":")
+        }
         _ => node.describe(),
     };
     match Node::from_literal(row.example) {

@@ -3,21 +3,29 @@
 use std::sync::Arc;
 
 use crate::document::{Entry, Node, Tree};
+use crate::file::{File, OWN_POOL};
+use crate::load_sites::sites_of;
 use crate::origin::{ConfigError, Origin, bracketed};
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, RouteKeys, Settings};
+use crate::row::Row;
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
+use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
-use crate::source::{File, entries, find};
-use crate::table::Row;
+use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::settings_tls::TlsSettings;
+use crate::source::{entries, find};
 
 /// The rows of every section that is a plain table.
 pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("php", PhpSettings::ROWS),
     ("sandbox", SandboxSettings::ROWS),
     ("http", HttpSettings::ROWS),
+    ("tls", TlsSettings::ROWS),
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
+    ("acme", AcmeSettings::ROWS),
     ("log", LogSettings::ROWS),
 ];
 
@@ -31,19 +39,40 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
-    top.extend(["pool", "proxy", "route"]);
+    top.extend(["pool", "proxy", "route", "site"]);
     found.keys("", entries(&file.root), &top);
     for entry in entries(&file.root) {
         match entry.key.as_str() {
             "pool" => found.pools(entry),
             "proxy" => found.proxies(entry),
-            "route" => found.routes(entry),
+            "route" => found.routes("", entry),
+            "site" => found.sites(entry),
             key => {
                 if let Some((name, rows)) = SECTIONS.iter().find(|(name, _)| *name == key) {
                     found.section(name, entry, &keys(&[rows]));
                 }
             }
         }
+    }
+    found.errors
+}
+
+/// The errors of the keys of a file with sites.
+pub(crate) fn unknown_keys_of_sites(file: &File) -> Vec<ConfigError> {
+    let mut found = Finder { file, errors: Vec::new() };
+    let top = entries(&file.root);
+    match find(top, "site") {
+        Some(sites) => {
+            found.sites(sites);
+            if let Some(pools) = find(top, "pool") {
+                found.pools(pools);
+            }
+            for entry in top.iter().filter(|entry| !matches!(entry.key.as_str(), "site" | "pool")) {
+                let message = "a file with [[site]] sections has these and [pool.NAME] alone";
+                found.error(entry.line, entry.key.clone(), message.to_owned());
+            }
+        }
+        None => found.site(&sites_of(file, false)[0].name(), top),
     }
     found.errors
 }
@@ -70,7 +99,23 @@ impl Finder<'_> {
     /// What was probably meant: the same key in another section, or a similar key in this one.
     fn advice(&self, section: &str, key: &str, known: &[&'static str]) -> String {
         let top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
-        if !section.is_empty() && top.contains(&key) {
+        if let Some(own) = section.strip_prefix("site.") {
+            // A site's name may have dots itself, so its sections are told by their ends.
+            let of_server = SITE_SECTIONS.iter().find(|(name, ..)| own.ends_with(&format!(".{name}")));
+            if let Some((name, ..)) = of_server.filter(|(_, rows, _)| rows.iter().any(|row| row.key == key)) {
+                return format!("; it is for all sites together and belongs to [{name}] of howdah.toml");
+            }
+            if key == "proxy" && of_server.is_none() {
+                return "; [proxy.NAME] is for all sites together and belongs to howdah.toml".to_owned();
+            }
+            if keys(&[Settings::ROWS]).contains(&key) && !known.contains(&key) {
+                return "; it is for all sites together and belongs to the top level of howdah.toml".to_owned();
+            }
+            if keys(&[PoolSettings::ROWS, PhpSettings::ROWS]).contains(&key) && of_server.is_none() {
+                return "; it belongs to a pool: to [site.pool], a pool of the site's own, or to [pool.NAME]"
+                    .to_owned();
+            }
+        } else if !section.is_empty() && top.contains(&key) {
             return "; it belongs to the top level, before the first section".to_owned();
         }
         let home = SECTIONS.iter().find(|(name, rows)| *name != section && rows.iter().any(|row| row.key == key));
@@ -95,11 +140,10 @@ impl Finder<'_> {
             let found = entry.node.describe();
             return self.error(entry.line, "pool".to_owned(), format!("expected sections [pool.NAME], found {found}"));
         };
-        let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
-        known.push("sandbox");
+        let known = pool_keys();
         for pool in pools {
             let name = format!("pool.{}", pool.key);
-            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
             if pool.key == DEFAULT_POOL {
                 let message = "the default pool is set at the top level and in [php], not in a section of its own";
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
@@ -110,12 +154,48 @@ impl Finder<'_> {
                 self.error(pool.line, bracketed(&name), message);
                 continue;
             } else if pool.key.is_empty() || !pool.key.bytes().all(fits) {
-                let message = "a pool's name is made of letters, digits, - and _";
+                let message = "a pool's name is made of letters, digits, -, _ and dots";
                 self.error(pool.line, format!("[{name}]"), message.to_owned());
             }
-            self.section(&name, pool, &known);
-            if let Some(sandbox) = find(entries(&pool.node), "sandbox") {
-                self.section(&format!("{name}.sandbox"), sandbox, &keys(&[SandboxSettings::ROWS]));
+            self.pool(&name, pool, &known);
+        }
+    }
+
+    fn pool(&mut self, name: &str, pool: &Entry, known: &[&'static str]) {
+        self.section(name, pool, known);
+        if let Some(sandbox) = find(entries(&pool.node), "sandbox") {
+            self.section(&format!("{name}.sandbox"), sandbox, &keys(&[SandboxSettings::ROWS]));
+        }
+    }
+
+    fn sites(&mut self, entry: &Entry) {
+        if !matches!(entry.node.tree, Tree::List(_)) {
+            let message = "expected sections [[site]], each with hosts and root (two brackets)";
+            return self.error(entry.line, "site".to_owned(), message.to_owned());
+        }
+        let file = self.file;
+        for site in sites_of(file, false) {
+            self.site(&site.name(), site.entries);
+        }
+    }
+
+    fn site(&mut self, name: &str, entries: &[Entry]) {
+        let section = format!("site.{name}");
+        let mut known = keys(&[SiteKeys::ROWS]);
+        known.extend(OWN_KEYS);
+        known.extend(SITE_SECTIONS.iter().map(|(name, ..)| *name));
+        known.extend(["route", OWN_POOL]);
+        self.keys(&section, entries, &known);
+        for entry in entries {
+            match entry.key.as_str() {
+                "route" => self.routes(&format!("{section}."), entry),
+                OWN_POOL => self.pool(&format!("{section}.pool"), entry, &pool_keys()),
+                key => {
+                    if let Some((name, rows, allowed)) = SITE_SECTIONS.iter().find(|(name, ..)| *name == key) {
+                        let known: Vec<_> = keys(&[rows]).into_iter().filter(|key| allowed.has(key)).collect();
+                        self.section(&format!("{section}.{name}"), entry, &known);
+                    }
+                }
             }
         }
     }
@@ -138,22 +218,29 @@ impl Finder<'_> {
         }
     }
 
-    fn routes(&mut self, entry: &Entry) {
+    fn routes(&mut self, section: &str, entry: &Entry) {
         let known = keys(&[RouteKeys::ROWS]);
         let items: &[Node] = if let Tree::List(items) = &entry.node.tree { items } else { &[] };
         if !matches!(entry.node.tree, Tree::List(_)) {
             let message = "expected sections [[route]], each with match and pool or proxy (two brackets)";
-            self.error(entry.line, "route".to_owned(), message.to_owned());
+            self.error(entry.line, format!("{section}route"), message.to_owned());
         }
         for item in items {
             match &item.tree {
-                Tree::Table(entries) => self.keys("[route]", entries, &known),
+                Tree::Table(entries) => self.keys(&format!("[{section}route]"), entries, &known),
                 _ => {
                     self.error(item.line, "route".to_owned(), format!("expected [[route]], found {}", item.describe()))
                 }
             }
         }
     }
+}
+
+/// The keys of a pool.
+fn pool_keys() -> Vec<&'static str> {
+    let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+    known.push("sandbox");
+    known
 }
 
 /// The word that is most like another, if one is.

@@ -2,56 +2,6 @@
 //! documentation and example. The macro [`settings!`] makes of it the struct, its `Default` and its rows; the
 //! loader, the flags' help, the reference and the JSON schema are made from the rows.
 
-use crate::kind::Kind;
-
-/// One setting, as the reference, the schema and the flags see it.
-#[derive(Debug, Clone, Copy)]
-pub struct Row {
-    /// The section of `howdah.toml` it stands in; empty at the top level.
-    pub section: &'static str,
-    /// Its key in that section.
-    pub key: &'static str,
-    /// How its value is written.
-    pub kind: Kind,
-    /// Its default: the text that would be written in `howdah.toml`, or the words that describe a computed one.
-    pub default: &'static str,
-    /// Whether `default` describes a value that is computed when the settings are loaded.
-    pub computed: bool,
-    /// The smallest and largest value allowed, for whole numbers.
-    pub range: Option<(u64, u64)>,
-    /// The long flag of `howdah serve` that sets it too.
-    pub flag: Option<&'static str>,
-    /// What it means.
-    pub doc: &'static str,
-    /// A value, as it would be written in `howdah.toml`.
-    pub example: &'static str,
-}
-
-impl Row {
-    /// What it means, as plain text: paragraphs of one line each.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let paragraphs = self.doc.split("\n\n").map(|paragraph| {
-            paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
-        });
-        paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("\n\n")
-    }
-
-    /// The environment variable that sets it, where its value can be written as one text.
-    #[must_use]
-    pub fn variable(&self) -> Option<String> {
-        let name = self.name().replace('.', "_").to_ascii_uppercase();
-        (!matches!(self.kind, Kind::Map) && !matches!(self.section, "route" | "proxy"))
-            .then(|| format!("HOWDAH_{name}"))
-    }
-
-    /// The setting's full name: section and key.
-    #[must_use]
-    pub fn name(&self) -> String {
-        if self.section.is_empty() { self.key.to_owned() } else { format!("{}.{}", self.section, self.key) }
-    }
-}
-
 /// Declares a settings struct: fields with defaults, documentation and examples, each once.
 macro_rules! settings {
     (
@@ -74,8 +24,8 @@ macro_rules! settings {
 
         impl $name {
             /// The table's rows of this section.
-            pub const ROWS: &'static [$crate::table::Row] = &[$(
-                $crate::table::Row {
+            pub const ROWS: &'static [$crate::row::Row] = &[$(
+                $crate::row::Row {
                     section: $section,
                     key: settings!(@key $field $($key)?),
                     kind: <$ty as $crate::value::Value>::KIND,
@@ -100,8 +50,19 @@ macro_rules! settings {
                 }
             }
 
+            /// Reads this section of a site over the top level's.
+            #[allow(dead_code, reason = "not every section may stand in a site")]
+            pub(crate) fn read_over(base: &Self, source: &mut $crate::source::Source<'_>) -> Self {
+                let mut rows = Self::ROWS.iter();
+                Self {
+                    $( $field: source.take_over(rows.next(), &base.$field), )*
+                    $( $pfield: base.$pfield.clone(), )*
+                }
+            }
+
             /// Every row with its value as it would be written.
-            pub(crate) fn shown(&self) -> Vec<(&'static $crate::table::Row, String)> {
+            #[allow(dead_code, reason = "a site is shown otherwise")]
+            pub(crate) fn shown(&self) -> Vec<(&'static $crate::row::Row, String)> {
                 Self::ROWS.iter().zip([$( $crate::value::Value::show(&self.$field) ),*]).collect()
             }
         }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, Balance, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode, ProxyHost,
-    SandboxProfile, Symlinks, SystemCalls, TrustedHeader,
+    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
+    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -200,8 +200,24 @@ macro_rules! words {
         }
     )+ };
 }
-words!(Mode, SandboxProfile, SystemCalls, Symlinks, Algorithm, LogLevel, LogFormat, AccessFormat, TrustedHeader);
-words!(Balance, ProxyHost, ForwardedFields);
+words!(
+    Mode,
+    Proof,
+    SandboxProfile,
+    SystemCalls,
+    Symlinks,
+    Algorithm,
+    LogLevel,
+    LogFormat,
+    AccessFormat,
+    TrustedHeader,
+    UnknownHost,
+    TlsVersion,
+    ClientAuth,
+    Balance,
+    ProxyHost,
+    ForwardedFields
+);
 
 impl Value for LogTarget {
     const KIND: Kind = Kind::ChoiceOrPath(&["stderr"]);

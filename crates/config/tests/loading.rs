@@ -300,7 +300,8 @@ pool = "slow-jobs"
     let slow = settings.pool("slow-jobs").unwrap();
     assert_eq!((slow.mode, slow.workers.max, slow.deadline), (Mode::Classic, 3, Some(Duration::from_secs(600))));
     assert_eq!(settings.pools[0].php.ini["memory_limit"], "64M");
-    let pool_for = |path: &str| settings.pools[settings.pool_for(path.as_bytes()).0].name.as_str();
+    let site = settings.top_level_site();
+    let pool_for = |path: &str| site.pool_for(path.as_bytes()).0;
     assert_eq!((pool_for("/api/x"), pool_for("/a/jobs"), pool_for("/api")), ("api", "slow-jobs", "default"));
     assert_eq!(origins.of("pool.api.workers").to_string(), "howdah.toml:10");
     assert_eq!(origins.of("pool.slow-jobs.workers").to_string(), "howdah.toml:2");
@@ -544,8 +545,8 @@ fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
     let settings = site.load().unwrap().settings;
     let named: Vec<_> = settings.proxies.iter().map(|proxy| (proxy.name.as_str(), proxy.to.len())).collect();
     assert_eq!(named, [("app", 2), ("http://c:2", 1)]);
-    let found = ["/app/x", "/x/", "/y/", "/z"].map(|path| settings.proxy_for(path.as_bytes()));
-    assert_eq!(found, [Some(0), Some(1), Some(1), None]);
+    let found: Vec<_> = settings.routes.iter().map(|route| route.proxy.as_deref().unwrap_or_default()).collect();
+    assert_eq!(found, ["app", "http://c:2", "http://c:2"]);
     assert_eq!(settings.proxies[0].retries, 1);
 
     let site = Site::new(

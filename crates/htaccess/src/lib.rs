@@ -1,2 +1,43 @@
-//! Apache's .htaccess files.
+//! Apache's .htaccess files: reading them, and what they mean for a request.
+//!
+//! Reading order: `text` (lines and words), `directives` (what they say) into `config`, `store` (files that were read, and
+//! put together along a path), `decision` (the order in which modules are asked for a request), `response` (what
+//! becomes of its response). Each module of Apache is a file or folder: `rewrite`, `access`, `response_headers`, `media`,
+//! `environment`, `redirects`. What a request costs is bounded by `limits`; `known` lists what has no effect.
+//!
+//! Everything here is pure but for what goes through the trait [`World`].
 #![forbid(unsafe_code)]
+
+mod access;
+mod compare;
+mod config;
+mod decision;
+mod dialect;
+mod directives;
+mod environment;
+mod expression;
+mod expression_value;
+mod known;
+mod limits;
+mod media;
+mod networks;
+mod pattern;
+mod redirects;
+mod response;
+mod response_headers;
+mod rewrite;
+mod scene;
+mod store;
+mod substitute;
+mod text;
+mod wildcard;
+mod world;
+
+pub use decision::{Decision, Htaccess};
+pub use directives::Note;
+pub use media::FileType;
+pub use redirects::ErrorDocument;
+pub use response::{Maker, Response};
+pub use scene::Environment;
+pub use text::Mistake;
+pub use world::{Entry, Facts, Kind, Stamp, World};

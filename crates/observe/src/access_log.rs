@@ -39,9 +39,9 @@ pub struct AccessEntry<'a> {
     pub target: &'a [u8],
     /// The protocol, such as `HTTP/1.1`.
     pub proto: &'a str,
-    /// The status of the reply.
+    /// The status of the response.
     pub status: u16,
-    /// The bytes of the reply's body that were sent.
+    /// The bytes of the response's body that were sent.
     pub bytes: u64,
     /// The request's `Referer`.
     pub referer: Option<&'a [u8]>,
@@ -57,10 +57,14 @@ pub struct AccessEntry<'a> {
     pub queue_us: Option<u64>,
     /// Microseconds it ran in PHP.
     pub php_us: Option<u64>,
-    /// Microseconds from the end of its header to the end of the reply.
+    /// Microseconds from the end of its header to the end of the response.
     pub total_us: u64,
-    /// The coding that the server compressed the reply with.
+    /// The coding that the server compressed the response with.
     pub compression: Option<&'a str>,
+    /// The name of the site it was for; none if it was for none.
+    pub site: Option<&'a str>,
+    /// The host that it asked for.
+    pub host: Option<&'a [u8]>,
 }
 
 /// The access log of a server. Dropping it writes what waits.
@@ -178,6 +182,10 @@ impl AccessEntry<'_> {
         }
         let _ = write!(line, " total_us={} coding=", self.total_us);
         field(line, self.compression.unwrap_or("-").as_bytes());
+        line.extend_from_slice(b" site=");
+        field(line, self.site.unwrap_or("-").as_bytes());
+        line.extend_from_slice(b" host=");
+        field(line, self.host.unwrap_or(b"-"));
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -197,11 +205,7 @@ impl AccessEntry<'_> {
             ("pool", self.pool.map(str::as_bytes)),
         ];
         for (name, value) in texts {
-            let _ = write!(line, ",\"{name}\":");
-            match value {
-                Some(value) => escape::json(line, value),
-                None => line.extend_from_slice(b"null"),
-            }
+            json_text(line, name, value);
         }
         let numbers = [
             ("status", Some(u64::from(self.status))),
@@ -217,12 +221,23 @@ impl AccessEntry<'_> {
                 None => write!(line, ",\"{name}\":null"),
             };
         }
-        line.extend_from_slice(b",\"compression\":");
-        match self.compression {
-            Some(coding) => escape::json(line, coding.as_bytes()),
-            None => line.extend_from_slice(b"null"),
+        let texts = [
+            ("compression", self.compression.map(str::as_bytes)),
+            ("site", self.site.map(str::as_bytes)),
+            ("host", self.host),
+        ];
+        for (name, value) in texts {
+            json_text(line, name, value);
         }
         line.push(b'}');
+    }
+}
+
+fn json_text(line: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    let _ = write!(line, ",\"{name}\":");
+    match value {
+        Some(value) => escape::json(line, value),
+        None => line.extend_from_slice(b"null"),
     }
 }
 

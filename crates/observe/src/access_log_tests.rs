@@ -24,6 +24,8 @@ fn entry() -> AccessEntry<'static> {
         php_us: Some(345),
         total_us: 400,
         compression: Some("br"),
+        site: Some("shop"),
+        host: Some(b"Shop.example:81"),
     }
 }
 
@@ -43,7 +45,7 @@ fn combined_line() {
     assert_eq!(
         line(&entry(), AccessFormat::Combined),
         "192.0.2.7 - - [21/Nov/2026:00:00:00 +0000] \"GET /a?b=c HTTP/1.1\" 200 1024 \"-\" \"curl/8\" id=0123abcd \
-         pool=default worker=3 queue_us=12 php_us=345 total_us=400 coding=br\n"
+         pool=default worker=3 queue_us=12 php_us=345 total_us=400 coding=br site=shop host=Shop.example:81\n"
     );
     let bare = AccessEntry {
         remote: None,
@@ -52,11 +54,13 @@ fn combined_line() {
         queue_us: None,
         php_us: None,
         compression: None,
+        site: None,
+        host: None,
         ..entry()
     };
     let text = line(&bare, AccessFormat::Combined);
     assert!(text.starts_with("unix - - ["), "{text}");
-    assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=-\n"), "{text}");
+    assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=- site=- host=-\n"), "{text}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `metrics` with `connection_pool` and `upstream`; `queue` (lines that wait
-//! for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
+//! table. Reading order: `log`, `access_log`, `access_logs`, `metrics` with `connection_pool` and `upstream`; `queue`
+//! (lines that wait for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
+mod access_logs;
 pub mod cell;
 mod clock;
 mod connection_pool;
@@ -16,6 +17,7 @@ mod sink;
 mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
+pub use access_logs::AccessLogs;
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Front, Metrics, PoolMetrics};
 pub use upstream::{UpstreamMetrics, Upstreams};

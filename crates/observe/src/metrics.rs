@@ -67,19 +67,25 @@ metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
         "Requests answered, by what answered (php, static, proxy, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
-        "Time from the end of a request's header to the end of its reply.";
-    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of reply bodies sent.";
+        "Time from the end of a request's header to the end of its response.";
+    UnknownHosts "howdah_unknown_host_requests_total" Counter []
+        "Requests refused because no site is for their host.";
+    BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
     ConnectionsOpen "howdah_connections_open" Gauge [] "Connections that are open.";
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
     ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
         "Connections that have changed to another protocol (WebSocket) and are open.";
+    TlsHandshakes "howdah_tls_handshakes_total" Counter ["session"]
+        "Handshakes of TLS that succeeded, by session: new or resumed.";
+    TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
+        "Handshakes of TLS that failed: no common version, cipher or certificate, or no TLS at all.";
     BudgetUsed "howdah_budget_used_bytes" Gauge ["budget"]
         "Bytes that what waits takes of `http.memory` and `http.spool`.";
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
-        "How often there was no room for something: a request got 503, a reply went to a file, a worker had to wait.";
+        "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -90,6 +96,10 @@ metrics! {
         "Lines of the access log lost because the log could not be written, or not fast enough.";
     ErrorLogDropped "howdah_error_log_dropped_total" Counter []
         "Lines of the error log lost because the log could not be written, or not fast enough.";
+    CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
+        "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
+    AcmeOrders "howdah_acme_certificates_total" Counter [] "Certificates obtained by ACME.";
+    AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
@@ -229,14 +239,20 @@ impl PoolMetrics {
 pub struct Metrics {
     requests: [[Counter; CLASSES.len()]; Front::ALL.len()],
     request_duration: Histogram,
-    /// Bytes of reply bodies sent.
+    /// Bytes of response bodies sent.
     pub bytes_sent: Counter,
+    /// Requests for hosts that no site is for.
+    pub unknown_hosts: Counter,
     pub connections_open: Gauge,
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
     /// Connections that have changed to another protocol.
     pub connections_upgraded: Gauge,
+    /// Handshakes of TLS that succeeded, those that resumed a session among them.
+    pub tls_handshakes: Counter,
+    pub tls_resumed: Counter,
+    pub tls_handshakes_failed: Counter,
     budgets: OnceLock<Budgets>,
     error_log: OnceLock<LogHandle>,
     /// Bytes given to compression.
@@ -251,9 +267,21 @@ pub struct Metrics {
     pub access_log_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
+    certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
     /// Servers that requests are handed on to.
     pub upstreams: Upstreams,
+}
+
+/// What is known of the certificates that the server got or made itself.
+#[derive(Debug, Default)]
+pub struct CertificateNumbers {
+    /// Names, and when their certificates end.
+    pub expiry: Vec<(String, u64)>,
+    /// Certificates obtained by ACME.
+    pub orders: u64,
+    /// Attempts that failed.
+    pub failures: u64,
 }
 
 impl Metrics {
@@ -278,6 +306,11 @@ impl Metrics {
     /// Says which error log it is whose losses are to be shown.
     pub fn set_error_log(&self, log: LogHandle) {
         let _ = self.error_log.set(log);
+    }
+
+    /// Sets what is known of certificates.
+    pub fn set_certificates(&self, numbers: CertificateNumbers) {
+        *self.certificates.lock() = numbers;
     }
 
     /// Lines of the error log lost.
@@ -335,6 +368,7 @@ impl Metrics {
                 }
             }
             Id::RequestDuration => page.histogram(&[], &self.request_duration),
+            Id::UnknownHosts => page.sample(&[], self.unknown_hosts.get()),
             Id::BytesSent => page.sample(&[], self.bytes_sent.get()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
@@ -345,6 +379,12 @@ impl Metrics {
             | Id::UpstreamRequests
             | Id::UpstreamConnections
             | Id::UpstreamFailures => self.upstream_samples(id, page),
+            Id::TlsHandshakes => {
+                let resumed = self.tls_resumed.get();
+                page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));
+                page.sample(&["resumed"], resumed);
+            }
+            Id::TlsHandshakesFailed => page.sample(&[], self.tls_handshakes_failed.get()),
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),
@@ -354,6 +394,13 @@ impl Metrics {
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
+            Id::CertificateExpiry => {
+                for (name, until) in &self.certificates.lock().expiry {
+                    page.sample(&[name], until);
+                }
+            }
+            Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
+            Id::AcmeFailures => page.sample(&[], self.certificates.lock().failures),
             Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
@@ -508,72 +555,5 @@ pub fn reference() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_follow_the_rules() {
-        for (at, metric) in TABLE.iter().enumerate() {
-            assert!(TABLE[..at].iter().all(|other| other.name != metric.name), "{} twice", metric.name);
-            assert_eq!(metric.kind == MetricKind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
-            assert!(metric.kind != MetricKind::Histogram || metric.name.ends_with("_seconds"), "{}", metric.name);
-            assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.name);
-        }
-    }
-
-    #[test]
-    fn render_shows_each_metric_with_its_labels() {
-        let metrics = Metrics::new();
-        let pool = metrics.pool("de\"fault");
-        metrics.request(Front::Php, 200, Duration::from_micros(80), 1024);
-        metrics.request(Front::Error, 503, Duration::from_millis(2), 10);
-        metrics.connections_open.inc();
-        pool.queue_wait.observe(Duration::from_micros(10));
-        pool.faults.inc("queue_full");
-        pool.restarts.inc("died");
-        pool.php_time_us.add(1_250_000);
-        let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
-        pool.set_connection_pools(vec![connections]);
-        let text = metrics.render();
-        for line in [
-            "# TYPE howdah_requests_total counter",
-            "howdah_requests_total{front=\"php\",status=\"2xx\"} 1",
-            "howdah_requests_total{front=\"error\",status=\"5xx\"} 1",
-            "howdah_request_duration_seconds_bucket{le=\"0.00005\"} 0",
-            "howdah_request_duration_seconds_bucket{le=\"0.0001\"} 1",
-            "howdah_request_duration_seconds_bucket{le=\"+Inf\"} 2",
-            "howdah_request_duration_seconds_sum 0.00208",
-            "howdah_request_duration_seconds_count 2",
-            "howdah_sent_bytes_total 1034",
-            "howdah_connections_open 1",
-            "howdah_pool_queue_wait_seconds_bucket{pool=\"de\\\"fault\",le=\"0.00005\"} 1",
-            "howdah_pool_faults_total{pool=\"de\\\"fault\",kind=\"queue_full\"} 1",
-            "howdah_pool_worker_restarts_total{pool=\"de\\\"fault\",reason=\"died\"} 1",
-            "howdah_pool_php_seconds_total{pool=\"de\\\"fault\"} 1.25",
-            "howdah_connection_pool_idle{pool=\"de\\\"fault\",name=\"a\\\"b\"} 3",
-            "howdah_connection_pool_wait_seconds_total{pool=\"de\\\"fault\",name=\"a\\\"b\"} 0.0015",
-        ] {
-            assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
-        }
-        for metric in TABLE {
-            assert_eq!(text.matches(&format!("# TYPE {} ", metric.name)).count(), 1);
-        }
-        assert_eq!(metrics.requests_total(), 2);
-    }
-
-    #[test]
-    fn a_pool_is_made_once() {
-        let metrics = Metrics::new();
-        metrics.pool("a").replays.inc();
-        assert_eq!(metrics.pool("a").replays.get(), 1);
-        assert_eq!(metrics.pool("b").replays.get(), 0);
-    }
-
-    #[test]
-    fn a_strange_status_is_counted_somewhere() {
-        let metrics = Metrics::new();
-        metrics.request(Front::Php, 0, Duration::ZERO, 0);
-        metrics.request(Front::Php, 999, Duration::ZERO, 0);
-        assert_eq!(metrics.requests_total(), 2);
-    }
-}
+#[path = "metrics_tests.rs"]
+mod tests;

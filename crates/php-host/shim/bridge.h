@@ -1,9 +1,9 @@
 /* The border between C and Rust: everything the shim calls in Rust (howdah_rs_*) and everything Rust calls in the shim
- * (howdah_c_*). Rust functions return and never call back into PHP, so no Rust frame lies between a PHP bailout
+ * (howdah_c_*). Rust functions return and never request back into PHP, so no Rust frame lies between a PHP bailout
  * (longjmp) and its target. Strings are borrowed for the duration of a call unless a comment says otherwise.
  *
- * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_call(). The other functions are then about the
- * selected call, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
+ * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_request(). The other functions are then about the
+ * selected request, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
  * howdah_rs_prepare_wait(), or when much of it is waiting. Nothing waits but writing, for room that the server makes at
  * once.
  *
@@ -20,18 +20,18 @@
 #include "wire.h"
 
 // Of the responses to a path, the first of the two visitors where no warm-up request has run.
-#define HOWDAH_ANSWER_ALONE 0
+#define HOWDAH_RESPONSE_ALONE 0
 
 // And the first of the two on the finished snapshot.
-#define HOWDAH_ANSWER_RESTORED 2
+#define HOWDAH_RESPONSE_RESTORED 2
 
 // How many there are.
-#define HOWDAH_ANSWERS 4
+#define HOWDAH_RESPONSES 4
 
 // What the server has sent.
 typedef enum {
     HOWDAH_EVENT_NONE,
-    HOWDAH_EVENT_CALL,
+    HOWDAH_EVENT_REQUEST,
     HOWDAH_EVENT_CANCEL,
     HOWDAH_EVENT_STOP,
 } howdah_event;
@@ -58,9 +58,9 @@ typedef struct {
     uint32_t restored_pages;
     // and the time it took.
     uint32_t restore_ns;
-    // Sessions of boot-time connections that this call's end has reset.
+    // Sessions of boot-time connections that this request's end has reset.
     uint32_t resets;
-    // The worker ends, as it cannot be put back after this call.
+    // The worker ends, as it cannot be put back after this request.
     bool unfit;
 } snapshot_report;
 
@@ -77,12 +77,12 @@ typedef struct {
     char session[16384];
     // What lies behind is left out.
     char body[131072];
-} howdah_warmup_answer;
+} howdah_warmup_response;
 
 // A path of the warm-up.
 typedef struct {
     uint32_t worst_status;
-    howdah_warmup_answer answers[HOWDAH_ANSWERS];
+    howdah_warmup_response responses[HOWDAH_RESPONSES];
 } howdah_warmup_path;
 
 // An owned text without NUL bytes, with one behind it. C sees a `const char *` that is never NULL.
@@ -119,7 +119,7 @@ typedef struct {
     // What workers are told.
     const howdah_worker_spec *worker;
     // Requests that a new worker runs before it takes others, laid out as in a lane.
-    const WireCall *const *warmup;
+    const WireRequest *const *warmup;
     size_t n_warmup;
     // `howdah_c_sandbox_code()` will follow.
     bool sandbox;
@@ -134,7 +134,7 @@ typedef struct {
 } howdah_code_rule;
 
 // Before each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
-// memory of its own in that place with the call that runs, and none of the descriptors that belong to the lane.
+// memory of its own in that place with the request that runs, and none of the descriptors that belong to the lane.
 void howdah_rs_fork_begins(bool with_lane);
 
 // After a fork(), in the parent.
@@ -143,10 +143,10 @@ void howdah_rs_fork_ends(bool with_lane);
 // After a fork() without the lane, in the child.
 void howdah_rs_became_script_child(void);
 
-// The current call's script has run past its time limit. Called from a signal handler.
+// The current request's script has run past its time limit. Called from a signal handler.
 void howdah_rs_timed_out(void);
 
-// The worker can take calls: tells the server, once.
+// The worker can take requests: tells the server, once.
 void howdah_rs_ready(void);
 
 // Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
@@ -154,11 +154,11 @@ void howdah_rs_ready(void);
 // then.
 bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
-// Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
-// shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body.
-const WireCall *howdah_rs_next_call(void);
+// Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
+const WireRequest *howdah_rs_next_request(void);
 
-// Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for
+// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Never blocks for
 // long: the body is complete.
 size_t howdah_rs_read_body(char *buffer, size_t size);
 
@@ -172,31 +172,33 @@ void howdah_rs_head_line(const char *line, size_t length);
 // Finishes the head.
 void howdah_rs_head_end(void);
 
-// Adds to the answer's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
+// Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
 // (php_handle_aborted_connection).
 bool howdah_rs_write(const char *data, size_t length);
 
 // Sends everything written so far to the client now. Returns false when the client has gone.
 bool howdah_rs_flush(void);
 
-// The answer is complete for the client; the worker goes on with the call. Idempotent. `done_follows`: only PHP's own
-// cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both.
+// The response is complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only PHP's own
+// cleaning up is left before howdah_rs_done(); after a short request the server is then woken once for both.
 void howdah_rs_end_response(bool done_follows);
 
-// The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
-// frame from howdah_rs_next_call() is invalid afterwards.
+// The request is over, resources of the script are released; the worker is free. Ends the response if still open. The
+// frame from howdah_rs_next_request() is invalid afterwards.
 void howdah_rs_done(uint64_t peak_memory, bool retire);
 
-// Gives the current call back to the server, for a worker that has booted later; the worker must end at once. False
-// when a part of its answer has been sent. Not in async mode.
+// Gives the current request back to the server, for a worker that has booted later; the worker must end at once. False
+// when a part of its response has been sent. Not in async mode.
 bool howdah_rs_give_back(uint64_t boot_began_us);
 
 // What `howdah_rs_done()` is to report beside, in snapshot mode.
 void howdah_rs_snapshot_numbers(snapshot_report numbers);
 
-// Writes a line into the server's log with the current call's id; level as in syslog(3), 0 emergency to 7 debug. Works
-// before the first call too (boot messages).
-void howdah_rs_log(int level, const char *message, size_t length);
+// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
+// before the first request too (boot messages).
+void howdah_rs_log(int level,
+                   const char *message,
+                   size_t length);
 
 // The descriptor to wait on, edge-triggered: it is written to after the server has sent something while the worker had
 // announced that it waits, and nobody reads it. -1 in other modes. Bridge's own: do not read or close it.
@@ -212,9 +214,9 @@ void howdah_rs_woken(void);
 // Shows the server everything written so far and wakes it if it sleeps.
 void howdah_rs_publish(void);
 
-// To which open call belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
+// To which open request belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
 // Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
-void howdah_rs_select_call(uint64_t number);
+void howdah_rs_select_request(uint64_t number);
 
 // A connection pool of this worker, one of POOL_SLOTS: its name, and what `pool_number` lists. Only written to shared
 // memory, where the server looks when somebody asks. A script's child must not call them.
@@ -226,12 +228,15 @@ const char *howdah_rs_pool_number_name(unsigned int number);
 // The numbers of a connection pool, in the order of `pool_number`. See `howdah_rs_pool_name()`.
 void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBERS]);
 
-// The next thing the server has sent; never waits. CALL: `*call` and `*number` are set, the memory (laid out as for
-// howdah_rs_next_call()) is the call's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a call
-// that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
-// howdah_rs_flush() return false for that call from now on. A call that does not end within a few seconds after its
-// deadline costs the worker its life. STOP, once: no call follows, end with the last one; CANCEL may still come.
-howdah_event howdah_rs_take_event(const WireCall **call, uint64_t *number, unsigned int *reason);
+// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
+// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
+// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
+// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+// come.
+howdah_event howdah_rs_take_event(const WireRequest **request,
+                                  uint64_t *number,
+                                  unsigned int *reason);
 
 // Snapshot mode: whether this worker boots for others and has not said yet how that went.
 bool howdah_rs_boots_for_others(void);
@@ -271,7 +276,7 @@ extern void howdah_c_compile_library(void);
 // Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
 extern void howdah_c_refuse_warmup(void);
 
-// Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit
+// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
 // status; the caller ends the process with _exit() after howdah_c_shutdown().
 extern int howdah_c_worker_run(void);
 

@@ -14,30 +14,30 @@
 /* Exported to Rust; everything else is hidden by -fvisibility=hidden. */
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-/* How a mode lets the loop know what became of a call. */
+/* How a mode lets the loop know what became of a request. */
 typedef enum shim_outcome {
-    SHIM_DONE,   /* the worker can take the next call */
-    SHIM_RETIRE, /* the worker's state cannot be trusted: answer this call, then end */
+    SHIM_DONE,   /* the worker can take the next request */
+    SHIM_RETIRE, /* the worker's state cannot be trusted: finish this request, then end */
 } shim_outcome;
 
 /* What differs between the modes: modes/mode.h. */
 typedef struct shim_mode shim_mode;
 
-/* The state of this process. Not reset between calls unless it says so. */
+/* The state of this process. Not reset between requests unless it says so. */
 typedef struct shim_state {
     const howdah_boot *boot;
     const howdah_worker_spec *worker;
     const shim_mode *mode;
 
-    /* The current call; call is NULL between calls. */
-    const WireCall *call;
+    /* The current request; request is NULL between requests. */
+    const WireRequest *request;
     const WireVar *vars;
     const char *strings;
-    bool response_ended;   /* the client has its whole answer; later output is dropped */
+    bool response_ended;   /* the client has its whole response; later output is dropped */
     bool response_refused; /* the client has gone */
-    uint64_t peak_memory;  /* of the current call, read before PHP resets it */
+    uint64_t peak_memory;  /* of the current request, read before PHP resets it */
 
-    uint64_t calls_done;
+    uint64_t requests_done;
     bool script_child; /* this process was forked by a script; the lane is not its own */
 } shim_state;
 

@@ -1,4 +1,4 @@
-/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
+/* The C view of a request in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
  * in a test: do not edit. */
 /* clang-format off */
 
@@ -7,29 +7,29 @@
 
 #include <stdint.h>
 
-// The call expects no body in its answer (HEAD).
-#define CALL_HEAD_ONLY 1
+// The request expects no body in its response (HEAD).
+#define REQUEST_HEAD_ONLY 1
 
 // The request's body follows the strings in the frame.
-#define CALL_BODY_INLINE 2
+#define REQUEST_BODY_INLINE 2
 
-// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
+// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the request
 // and asks for it (`NeedBody`).
-#define CALL_BODY_FD 4
+#define REQUEST_BODY_FD 4
 
-// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
-#define CALL_MEASURE 8
+// The worker is to measure the processor time that this request takes (`WireDone::cpu_ns`).
+#define REQUEST_MEASURE 8
 
-// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
-#define CALL_NICE 16
+// The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
+#define REQUEST_NICE 16
 
-// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
-#define CALL_NICE_SHIFT 8
+// Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
+#define REQUEST_NICE_SHIFT 8
 
 // In `Cancel`: the client has gone.
 #define CANCEL_CLIENT_GONE 1
 
-// In `Cancel`: the call has run past the pool's deadline.
+// In `Cancel`: the request has run past the pool's deadline.
 #define CANCEL_DEADLINE 2
 
 // Connection pools that a worker can tell about. Beyond that, none is told about.
@@ -38,7 +38,7 @@
 // Bytes of a pool's name.
 #define POOL_NAME_LEN 56
 
-// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
+// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
 typedef struct {
     // Offset from the start of the string area.
     uint32_t off;
@@ -46,7 +46,7 @@ typedef struct {
     uint32_t len;
 } StrRef;
 
-// One variable of a call, as it will appear in `$_SERVER`.
+// One variable of a request, as it will appear in `$_SERVER`.
 typedef struct {
     // `VarName` as a number, or 0 for a name that is spelled out in `name`.
     uint32_t name_id;
@@ -56,9 +56,9 @@ typedef struct {
     StrRef value;
 } WireVar;
 
-// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
+// Fixed head of a request. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
 typedef struct {
-    // The call's number on its lane; set by the server when the call is put there.
+    // The request's number on its lane; set by the server when the request is put there.
     uint64_t number;
     // The request's id in logs.
     uint64_t id;
@@ -66,7 +66,7 @@ typedef struct {
     uint64_t received_unix_us;
     // Length of the whole request body in bytes.
     uint64_t body_len;
-    // `CALL_*` bits.
+    // `REQUEST_*` bits.
     uint32_t flags;
     // HTTP version × 1000: 1000, 1001, 2000, 3000.
     uint32_t proto;
@@ -88,7 +88,7 @@ typedef struct {
     StrRef cookie;
     // `Authorization`, empty when absent.
     StrRef authorization;
-} WireCall;
+} WireRequest;
 
 #endif  /* HOWDAH_WIRE_H */
 

@@ -2,13 +2,13 @@
 //!
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
-use crate::open_call::OpenCall;
+use crate::open_request::OpenRequest;
 use crate::{priority, stack_signal, template};
 use howdah_transport::wire::{
-    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireCall, WireDone,
+    DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireDone, WireRequest,
 };
 use howdah_transport::worker_end::{LaneCopy, body_kind};
-use howdah_transport::{CallMap, Event, Hole, WorkerEnd};
+use howdah_transport::{Event, Hole, RequestMap, WorkerEnd};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
@@ -16,11 +16,11 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// After a call shorter than this, PHP's cleaning up is shorter than a wake-up: answer and end are published together.
-const SHORT_CALL: Duration = Duration::from_micros(200);
+/// After a request shorter than this, PHP's cleaning up is shorter than a wake-up: response and end are published together.
+const SHORT_REQUEST: Duration = Duration::from_micros(200);
 
-/// Open calls that are kept for later ones.
-const SPARE_CALLS: usize = 64;
+/// Open requests that are kept for later ones.
+const SPARE_REQUESTS: usize = 64;
 
 /// What `howdah_rs_done()` reports beside, in snapshot mode.
 #[repr(C)]
@@ -34,9 +34,9 @@ struct SnapshotNumbers {
     restored_pages: u32,
     /// and the time it took.
     restore_ns: u32,
-    /// Sessions of boot-time connections that this call's end has reset.
+    /// Sessions of boot-time connections that this request's end has reset.
     resets: u32,
-    /// The worker ends, as it cannot be put back after this call.
+    /// The worker ends, as it cannot be put back after this request.
     unfit: bool,
 }
 
@@ -47,20 +47,20 @@ impl SnapshotNumbers {
     }
 }
 
-/// The worker's side of its calls.
+/// The worker's side of its requests.
 struct Host {
     lane: WorkerEnd,
-    /// The call that the functions below are about. A worker that runs one at a time has one for all its calls.
-    current: Option<Box<OpenCall>>,
-    /// Async mode: the open calls that are not selected.
-    others: CallMap<Box<OpenCall>>,
-    /// Async mode: to be used for calls to come.
-    #[expect(clippy::vec_box, reason = "what is spared is the allocation; calls move between the maps as boxes")]
-    spare: Vec<Box<OpenCall>>,
-    /// A head under construction; complete before another call is selected.
+    /// The request that the functions below are about. A worker that runs one at a time has one for all its requests.
+    current: Option<Box<OpenRequest>>,
+    /// Async mode: the open requests that are not selected.
+    others: RequestMap<Box<OpenRequest>>,
+    /// Async mode: to be used for requests to come.
+    #[expect(clippy::vec_box, reason = "what is spared is the allocation; requests move between the maps as boxes")]
+    spare: Vec<Box<OpenRequest>>,
+    /// A head under construction; complete before another request is selected.
     head: Vec<u8>,
     interim: bool,
-    /// Snapshot mode's numbers for the end of the call.
+    /// Snapshot mode's numbers for the end of the request.
     snapshot: SnapshotNumbers,
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn install(lane: WorkerEnd) {
     TIMED_OUT.store(lane.timeout_word().cast_mut(), Ordering::Relaxed);
     let host = Host {
         lane,
-        current: (!is_multiplexed).then(|| Box::new(OpenCall::none())),
-        others: CallMap::default(),
+        current: (!is_multiplexed).then(|| Box::new(OpenRequest::none())),
+        others: RequestMap::default(),
         spare: Vec::new(),
         head: Vec::with_capacity(1024),
         interim: false,
@@ -95,7 +95,7 @@ pub(crate) fn leave() -> Option<Hole> {
     TIMED_OUT.store(std::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: one thread, and no reference to the cell is alive.
     let host = unsafe { (*HOST.0.get()).take() }?;
-    // C may still point into the memory of the calls.
+    // C may still point into the memory of the requests.
     std::mem::forget((host.current, host.others));
     Some(host.lane.leave())
 }
@@ -109,7 +109,7 @@ unsafe impl Sync for ForkCopy {}
 static FORK_COPY: ForkCopy = ForkCopy(UnsafeCell::new(None));
 
 /// Before each fork() of a worker. `with_lane`: the child goes on as this worker. Any other child has no lane, but
-/// memory of its own in that place with the call that runs, and none of the descriptors that belong to the lane.
+/// memory of its own in that place with the request that runs, and none of the descriptors that belong to the lane.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_fork_begins(with_lane: bool) {
     let Some(host) = host() else { return };
@@ -140,17 +140,17 @@ extern "C" fn howdah_rs_became_script_child() {
     // SAFETY: see `ForkCopy`.
     let copy = unsafe { (*FORK_COPY.0.get()).take() };
     if let (Some(hole), Some(copy)) = (leave(), copy) {
-        // Without it a look at the call ends this process, which is nobody's worker.
+        // Without it a look at the request ends this process, which is nobody's worker.
         let _ = copy.put(hole);
     }
 }
 
-/// The call that runs, and where to note that its script has run past its time limit: for a signal handler, which must not
-/// touch the host.
+/// The request that runs, and where to note that its script has run past its time limit: for a signal handler, which
+/// must not touch the host.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The current call's script has run past its time limit. Called from a signal handler.
+/// The current request's script has run past its time limit. Called from a signal handler.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_timed_out() {
     let word = TIMED_OUT.load(Ordering::Relaxed);
@@ -179,7 +179,7 @@ unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
-/// The worker can take calls: tells the server, once.
+/// The worker can take requests: tells the server, once.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_ready() {
     if let Some(host) = host() {
@@ -197,14 +197,14 @@ extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -
     template::share_boot(why_not.as_deref(), boot_began_us)
 }
 
-/// Waits for the next call and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
-/// shared memory, until howdah_rs_done(). Layout: WireCall, n_vars x WireVar, strings_len bytes, inline body.
+/// Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
+/// shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_next_call() -> *const WireCall {
+extern "C" fn howdah_rs_next_request() -> *const WireRequest {
     let Some(host) = host() else { return std::ptr::null() };
     loop {
-        let call = match host.lane.next_call() {
-            Ok(Some(call)) => call,
+        let request = match host.lane.next_request() {
+            Ok(Some(request)) => request,
             Ok(None) => return std::ptr::null(),
             Err(error) => {
                 eprintln!("howdah-php: {error}");
@@ -213,8 +213,8 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
         };
         host.interim = false;
         host.head.clear();
-        // SAFETY: `call` was just returned by `next_call`.
-        let flags = unsafe { (*call).flags };
+        // SAFETY: `request` was just returned by `next_request`.
+        let flags = unsafe { (*request).flags };
         priority::obey(flags);
         let body = match body_kind(flags) {
             (false, true) => match host.lane.receive_body() {
@@ -232,15 +232,15 @@ extern "C" fn howdah_rs_next_call() -> *const WireCall {
             _ => None,
         };
         if let Some(current) = host.current.as_mut() {
-            // SAFETY: `call` was just returned by `next_call`, and `howdah_rs_done` lets go of it.
-            unsafe { current.begin(call, body) };
+            // SAFETY: `request` was just returned by `next_request`, and `howdah_rs_done` lets go of it.
+            unsafe { current.begin(request, body) };
         }
         RUNNING.store(host.lane.number(), Ordering::Relaxed);
-        return call;
+        return request;
     }
 }
 
-/// Reads up to `size` bytes of the current call's body. Returns the number of bytes, 0 at the end. Never blocks for
+/// Reads up to `size` bytes of the current request's body. Returns the number of bytes, 0 at the end. Never blocks for
 /// long: the body is complete.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_read_body(buffer: *mut c_char, size: usize) -> usize {
@@ -284,13 +284,13 @@ extern "C" fn howdah_rs_head_end() {
     current.head_sent = !host.interim;
 }
 
-/// Adds to the answer's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
+/// Adds to the response's body. May wait for room. Returns false when the client has gone: the caller then tells PHP
 /// (php_handle_aborted_connection).
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_write(data: *const c_char, length: usize) -> bool {
     let Some(host) = host() else { return true };
     match host.current.as_ref() {
-        // What is printed after the answer's end is dropped, as FPM does.
+        // What is printed after the response's end is dropped, as FPM does.
         Some(current) if !current.ended => {
             // SAFETY: C's promise in bridge.h.
             !current.cancelled && host.lane.write(unsafe { bytes(data, length) }).is_ok()
@@ -332,18 +332,18 @@ impl Host {
     }
 }
 
-/// The answer is complete for the client; the worker goes on with the call. Idempotent. `done_follows`: only PHP's own
-/// cleaning up is left before howdah_rs_done(); after a short call the server is then woken once for both.
+/// The response is complete for the client; the worker goes on with the request. Idempotent. `done_follows`: only PHP's own
+/// cleaning up is left before howdah_rs_done(); after a short request the server is then woken once for both.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_end_response(done_follows: bool) {
     let Some(host) = host() else { return };
     let Some(current) = host.current.as_ref() else { return };
-    let wait = host.is_multiplexed() || done_follows && current.elapsed() < SHORT_CALL;
+    let wait = host.is_multiplexed() || done_follows && current.elapsed() < SHORT_REQUEST;
     host.end_response(!wait);
 }
 
-/// The call is over, resources of the script are released; the worker is free. Ends the response if still open. The
-/// frame from howdah_rs_next_call() is invalid afterwards.
+/// The request is over, resources of the script are released; the worker is free. Ends the response if still open. The
+/// frame from howdah_rs_next_request() is invalid afterwards.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
     let Some(host) = host() else { return };
@@ -363,22 +363,22 @@ extern "C" fn howdah_rs_done(peak_memory: u64, retire: bool) {
         host.lane.recycle(memory);
     }
     if host.is_multiplexed()
-        && let Some(call) = host.current.take()
-        && host.spare.len() < SPARE_CALLS
+        && let Some(request) = host.current.take()
+        && host.spare.len() < SPARE_REQUESTS
     {
-        host.spare.push(call);
+        host.spare.push(request);
     }
 }
 
-/// Gives the current call back to the server, for a worker that has booted later; the worker must end at once. False
-/// when a part of its answer has been sent. Not in async mode.
+/// Gives the current request back to the server, for a worker that has booted later; the worker must end at once. False
+/// when a part of its response has been sent. Not in async mode.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_give_back(boot_began_us: u64) -> bool {
     let Some(host) = host() else { return false };
-    if host.is_multiplexed() || host.current.as_ref().is_none_or(|call| call.head_sent || call.ended) {
+    if host.is_multiplexed() || host.current.as_ref().is_none_or(|request| request.head_sent || request.ended) {
         return false;
     }
-    host.lane.return_call(boot_began_us);
+    host.lane.return_request(boot_began_us);
     true
 }
 
@@ -390,8 +390,8 @@ extern "C" fn howdah_rs_snapshot_numbers(numbers: SnapshotNumbers) {
     }
 }
 
-/// Writes a line into the server's log with the current call's id; level as in syslog(3), 0 emergency to 7 debug. Works
-/// before the first call too (boot messages).
+/// Writes a line into the server's log with the current request's id; level as in syslog(3), 0 emergency to 7 debug. Works
+/// before the first request too (boot messages).
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize) {
     // SAFETY: C's promise in bridge.h.
@@ -400,7 +400,7 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
         Some(host) => {
             host.lane.log(level.clamp(0, 7) as u8, message);
             if host.lane.number() == 0 {
-                // No answer follows that would carry it along, or not soon.
+                // No response follows that would carry it along, or not soon.
                 host.lane.publish();
             }
         }
@@ -413,14 +413,15 @@ extern "C" fn howdah_rs_log(level: c_int, message: *const c_char, length: usize)
     }
 }
 
-// --- multiplexed workers --------------------------------------------------------------------------------------------------
+// --- multiplexed workers
+// --------------------------------------------------------------------------------------------------
 
 /// What the server has sent.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
     None,
-    Call,
+    Request,
     Cancel,
     Stop,
 }
@@ -455,10 +456,10 @@ extern "C" fn howdah_rs_publish() {
     }
 }
 
-/// To which open call belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
+/// To which open request belong body, head, output, log lines and end from now on; 0 (or one that is not open): to none.
 /// Cheap. Not between howdah_rs_head_begin() and howdah_rs_head_end(). howdah_rs_done() leaves none selected.
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_select_call(number: u64) {
+extern "C" fn howdah_rs_select_request(number: u64) {
     let Some(host) = host() else { return };
     if host.lane.number() == number || !host.is_multiplexed() {
         return;
@@ -503,23 +504,23 @@ extern "C" fn howdah_rs_pool_numbers(slot: c_uint, numbers: *const u64) {
 }
 
 impl Host {
-    /// The next event that is about a call which is open.
-    fn take_event(&mut self, call: &mut *const WireCall, number: &mut u64, reason: &mut c_uint) -> EventKind {
+    /// The next event that is about a request which is open.
+    fn take_event(&mut self, request: &mut *const WireRequest, number: &mut u64, reason: &mut c_uint) -> EventKind {
         loop {
             match self.lane.take_event() {
                 Ok(None) => return EventKind::None,
                 Ok(Some(Event::Stop)) => return EventKind::Stop,
-                Ok(Some(Event::Call(taken))) => {
+                Ok(Some(Event::Request(taken))) => {
                     *number = taken.number;
-                    let mut open = self.spare.pop().unwrap_or_else(|| Box::new(OpenCall::none()));
+                    let mut open = self.spare.pop().unwrap_or_else(|| Box::new(OpenRequest::none()));
                     open.take(taken);
-                    *call = open.call().unwrap_or(std::ptr::null());
+                    *request = open.request().unwrap_or(std::ptr::null());
                     self.others.insert(*number, open);
-                    return EventKind::Call;
+                    return EventKind::Request;
                 }
                 Ok(Some(Event::Cancel { number: of, reason: why })) => {
                     let selected = self.current.as_mut().filter(|_| self.lane.number() == of);
-                    // A call that was done meanwhile is nobody's business any more.
+                    // A request that was done meanwhile is nobody's business any more.
                     if let Some(open) = selected.or_else(|| self.others.get_mut(&of)) {
                         open.cancelled = true;
                         *number = of;
@@ -536,19 +537,24 @@ impl Host {
     }
 }
 
-/// The next thing the server has sent; never waits. CALL: `*call` and `*number` are set, the memory (laid out as for
-/// howdah_rs_next_call()) is the call's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a call
-/// that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
-/// howdah_rs_flush() return false for that call from now on. A call that does not end within a few seconds after its
-/// deadline costs the worker its life. STOP, once: no call follows, end with the last one; CANCEL may still come.
+/// The next thing the server has sent; never waits. REQUEST: `*request` and `*number` are set, the memory (laid out as for
+/// howdah_rs_next_request()) is the request's until its howdah_rs_done(); it is not selected yet. CANCEL: `*number`, a
+/// request that is not done, and `*reason`, one of CANCEL_CLIENT_GONE and CANCEL_DEADLINE; howdah_rs_write() and
+/// howdah_rs_flush() return false for that request from now on. A request that does not end within a few seconds after
+/// its deadline costs the worker its life. STOP, once: no request follows, end with the last one; CANCEL may still
+/// come.
 #[unsafe(no_mangle)]
-extern "C" fn howdah_rs_take_event(call: *mut *const WireCall, number: *mut u64, reason: *mut c_uint) -> EventKind {
+extern "C" fn howdah_rs_take_event(
+    request: *mut *const WireRequest,
+    number: *mut u64,
+    reason: *mut c_uint,
+) -> EventKind {
     let Some(host) = host().filter(|host| host.is_multiplexed()) else { return EventKind::None };
-    let (mut its_call, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
-    let kind = host.take_event(&mut its_call, &mut its_number, &mut its_reason);
+    let (mut its_request, mut its_number, mut its_reason) = (std::ptr::null(), 0, 0);
+    let kind = host.take_event(&mut its_request, &mut its_number, &mut its_reason);
     // SAFETY: C's promise in bridge.h: three valid places, used by nobody else during the call.
     unsafe {
-        call.write(its_call);
+        request.write(its_request);
         number.write(its_number);
         reason.write(its_reason);
     }

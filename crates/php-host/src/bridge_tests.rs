@@ -2,12 +2,12 @@
 
 use super::*;
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName};
-use howdah_transport::{BodyInLane, CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd, new_wake_pipe};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, EncodedRequest, FrameKind, RequestBuilder, VarName};
+use howdah_transport::{BodyInLane, FrameReceiver, LaneSizes, RequestSender, create_lane, new_eventfd, new_wake_pipe};
 use std::os::fd::AsFd;
 
 struct Server {
-    sender: CallSender,
+    sender: RequestSender,
     frames: FrameReceiver,
     control: ControlSocket,
 }
@@ -22,17 +22,17 @@ fn become_worker() -> Server {
     Server { sender: sender.with_wake_pipe(our_wake_pipe), frames, control: ours.into() }
 }
 
-fn call(uri: &[u8]) -> EncodedCall {
-    let mut builder = CallBuilder::new(1, 1001, 1);
+fn request(uri: &[u8]) -> EncodedRequest {
+    let mut builder = RequestBuilder::new(1, 1001, 1);
     let uri = builder.var(VarName::REQUEST_URI, uri);
     builder.uri(uri);
     builder.finish()
 }
 
-fn event() -> (EventKind, *const WireCall, u64, c_uint) {
-    let (mut call, mut number, mut reason) = (std::ptr::null(), 0, 0);
-    let kind = howdah_rs_take_event(&raw mut call, &raw mut number, &raw mut reason);
-    (kind, call, number, reason)
+fn event() -> (EventKind, *const WireRequest, u64, c_uint) {
+    let (mut request, mut number, mut reason) = (std::ptr::null(), 0, 0);
+    let kind = howdah_rs_take_event(&raw mut request, &raw mut number, &raw mut reason);
+    (kind, request, number, reason)
 }
 
 fn body() -> Vec<u8> {
@@ -64,15 +64,15 @@ impl Server {
 
 /// One test: the bridge has one host per process.
 #[test]
-fn several_calls_are_kept_apart() {
+fn several_requests_are_kept_apart() {
     let mut server = become_worker();
     assert_eq!(event().0, EventKind::None);
 
-    // Two calls, each with a body of its own way; the worker sleeps and is woken for them.
+    // Two requests, each with a body of its own way; the worker sleeps and is woken for them.
     assert!(howdah_rs_prepare_wait());
     let file = rustix::fs::memfd_create("body", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::io::write(&file, b"in a file").unwrap();
-    server.sender.send_call(&call(b"/one"), 1, BodyInLane::Descriptor(9)).unwrap();
+    server.sender.send_request(&request(b"/one"), 1, BodyInLane::Descriptor(9)).unwrap();
     assert!(is_readable(howdah_rs_wake_fd()));
     howdah_rs_woken();
     assert_eq!(event().0, EventKind::None, "its body is still to come");
@@ -82,40 +82,40 @@ fn several_calls_are_kept_apart() {
     server.sender.body_sent();
     assert!(is_readable(howdah_rs_wake_fd()));
     howdah_rs_woken();
-    server.sender.send_call(&call(b"/two"), 2, BodyInLane::Inline(b"in the call")).unwrap();
+    server.sender.send_request(&request(b"/two"), 2, BodyInLane::Inline(b"in the request")).unwrap();
     assert!(!howdah_rs_prepare_wait(), "there is something to take");
     let (kind, one, number, _) = event();
-    assert_eq!((kind, number), (EventKind::Call, 1));
+    assert_eq!((kind, number), (EventKind::Request, 1));
     let (kind, two, number, _) = event();
-    assert_eq!((kind, number), (EventKind::Call, 2));
+    assert_eq!((kind, number), (EventKind::Request, 2));
     assert_eq!(event().0, EventKind::None);
     // The ring is used for others meanwhile.
     for number in 3..200 {
-        server.sender.send_call(&call(&[b'x'; 4000]), number, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(&[b'x'; 4000]), number, BodyInLane::None).unwrap();
         assert_eq!(event().2, number);
     }
-    for (call, number) in [(one, 1), (two, 2)] {
-        // SAFETY: valid until the call is done.
-        let head = unsafe { *call };
+    for (request, number) in [(one, 1), (two, 2)] {
+        // SAFETY: valid until the request is done.
+        let head = unsafe { *request };
         assert_eq!((head.number, head.uri.len), (number, 4));
     }
 
-    // No call is selected: nothing is read or written.
+    // No request is selected: nothing is read or written.
     assert!(body().is_empty() && write("lost"));
     howdah_rs_end_response(true);
     howdah_rs_done(0, false);
     howdah_rs_publish();
     assert!(server.published().is_empty());
 
-    howdah_rs_select_call(1);
+    howdah_rs_select_request(1);
     assert_eq!(body(), b"in a file");
-    howdah_rs_select_call(2);
-    assert_eq!(body(), b"in the call");
+    howdah_rs_select_request(2);
+    assert_eq!(body(), b"in the request");
     assert!(write("two "));
-    howdah_rs_select_call(1);
+    howdah_rs_select_request(1);
     assert!(write("one"));
     howdah_rs_log(4, c"said".as_ptr(), 4);
-    howdah_rs_select_call(2);
+    howdah_rs_select_request(2);
     assert!(write("and two") && body().is_empty());
     howdah_rs_done(0, false);
     assert!(server.published().is_empty(), "nothing was published yet");
@@ -130,10 +130,10 @@ fn several_calls_are_kept_apart() {
     let ends: Vec<_> = texts[4..].iter().map(|(kind, number, _)| (*kind, *number)).collect();
     assert_eq!(ends, [(FrameKind::Head, 2), (FrameKind::End, 2), (FrameKind::Done, 2)]);
 
-    // A cancel reaches its call only, selected or not; that of a call that is done reaches nobody.
+    // A cancel reaches its request only, selected or not; that of a request that is done reaches nobody.
     server.sender.send_cancel(2, CANCEL_CLIENT_GONE).unwrap();
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
-    howdah_rs_select_call(3);
+    howdah_rs_select_request(3);
     server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
     server.sender.send_stop().unwrap();
     let (kind, _, number, reason) = event();
@@ -142,8 +142,8 @@ fn several_calls_are_kept_apart() {
     assert_eq!((kind, number, reason), (EventKind::Cancel, 3, CANCEL_DEADLINE));
     assert_eq!((event().0, event().0), (EventKind::Stop, EventKind::None));
     assert!(!write("x") && !howdah_rs_flush());
-    howdah_rs_select_call(1);
+    howdah_rs_select_request(1);
     assert!(!write("x"));
-    howdah_rs_select_call(4);
+    howdah_rs_select_request(4);
     assert!(write("x") && howdah_rs_flush());
 }

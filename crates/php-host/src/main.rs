@@ -1,15 +1,15 @@
 //! `howdah-php`: hosts PHP for one pool. Started by `howdah`, not by hand.
 //!
-//! The process is the pool's zygote (`zygote`): it starts PHP once and forks workers (`worker`), which run calls from their
-//! lane. PHP itself is reached through the C shim in `shim/`, across the border described in `shim/bridge.h`; `bridge`
-//! holds the functions that C calls. This program forks and may be snapshotted, so it has one thread; only async mode adds
-//! some, for name resolution (`shim/async/hooks/names.c`).
+//! The process is the pool's zygote (`zygote`): it starts PHP once and forks workers (`worker`), which run requests
+//! from their lane. PHP itself is reached through the C shim in `shim/`, across the border described in
+//! `shim/bridge.h`; `bridge` holds the functions that C calls. This program forks and may be snapshotted, so it has one
+//! thread; only async mode adds some, for name resolution (`shim/async/hooks/names.c`).
 
 mod bridge;
 mod capabilities;
 mod extension_headers;
 mod library;
-mod open_call;
+mod open_request;
 mod php;
 mod priority;
 mod privileges;

@@ -1,7 +1,7 @@
 //! The shim's C functions, each wrapped once.
 
 use crate::{warmup, warmup_report};
-use howdah_transport::wire::WireCall;
+use howdah_transport::wire::WireRequest;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{SandboxProfile, WorkerSpec};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -14,7 +14,7 @@ struct Boot {
     /// What workers are told.
     worker: *const WorkerSpec,
     /// Requests that a new worker runs before it takes others, laid out as in a lane.
-    warmup: *const *const WireCall,
+    warmup: *const *const WireRequest,
     n_warmup: usize,
     /// `howdah_c_sandbox_code()` will follow.
     sandbox: bool,
@@ -35,7 +35,7 @@ unsafe extern "C" {
     fn howdah_c_compile_library();
     /// Snapshot mode: from now on workers that are forked run warm-up requests only where what they leave is undone.
     fn howdah_c_refuse_warmup();
-    /// Runs calls until howdah_rs_next_call() returns NULL or the worker must retire. Returns the process's exit
+    /// Runs requests until howdah_rs_next_request() returns NULL or the worker must retire. Returns the process's exit
     /// status; the caller ends the process with _exit() after howdah_c_shutdown().
     fn howdah_c_worker_run() -> c_int;
     /// Ends PHP in this process (module shutdown), in a worker or in the zygote.
@@ -110,8 +110,8 @@ pub(crate) fn version() -> String {
 /// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.
 pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
     warmup_report::targets(&spec.warmup);
-    let warmup: Vec<*const WireCall> =
-        spec.warmup.iter().map(|target| Box::leak(warmup::call(spec, target)).as_ptr().cast()).collect();
+    let warmup: Vec<*const WireRequest> =
+        spec.warmup.iter().map(|target| Box::leak(warmup::request(spec, target)).as_ptr().cast()).collect();
     let boot = Boot {
         worker: Box::leak(Box::new(spec.worker.clone())),
         n_warmup: warmup.len(),
@@ -150,7 +150,7 @@ pub(crate) fn fork_sibling() -> std::io::Result<i32> {
     }
 }
 
-/// Runs calls until the worker shall end.
+/// Runs requests until the worker shall end.
 pub(crate) fn run_worker() -> i32 {
     // SAFETY: PHP is started, and the lane that the shim will use through bridge.rs is attached. PHP's bailouts are
     // caught inside; no Rust frame is skipped.

@@ -1,7 +1,7 @@
-//! The worker's share of the processors: the server says with a call whether it gives way to shorter ones (`wire::CALL_NICE`),
-//! and asks what a call used (`wire::CALL_MEASURE`).
+//! The worker's share of the processors: the server says with a request whether it gives way to shorter ones
+//! (`wire::REQUEST_NICE`), and asks what a request used (`wire::REQUEST_MEASURE`).
 
-use howdah_transport::wire::{CALL_NICE, CALL_NICE_SHIFT};
+use howdah_transport::wire::{REQUEST_NICE, REQUEST_NICE_SHIFT};
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,7 +17,7 @@ fn current() -> i32 {
     getpriority_process(None).unwrap_or(0)
 }
 
-/// Remembers the worker's own nice value; before its first call.
+/// Remembers the worker's own nice value; before its first request.
 pub(crate) fn remember() {
     OWN.store(current(), Ordering::Relaxed);
 }
@@ -28,11 +28,13 @@ pub(crate) fn is_restorable() -> bool {
     rustix::process::geteuid().is_root() || getrlimit(Resource::Nice).current.is_none_or(|limit| limit >= needed)
 }
 
-/// Sets the nice value that a call with these flags is to run with. Costs a system call, and only where the server wants it.
+/// Sets the nice value that a request with these flags is to run with. Costs a system call, and only where the server
+/// wants it.
 pub(crate) fn obey(flags: u32) {
-    if flags & CALL_NICE != 0 {
-        let amount = (flags >> CALL_NICE_SHIFT & 0x1f) as i32;
-        // It fails if the right to lower it again has gone; the worker then stays behind others, and no call fails for that.
+    if flags & REQUEST_NICE != 0 {
+        let amount = (flags >> REQUEST_NICE_SHIFT & 0x1f) as i32;
+        // It fails if the right to lower it again has gone; the worker then stays behind others, and no request fails
+        // for that.
         let _ = setpriority_process(None, OWN.load(Ordering::Relaxed) + amount);
     }
 }

@@ -133,6 +133,9 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
     drop(opener);
     worker::die_with(offer.zygote);
     if !matches!(rustix::io::read(&gate, &mut [0u8; 1]), Ok(1)) {
+        // The template was killed before its word. Where the zygote was told of this worker, an exit would look like a boot
+        // that failed; it ends as its template did: killed.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         worker::exit(0);
     }
     worker::take_lane(worker, fds);

@@ -11,9 +11,9 @@ use std::collections::HashSet;
 const SHORTEST: usize = 16;
 /// Different characters that text must have to look random.
 const VARIETY: usize = 8;
-/// Bytes before a value by which its place is found in another answer.
+/// Bytes before a value by which its place is found in another response.
 const CONTEXT: usize = 24;
-/// Without an answer to compare with, a name has to stand this near.
+/// Without a response to compare with, a name has to stand this near.
 const NAME_WITHIN: usize = 80;
 /// What a forged form is told by is called.
 const TOKEN_NAMES: [&str; 5] = ["csrf", "_token", "xsrf", "authenticity", "verificationtoken"];
@@ -22,8 +22,8 @@ const MOST: usize = 3;
 
 /// What one visitor was answered.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Answer<'a> {
-    /// 0: there was no answer.
+pub(crate) struct Response<'a> {
+    /// 0: there was no response.
     pub(crate) status: u32,
     /// Lines `Name: value`.
     pub(crate) head: &'a [u8],
@@ -32,7 +32,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     fn parts(&self) -> [(&'static str, &'a [u8]); 3] {
         [("the head", self.head), ("the session", self.session), ("the page", self.body)]
     }
@@ -55,23 +55,23 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The four answers of one path.
+/// The four responses of one path.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Answers<'a> {
+pub(crate) struct Responses<'a> {
     /// Where no warm-up request had run.
-    pub(crate) alone: [Answer<'a>; 2],
+    pub(crate) alone: [Response<'a>; 2],
     /// On the snapshot.
-    pub(crate) restored: [Answer<'a>; 2],
+    pub(crate) restored: [Response<'a>; 2],
 }
 
 /// What two visitors on the snapshot have in common that they should not have, for the operator; values are masked.
-pub(crate) fn shared(answers: &Answers<'_>) -> Vec<String> {
-    let [first, second] = &answers.restored;
+pub(crate) fn shared(responses: &Responses<'_>) -> Vec<String> {
+    let [first, second] = &responses.restored;
     if first.status == 0 || second.status == 0 {
         return Vec::new();
     }
     // Both, or none: one of them does not tell what is a visitor's own.
-    let alone = answers.alone.iter().all(|answer| answer.status != 0).then_some(&answers.alone);
+    let alone = responses.alone.iter().all(|response| response.status != 0).then_some(&responses.alone);
     let mut found = Vec::new();
     let mut values = HashSet::new();
     for (name, value) in first.cookies() {
@@ -81,7 +81,7 @@ pub(crate) fn shared(answers: &Answers<'_>) -> Vec<String> {
     }
     for (index, (part, text)) in first.parts().into_iter().enumerate() {
         let others = all_words(second.parts()[index].1);
-        let alone = alone.map(|alone| alone.map(|answer| answer.parts()[index].1));
+        let alone = alone.map(|alone| alone.map(|response| response.parts()[index].1));
         let known: HashSet<&[u8]> = alone.iter().flatten().flat_map(|text| all_words(text)).collect();
         for word in words(text) {
             let same = looks_random(word.text) && others.contains(word.text) && !known.contains(word.text);
@@ -97,7 +97,7 @@ pub(crate) fn shared(answers: &Answers<'_>) -> Vec<String> {
 }
 
 /// Whether a cookie that two visitors share should be each one's own.
-fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Answer<'_>; 2]>) -> bool {
+fn is_own_cookie(name: &[u8], value: &[u8], alone: Option<&[Response<'_>; 2]>) -> bool {
     let Some([a, b]) = alone else { return looks_random(value) };
     match (a.cookie(name), b.cookie(name)) {
         (Some(a), Some(b)) => a != b,
@@ -145,7 +145,8 @@ fn looks_random(text: &[u8]) -> bool {
     text.len() >= SHORTEST && distinct.len() >= VARIETY && (text.iter().any(u8::is_ascii_digit) || changes_case(text))
 }
 
-/// Letters whose case changes as often as chance has it, which no name's does: one token of Base64 in two hundred has no digit.
+/// Letters whose case changes as often as chance has it, which no name's does: one token of Base64 in two hundred has
+/// no digit.
 fn changes_case(text: &[u8]) -> bool {
     let changes = text.windows(2).filter(|pair| {
         pair.iter().all(u8::is_ascii_alphabetic) && pair[0].is_ascii_uppercase() != pair[1].is_ascii_uppercase()

@@ -4,17 +4,17 @@ const A: &str = "k3JdU82mPq0ZxYtRw7LbNvC5";
 const B: &str = "aP9sQ1dWfE4gRhT6jYuKi8Lo";
 const W: &str = "mN7bVcX2zLkJhG5fDsA0pOiU";
 
-fn page(body: &str) -> Answer<'_> {
-    Answer { status: 200, body: body.as_bytes(), ..Answer::default() }
+fn page(body: &str) -> Response<'_> {
+    Response { status: 200, body: body.as_bytes(), ..Response::default() }
 }
 
-fn head(head: &str) -> Answer<'_> {
-    Answer { status: 200, head: head.as_bytes(), ..Answer::default() }
+fn head(head: &str) -> Response<'_> {
+    Response { status: 200, head: head.as_bytes(), ..Response::default() }
 }
 
 /// What is found when the four visitors get these, the two on the snapshot last.
-fn found<'a>(make: fn(&'a str) -> Answer<'a>, texts: [&'a str; 4]) -> Vec<String> {
-    shared(&Answers { alone: [make(texts[0]), make(texts[1])], restored: [make(texts[2]), make(texts[3])] })
+fn found<'a>(make: fn(&'a str) -> Response<'a>, texts: [&'a str; 4]) -> Vec<String> {
+    shared(&Responses { alone: [make(texts[0]), make(texts[1])], restored: [make(texts[2]), make(texts[3])] })
 }
 
 fn form(token: &str) -> String {
@@ -69,17 +69,17 @@ fn a_cookie_that_repeats_is_found_whatever_it_looks_like() {
 
 #[test]
 fn the_session_is_looked_into() {
-    let session = |text| Answer { status: 200, session: text, ..Answer::default() };
+    let session = |text| Response { status: 200, session: text, ..Response::default() };
     let texts = [A, B, W, W].map(|token| format!("_csrf/form={token}\n"));
     let [a, b, c, d] = [0, 1, 2, 3].map(|i| session(texts[i].as_bytes()));
-    assert_eq!(shared(&Answers { alone: [a, b], restored: [c, d] }).len(), 1);
+    assert_eq!(shared(&Responses { alone: [a, b], restored: [c, d] }).len(), 1);
 }
 
 #[test]
-fn without_answers_to_compare_with_only_names_and_cookies_count() {
-    let two = |make: fn(&'static str) -> Answer<'static>, text: String| {
-        let answer = make(text.leak());
-        shared(&Answers { restored: [answer, answer], ..Answers::default() })
+fn without_responses_to_compare_with_only_names_and_cookies_count() {
+    let two = |make: fn(&'static str) -> Response<'static>, text: String| {
+        let response = make(text.leak());
+        shared(&Responses { restored: [response, response], ..Responses::default() })
     };
     assert_eq!(two(page, form(W)).len(), 1);
     assert_eq!(two(head, format!("Set-Cookie: PHPSESSID={W}; path=/\n")).len(), 1);
@@ -88,12 +88,12 @@ fn without_answers_to_compare_with_only_names_and_cookies_count() {
 }
 
 #[test]
-fn hostile_answers_are_only_read() {
+fn hostile_responses_are_only_read() {
     for text in ["", "=", "Set-Cookie:", "Set-Cookie: =;", "\u{0}`\n\r", &"a1b2c3d4e5f6g7h8".repeat(20000)] {
-        for make in [page as fn(&str) -> Answer<'_>, head] {
-            let answer = make(text);
-            let _ = shared(&Answers { alone: [answer, page("x")], restored: [answer, answer] });
-            let _ = shared(&Answers { restored: [answer, answer], ..Answers::default() });
+        for make in [page as fn(&str) -> Response<'_>, head] {
+            let response = make(text);
+            let _ = shared(&Responses { alone: [response, page("x")], restored: [response, response] });
+            let _ = shared(&Responses { restored: [response, response], ..Responses::default() });
         }
     }
 }

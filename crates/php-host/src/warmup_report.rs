@@ -2,7 +2,7 @@
 //! shim's `snapshot/php/warmup.c`, in a fork of the worker that boots, so nothing here touches the worker's memory.
 
 use crate::template;
-use crate::warmup_check::{Answer, Answers, shared};
+use crate::warmup_check::{Response, Responses, shared};
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
@@ -26,27 +26,27 @@ struct Recorded {
 
 /// Of the responses to a path, the first of the two visitors where no warm-up request has run.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
-pub const HOWDAH_ANSWER_ALONE: usize = 0;
+pub const HOWDAH_RESPONSE_ALONE: usize = 0;
 /// And the first of the two on the finished snapshot.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
-pub const HOWDAH_ANSWER_RESTORED: usize = 2;
+pub const HOWDAH_RESPONSE_RESTORED: usize = 2;
 /// How many there are.
 #[expect(unreachable_pub, reason = "else it would not be in bridge.h")]
-pub const HOWDAH_ANSWERS: usize = 4;
+pub const HOWDAH_RESPONSES: usize = 4;
 
 /// A path of the warm-up.
 #[repr(C)]
 struct RecordedPath {
     worst_status: u32,
-    answers: [Recorded; HOWDAH_ANSWERS],
+    responses: [Recorded; HOWDAH_RESPONSES],
 }
 
 impl Recorded {
-    fn answer(&self) -> Answer<'_> {
+    fn response(&self) -> Response<'_> {
         fn part(bytes: &[c_char], length: u32) -> &[u8] {
             bytes[..(length as usize).min(bytes.len())].as_bytes()
         }
-        Answer {
+        Response {
             status: self.status,
             head: part(&self.head, self.head_length),
             session: part(&self.session, self.session_length),
@@ -91,9 +91,9 @@ extern "C" fn howdah_rs_judge_warmup(paths: *const RecordedPath, n: usize, compa
     for (index, path) in paths.iter().enumerate() {
         let target = TARGETS.get().and_then(|targets| targets.get(index)).unwrap_or(&none);
         findings.extend(about_status(target, path.worst_status));
-        let both = |first: usize| [path.answers[first].answer(), path.answers[first + 1].answer()];
-        let answers = Answers { alone: both(HOWDAH_ANSWER_ALONE), restored: both(HOWDAH_ANSWER_RESTORED) };
-        for what in if compare { shared(&answers) } else { Vec::new() } {
+        let both = |first: usize| [path.responses[first].response(), path.responses[first + 1].response()];
+        let responses = Responses { alone: both(HOWDAH_RESPONSE_ALONE), restored: both(HOWDAH_RESPONSE_RESTORED) };
+        for what in if compare { shared(&responses) } else { Vec::new() } {
             refused |= removable;
             let origin = if removable { "" } else { ", from the boot and not from the warm-up" };
             findings.push(Finding { is_error: true, text: format!("{target}: {what}{origin}") });

@@ -1,4 +1,4 @@
-//! From the server's clock to the one by which workers stamp their calls.
+//! From the server's clock to the one by which workers stamp their requests.
 
 use std::sync::OnceLock;
 use std::time::Instant;

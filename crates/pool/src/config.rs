@@ -10,9 +10,9 @@ use std::time::Duration;
 /// What a route may have of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteShare {
-    /// Its calls that may run at once; 0: any number.
+    /// Its requests that may run at once; 0: any number.
     pub workers: usize,
-    /// While calls wait, how much of the workers' time it gets, where all other calls of a client have 1.
+    /// While requests wait, how much of the workers' time it gets, where all other requests of a client have 1.
     pub weight: u32,
 }
 
@@ -31,30 +31,30 @@ pub struct PoolConfig {
     pub min_workers: usize,
     /// Workers that may run under load, at least `min_workers`.
     pub max_workers: usize,
-    /// Time a call may run; `None`: no limit.
+    /// Time a request may run; `None`: no limit.
     pub deadline: Option<Duration>,
-    /// Calls that may wait.
+    /// Requests that may wait.
     pub queue: usize,
-    /// Time a call may wait.
+    /// Time a request may wait.
     pub queue_timeout: Duration,
-    /// Time a call may wait once the queue has stood for longer than `queue_timeout`.
+    /// Time a request may wait once the queue has stood for longer than `queue_timeout`.
     pub queue_target: Duration,
-    /// Calls that usually take longer are slow ones.
+    /// Requests that usually take longer are slow ones.
     pub slow_after: Duration,
-    /// Slow calls that may run at once; 0: any number.
+    /// Slow requests that may run at once; 0: any number.
     pub slow_workers: usize,
-    /// What is added to the nice value of a worker whose call gives way to short ones; 0: none does.
+    /// What is added to the nice value of a worker whose request gives way to short ones; 0: none does.
     pub slow_nice: u32,
-    /// Routes with limits of their own; `Call::route` is a position here.
+    /// Routes with limits of their own; `Request::route` is a position here.
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.
     pub boot_timeout: Duration,
     /// Time after which an idle worker beyond `min_workers` ends.
     pub shrink_after: Duration,
-    /// How often a repeatable call is run again after its worker died under it.
+    /// How often a repeatable request is run again after its worker died under it.
     pub replay: u32,
-    /// Bytes of one answer kept in memory before the rest goes to a temporary file.
-    pub reply_memory: usize,
+    /// Bytes of one response kept in memory before the rest goes to a temporary file.
+    pub response_memory: usize,
     /// Directory for such files.
     pub temp_dir: PathBuf,
     /// What everything that waits is charged to: one for the whole server.
@@ -74,29 +74,29 @@ impl PoolConfig {
         &self.boot.worker
     }
 
-    /// True if a worker runs many calls at once.
+    /// True if a worker runs many requests at once.
     pub(crate) const fn is_multiplexed(&self) -> bool {
         self.worker().mode.is_multiplexed()
     }
 
-    /// Calls that a lane holds at most, if its worker is multiplexed.
+    /// Requests that a lane holds at most, if its worker is multiplexed.
     pub(crate) fn lane_depth(&self) -> Option<usize> {
         self.is_multiplexed().then(|| self.worker().concurrency.max(1) as usize)
     }
 
-    /// Calls that a worker has left when the next one is started, so that it stands ready when this one goes.
+    /// Requests that a worker has left when the next one is started, so that it stands ready when this one goes.
     const fn notice(&self) -> u64 {
         let tenth = self.worker().max_requests / 10;
         if tenth < 64 { tenth } else { 64 }
     }
 
-    /// True for a worker that has done so many calls and is to be replaced soon.
-    pub(crate) const fn retires_soon(&self, calls: u64) -> bool {
-        self.worker().max_requests > 0 && calls + self.notice() >= self.worker().max_requests
+    /// True for a worker that has done so many requests and is to be replaced soon.
+    pub(crate) const fn retires_soon(&self, requests: u64) -> bool {
+        self.worker().max_requests > 0 && requests + self.notice() >= self.worker().max_requests
     }
 
     /// True once in a worker's life: when that begins.
-    pub(crate) const fn retires_next(&self, calls: u64) -> bool {
-        self.worker().max_requests > 0 && calls + self.notice() == self.worker().max_requests
+    pub(crate) const fn retires_next(&self, requests: u64) -> bool {
+        self.worker().max_requests > 0 && requests + self.notice() == self.worker().max_requests
     }
 }

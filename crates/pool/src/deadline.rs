@@ -1,15 +1,15 @@
-//! Deadlines: a call that runs too long loses its worker, and the log says what PHP was doing.
+//! Deadlines: a request that runs too long loses its worker, and the log says what PHP was doing.
 //!
 //! The worker is asked for its stack by a signal (`STACK_SIGNAL`); its handler only reads memory and sends text over the
-//! control socket. It gets `STACK_WAIT` to answer, then it is killed in any case.
+//! control socket. It gets `STACK_WAIT` to say, then it is killed in any case.
 //!
 //! A multiplexed worker is not killed for one of them: the client gets its 504, the worker is told to cancel
-//! the call, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
+//! the request, and only if that has not ended `CANCEL_GRACE` later, the worker goes.
 
-use crate::calls::InFlight;
 use crate::descriptor;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Lane, LaneKind};
+use crate::lane_requests::InFlight;
 use crate::launcher::Launcher;
 use crate::shared::Shared;
 use crate::worker_state::KillReason;
@@ -18,12 +18,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a worker has to answer the request for its PHP stack: it does at once, unless the machine has no time for it.
+/// How long a worker has to say what PHP is doing: it does at once, unless the machine has no time for it.
 const STACK_WAIT: Duration = Duration::from_secs(3);
-/// Time that a multiplexed worker has to end a call that is past its deadline.
+/// Time that a multiplexed worker has to end a request that is past its deadline.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// A call for which its worker is killed.
+/// A request for which its worker is killed.
 struct Overdue {
     index: usize,
     reason: KillReason,
@@ -36,7 +36,7 @@ struct Overdue {
     ran: Duration,
 }
 
-/// Finds calls that have run longer than `limit` and ends them or their workers; `grace` is `CANCEL_GRACE`.
+/// Finds requests that have run longer than `limit` and ends them or their workers; `grace` is `CANCEL_GRACE`.
 pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
     let mut overdue = Vec::new();
     {
@@ -46,19 +46,19 @@ pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
             if lane.state.kill_reason().is_some() {
                 continue;
             }
-            let (call, reason) = match lane.kind {
+            let (request, reason) = match lane.kind {
                 LaneKind::Serial(_) => {
-                    (lane.in_flight.front().filter(|call| call.since.elapsed() > limit), KillReason::Deadline)
+                    (lane.in_flight.front().filter(|request| request.since.elapsed() > limit), KillReason::Deadline)
                 }
                 LaneKind::Multiplexed(_) => {
                     cancel(pool, lane, limit);
-                    let mut calls = lane.in_flight.iter();
-                    let stuck = calls.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
+                    let mut requests = lane.in_flight.iter();
+                    let stuck = requests.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
                     (stuck, KillReason::Stuck)
                 }
             };
-            let Some(call) = call else { continue };
-            let ran = call.since.elapsed();
+            let Some(request) = request else { continue };
+            let ran = request.since.elapsed();
             overdue.push(Overdue {
                 index,
                 reason: reason.clone(),
@@ -66,41 +66,41 @@ pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
                 control: lane.control.clone(),
                 pidfd: lane.pidfd.clone(),
                 launcher: lane.launcher.clone(),
-                id: call.job.call.id.to_string(),
-                label: call.job.call.label(),
+                id: request.pending.request.id.to_string(),
+                label: request.pending.request.label(),
                 ran,
             });
-            // Takes no new calls and gives back those that wait.
+            // Takes no new requests and gives back those that wait.
             scheduler.condemn_lane(index, reason, Instant::now());
         }
     }
-    for call in overdue {
-        tokio::spawn(end(pool.clone(), call));
+    for request in overdue {
+        tokio::spawn(end(pool.clone(), request));
     }
 }
 
-/// Ends the calls of a lane that have run longer than `limit`, as far as their clients see it, and tells the worker. The
-/// oldest calls come first, so the search ends at the first that may go on.
+/// Ends the requests of a lane that have run longer than `limit`, as far as their clients see it, and tells the worker. The
+/// oldest requests come first, so the search ends at the first that may go on.
 fn cancel(pool: &Shared, lane: &mut Lane, limit: Duration) {
-    let late = |call: &&InFlight| call.since.elapsed() > limit;
+    let late = |request: &&InFlight| request.since.elapsed() > limit;
     let begun: Vec<u64> = lane
         .in_flight
         .iter()
         .take_while(late)
-        .filter(|call| call.overdue.is_none() && lane.is_begun(call))
-        .map(|call| call.number)
+        .filter(|request| request.overdue.is_none() && lane.is_begun(request))
+        .map(|request| request.number)
         .collect();
     for number in begun {
-        if let Some(call) = lane.in_flight.get(number) {
+        if let Some(request) = lane.in_flight.get(number) {
             tracing::error!(
                 pool = pool.name(),
                 pid = lane.pid,
-                request = %call.job.call.id,
-                label = call.job.call.label(),
+                request = %request.pending.request.id,
+                label = request.pending.request.label(),
                 "past the deadline after {:.1} s, cancelled",
-                call.since.elapsed().as_secs_f64(),
+                request.since.elapsed().as_secs_f64(),
             );
-            call.job.sink.fail(Fault::new(FaultKind::Deadline));
+            request.pending.sink.fail(Fault::new(FaultKind::Deadline));
         }
         lane.cancel_overdue(number);
     }
@@ -120,21 +120,21 @@ impl Drop for KillAtEnd {
     }
 }
 
-async fn end(pool: Arc<Shared>, call: Overdue) {
-    let kill = KillAtEnd { pool: pool.clone(), index: call.index, pid: call.pid, reason: call.reason };
-    let stack = match call.launcher.ask_for_stack(&call.pidfd) {
-        true => tokio::time::timeout(STACK_WAIT, read_stack(&call.control)).await.ok().flatten(),
+async fn end(pool: Arc<Shared>, request: Overdue) {
+    let kill = KillAtEnd { pool: pool.clone(), index: request.index, pid: request.pid, reason: request.reason };
+    let stack = match request.launcher.ask_for_stack(&request.pidfd) {
+        true => tokio::time::timeout(STACK_WAIT, read_stack(&request.control)).await.ok().flatten(),
         false => None,
     };
     drop(kill);
     let stack = stack.unwrap_or_else(|| "not available".to_owned());
     tracing::error!(
         pool = pool.name(),
-        pid = call.pid,
-        request = call.id,
-        label = call.label,
+        pid = request.pid,
+        request = request.id,
+        label = request.label,
         "past the deadline after {:.1} s, worker killed; PHP stack: {}",
-        call.ran.as_secs_f64(),
+        request.ran.as_secs_f64(),
         stack.trim_end().replace('\n', " | "),
     );
 }

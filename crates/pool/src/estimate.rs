@@ -1,50 +1,51 @@
-//! How long calls take, by script and route: what the scheduler expects of a call before it runs.
+//! How long requests take, by script and route: what the scheduler expects of a request before it runs.
 //!
-//! A mean and a mean deviation, moved by each call that ends (as TCP keeps the round-trip time, RFC 6298), for the script with the request's
-//! path, and for the script alone, which serves paths that were not seen often. The tables have a fixed size; keys that
-//! collide push each other out, so the worst that many addresses can do is that nothing is known of them. A worker
-//! reports its own times: lies of a compromised one mislead the placing of its own pool's calls, nothing else.
+//! A mean and a mean deviation, moved by each request that ends (as TCP keeps the round-trip time, RFC 6298), for the
+//! script with the request's path, and for the script alone, which serves paths that were not seen often. The tables
+//! have a fixed size; keys that collide push each other out, so the worst that many addresses can do is that nothing is
+//! known of them. A worker reports its own times: lies of a compromised one mislead the placing of its own pool's
+//! requests, nothing else.
 //!
-//! A call that takes far longer than its route ever did is left out while such calls are rare. On a busy machine any call can lose its
-//! processor for some milliseconds; if that made its route long, short calls would be spread over more workers, which then
-//! take the processors from each other still more often.
+//! A request that takes far longer than its route ever did is left out while such requests are rare. On a busy machine
+//! any request can lose its processor for some milliseconds; if that made its route long, short requests would be
+//! spread over more workers, which then take the processors from each other still more often.
 
-use crate::call::Call;
+use crate::request::Request;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Entries of the table by path; a power of two.
 const PATHS: usize = 1024;
 /// Entries of the table by script; a power of two.
 const SCRIPTS: usize = 128;
-/// Calls after which an entry is believed.
+/// Requests after which an entry is believed.
 const ENOUGH: u16 = 4;
-/// Most calls that an entry remembers having seen: so long a new key is kept out by an old one, at most.
+/// Most requests that an entry remembers having seen: so long a new key is kept out by an old one, at most.
 const REMEMBERED: u16 = 32;
-/// A single call counts no more than this, in microseconds: a minute.
+/// A single request counts no more than this, in microseconds: a minute.
 const CLAMP: u32 = 60_000_000;
-/// A call is short if it takes no longer than this, rare cases included. Microseconds.
+/// A request is short if it takes no longer than this, rare cases included. Microseconds.
 const SHORT: u32 = 200;
-/// Calls up to this are not called surprisingly long, in microseconds.
+/// Requests up to this are not called surprisingly long, in microseconds.
 const NO_SURPRISE: u32 = 200;
-/// What one surprise adds to an entry's share of them; each call takes a sixteenth of the share away.
+/// What one surprise adds to an entry's share of them; each request takes a sixteenth of the share away.
 const SURPRISE: u16 = 16;
-/// Surprises are rare up to this share: one in sixteen calls.
+/// Surprises are rare up to this share: one in sixteen requests.
 const RARE: u16 = SURPRISE;
-/// What a call of an unknown script is taken for, in microseconds.
+/// What a request of an unknown script is taken for, in microseconds.
 const UNKNOWN_MEAN: u32 = 1_000;
 
-/// What a call is expected to take, in microseconds.
+/// What a request is expected to take, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// The usual time.
     pub(crate) mean: u32,
     /// What it exceeds rarely: the mean and four deviations. `u32::MAX`: nothing is known.
     pub(crate) high: u32,
-    /// How much of it is processor time, as far as that was measured (calls of a millisecond or more); else 0.
+    /// How much of it is processor time, as far as that was measured (requests of a millisecond or more); else 0.
     pub(crate) cpu: u32,
 }
 
-/// What a call has taken, in microseconds.
+/// What a request has taken, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Took {
     /// By the clock.
@@ -57,24 +58,25 @@ impl Expected {
     /// Nothing is known.
     pub(crate) const UNKNOWN: Self = Self { mean: UNKNOWN_MEAN, high: u32::MAX, cpu: 0 };
 
-    /// True for calls that may share a lane although workers are idle.
+    /// True for requests that may share a lane although workers are idle.
     pub(crate) const fn is_short(self) -> bool {
         self.high <= SHORT
     }
 
-    /// How much longer a call takes that has run for so long, in microseconds. `None`: it has taken longer than expected.
+    /// How much longer a request takes that has run for so long, in microseconds. `None`: it has taken longer than
+    /// expected.
     pub(crate) fn remaining(self, ran: u64) -> Option<u64> {
         let (mean, high) = (u64::from(self.mean), u64::from(self.high));
         match ran {
             _ if ran <= mean => Some(mean - ran),
-            // Calls that take longer than usual are rare, and then they take much longer.
+            // Requests that take longer than usual are rare, and then they take much longer.
             _ if ran <= high && self != Self::UNKNOWN => Some(high - ran),
             _ => None,
         }
     }
 }
 
-/// What a call is known by.
+/// What a request is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RouteKey {
     script: u64,
@@ -82,12 +84,12 @@ pub(crate) struct RouteKey {
 }
 
 impl RouteKey {
-    /// The key of a call: its script, its method and its path without the query.
-    pub(crate) fn of(call: &Call) -> Self {
-        let script = xxh3_64_with_seed(call.head.script(), 0);
-        let target = call.head.uri();
+    /// The key of a request: its script, its method and its path without the query.
+    pub(crate) fn of(request: &Request) -> Self {
+        let script = xxh3_64_with_seed(request.head.script(), 0);
+        let target = request.head.uri();
         let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-        let method = u64::from(call.head.method().first().copied().unwrap_or_default());
+        let method = u64::from(request.head.method().first().copied().unwrap_or_default());
         Self { script, path: xxh3_64_with_seed(path, script.wrapping_add(method)) }
     }
 }
@@ -96,9 +98,9 @@ impl RouteKey {
 struct Entry {
     /// The upper half of the key.
     tag: u32,
-    /// Calls seen, up to `REMEMBERED`; what other keys bring takes from it.
+    /// Requests seen, up to `REMEMBERED`; what other keys bring takes from it.
     seen: u16,
-    /// How often calls took far longer than expected of late, in 1/256 of all calls.
+    /// How often requests took far longer than expected of late, in 1/256 of all requests.
     surprises: u16,
     /// In 1/8 microseconds.
     mean: u64,
@@ -148,7 +150,7 @@ impl Entry {
     }
 }
 
-/// What is known of a pool's calls.
+/// What is known of a pool's requests.
 #[derive(Debug)]
 pub(crate) struct Estimates {
     paths: Box<[Entry]>,
@@ -166,7 +168,7 @@ const fn place(key: u64, entries: usize) -> (usize, u32) {
 }
 
 impl Estimates {
-    /// What a call with this key is expected to take.
+    /// What a request with this key is expected to take.
     pub(crate) fn expected(&self, key: RouteKey) -> Expected {
         let (at, tag) = place(key.path, PATHS);
         if let Some(expected) = self.paths[at].expected(tag) {
@@ -176,7 +178,7 @@ impl Estimates {
         self.scripts[at].expected(tag).unwrap_or(Expected::UNKNOWN)
     }
 
-    /// A call with this key took so long.
+    /// A request with this key took so long.
     pub(crate) fn note(&mut self, key: RouteKey, took: Took) {
         let clamped = |micros: u64| u32::try_from(micros).unwrap_or(CLAMP).min(CLAMP);
         let (micros, cpu) = (clamped(took.php), took.cpu.map(clamped));
@@ -197,14 +199,14 @@ mod tests {
         Took { php, cpu: None }
     }
 
-    fn after(calls: impl IntoIterator<Item = u64>) -> Expected {
+    fn after(requests: impl IntoIterator<Item = u64>) -> Expected {
         let mut estimates = Estimates::default();
-        calls.into_iter().for_each(|micros| estimates.note(KEY, clock(micros)));
+        requests.into_iter().for_each(|micros| estimates.note(KEY, clock(micros)));
         estimates.expected(KEY)
     }
 
     #[test]
-    fn a_few_calls_of_one_length_make_it_known() {
+    fn a_few_requests_of_one_length_make_it_known() {
         assert_eq!(after([10; 3]), Expected::UNKNOWN);
         let expected = after([10; 50]);
         assert!((9..=11).contains(&expected.mean) && expected.high < 20, "{expected:?}");
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_whose_calls_differ_is_not_expected_to_be_short() {
+    fn a_route_whose_requests_differ_is_not_expected_to_be_short() {
         let mixed = after((0..100).map(|n| if n % 4 == 0 { 5_000 } else { 10 }));
         assert!(mixed.high > 1_000, "{mixed:?}");
         let three_long = after([10; 100].into_iter().chain([20_000; 3]));
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_call_now_and_then_does_not_make_its_route_long() {
+    fn a_long_request_now_and_then_does_not_make_its_route_long() {
         let now_and_then = after((0..1000).map(|n| if n % 40 == 39 { 3_000 } else { 30 }));
         assert!(now_and_then.high < 60, "{now_and_then:?}");
         let often = after((0..1000).map(|n| if n % 8 == 7 { 3_000 } else { 30 }));

@@ -1,4 +1,4 @@
-//! What the supervisor is told: by lanes' readers, by the zygote's socket, by calls that wait, by the operator.
+//! What the supervisor is told: by lanes' readers, by the zygote's socket, by requests that wait, by the operator.
 
 use crate::process_end::End;
 use crate::worker_state::KillReason;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Who asked for a reload.
-pub(crate) type ReloadReply = oneshot::Sender<Result<(), String>>;
+pub(crate) type ReloadWaiter = oneshot::Sender<Result<(), String>>;
 
 /// What the supervisor is told.
 #[derive(Debug)]
@@ -17,10 +17,10 @@ pub(crate) enum Event {
         worker: u32,
         generation: u64,
     },
-    /// A worker takes no more calls, or will soon take none: it can be replaced before it has ended.
+    /// A worker takes no more requests, or will soon take none: it can be replaced before it has ended.
     WorkerRetires,
-    /// A call has to wait: the pool may have to grow.
-    CallsWait,
+    /// A request has to wait: the pool may have to grow.
+    RequestsWait,
     /// A worker has ended because what its boot has read has changed since.
     BootOutdated {
         generation: u64,
@@ -49,7 +49,7 @@ pub(crate) enum Event {
     /// What no event does.
     #[cfg(test)]
     Panic,
-    Reload(ReloadReply),
+    Reload(ReloadWaiter),
     Stop {
         grace: Duration,
         done: oneshot::Sender<()>,

@@ -1,4 +1,4 @@
-//! Why a call could not be answered: one table from error to side, status, log level and metric label.
+//! Why a request could not be answered: one table from error to side, status, log level and metric label.
 
 /// Who is responsible for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,36 +11,36 @@ pub enum Side {
     Worker,
 }
 
-/// What went wrong with a call.
+/// What went wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     /// The pool's waiting queue is full.
     QueueFull,
-    /// The call waited in the queue longer than the pool allows.
+    /// The request waited in the queue longer than the pool allows.
     QueueTimeout,
     /// No worker can be started (PHP does not boot, or the script fails at once); the pool is backing off.
     PoolDown,
-    /// The server is stopping and takes no new calls.
+    /// The server is stopping and takes no new requests.
     Stopping,
-    /// The worker died while it ran the call.
+    /// The worker died while it ran the request.
     WorkerDied,
     /// The worker sent something that breaks the transport's rules.
     WorkerBroken,
-    /// The call ran longer than the pool's deadline; its worker was killed.
+    /// The request ran longer than the pool's deadline; its worker was killed.
     Deadline,
     /// The request's head does not fit into a lane.
     HeadTooLarge,
-    /// The client went away before the answer was complete.
+    /// The client went away before the response was complete.
     ClientGone,
     /// There is no room, in memory or in temporary files, for what would have to wait.
     OverBudget,
     /// A spool or spill file could not be written or read.
     Storage,
-    /// Calls like this one kill their workers, and are not run for a while.
+    /// Requests like this one kill their workers, and are not run for a while.
     Quarantined,
 }
 
-/// A call that failed.
+/// A request that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}{}", kind.label(), detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default())]
 pub struct Fault {
@@ -79,7 +79,7 @@ impl FaultKind {
             Self::ClientGone => (Side::Client, 499, None, "client_gone"),
             Self::OverBudget => (Side::Server, 503, Some(1), "over_budget"),
             Self::Storage => (Side::Server, 500, None, "storage"),
-            // What a client of the calls before it was told.
+            // What a client of the requests before it was told.
             Self::Quarantined => (Side::Worker, 502, None, "quarantined"),
         }
     }
@@ -90,7 +90,7 @@ impl FaultKind {
         self.row().0
     }
 
-    /// The HTTP status that answers this fault while nothing has been sent.
+    /// The HTTP status that tells a client of this fault while nothing has been sent.
     #[must_use]
     pub const fn status(self) -> u16 {
         self.row().1

@@ -1,36 +1,36 @@
-//! The order of a worker's frames, as one table: which kinds may follow each other in the answer to one call, and how much
-//! may come of those that cost the worker nothing. A worker that breaks the order loses its lane; so nothing it sends after
-//! an answer's head can reach the client as anything but a part of that answer's body.
+//! The order of a worker's frames, as one table: which kinds may follow each other in the response to one request, and
+//! how much may come of those that cost the worker nothing. A worker that breaks the order loses its lane; so nothing
+//! it sends after a response's head can reach the client as anything but a part of that response's body.
 //!
 //! | at | interim | head | body | end | done |
 //! |---|---|---|---|---|---|
 //! | waiting | waiting, or in its parts | body, or in its parts | - | - | over, unanswered |
-//! | in parts of an interim answer | as above | - | - | - | - |
+//! | in parts of an informational response | as above | - | - | - | - |
 //! | in parts of the head | - | as above | - | - | - |
 //! | body | - | - | body | ended | - |
 //! | ended | - | - | - | - | over |
 
 use howdah_transport::wire::FrameKind;
 
-/// Interim answers of one call that are passed on, and their bytes. HTTP lets a server drop them.
+/// Informational responses of one request that are passed on, and their bytes. HTTP lets a server drop them.
 const MOST_INTERIM: u32 = 64;
 const MOST_INTERIM_BYTES: usize = 256 * 1024;
 
-/// How far the answer to a call has come, as its worker tells.
+/// How far the response to a request has come, as its worker tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stage {
-    /// Nothing but interim answers has come.
+    /// Nothing but informational responses has come.
     #[default]
     Waiting,
-    /// A part of an interim answer has come.
+    /// A part of an informational response has come.
     InterimParts,
     /// A part of the head has come.
     HeadParts,
     /// The head has come.
     Body,
-    /// The answer is complete.
+    /// The response is complete.
     Ended,
-    /// The call is done.
+    /// The request is done.
     Over,
 }
 
@@ -51,7 +51,7 @@ impl Stage {
     }
 }
 
-/// The frames of one call so far.
+/// The frames of one request so far.
 #[derive(Debug, Default)]
 pub(crate) struct FrameOrder {
     stage: Stage,
@@ -65,22 +65,22 @@ impl FrameOrder {
     /// Takes note of a frame. An error means that the worker broke the rules.
     pub(crate) fn note(&mut self, kind: FrameKind, more: bool) -> Result<(), &'static str> {
         let next = self.stage.after(kind, more).ok_or(match kind {
-            FrameKind::Interim => "an interim answer behind the head",
+            FrameKind::Interim => "an informational response behind the head",
             FrameKind::Head => "a second head",
             FrameKind::Body => "a body without a head, or behind its end",
             FrameKind::End => "an end that ends nothing",
-            _ => "a call that is done in the middle of its answer",
+            _ => "a request that is done in the middle of its response",
         })?;
         self.stage = next;
         Ok(())
     }
 
-    /// True in the middle of a head or an interim answer.
+    /// True in the middle of a head or an informational response.
     pub(crate) fn within_head(&self) -> bool {
         matches!(self.stage, Stage::InterimParts | Stage::HeadParts)
     }
 
-    /// Counts a frame of an interim answer; false if it is one too many.
+    /// Counts a frame of an informational response; false if it is one too many.
     pub(crate) fn takes_interim(&mut self, bytes: usize, more: bool) -> bool {
         self.interim_bytes = self.interim_bytes.saturating_add(bytes);
         self.interim = self.interim.saturating_add(u32::from(!more));
@@ -144,13 +144,13 @@ mod tests {
                 assert_eq!(follow(&frames).map(|_| ()), expected, "{frames:?}");
             }
         }
-        for kind in [FrameKind::Call, FrameKind::Pad, FrameKind::Ready, FrameKind::Log, FrameKind::GiveBack] {
+        for kind in [FrameKind::Request, FrameKind::Pad, FrameKind::Ready, FrameKind::Log, FrameKind::GiveBack] {
             assert!(follow(&[(kind, last)]).is_err(), "{kind:?}");
         }
     }
 
     #[test]
-    fn interim_answers_are_limited_in_number_and_bytes() {
+    fn informational_responses_are_limited_in_number_and_bytes() {
         let mut order = FrameOrder::default();
         assert_eq!((0..200).filter(|_| order.takes_interim(10, false)).count(), MOST_INTERIM as usize);
         let mut order = FrameOrder::default();

@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use crate::warm_up::WarmUp;
 use crate::zygote::Zygote;
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::{CallSender, FrameReceiver, LaneSizes, create_lane, new_eventfd, new_wake_pipe};
+use howdah_transport::{FrameReceiver, LaneSizes, RequestSender, create_lane, new_eventfd, new_wake_pipe};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// A worker that was ordered from the zygote.
 pub(crate) struct Ordered {
-    pub(crate) sender: CallSender,
+    pub(crate) sender: RequestSender,
     pub(crate) frames: FrameReceiver,
     pub(crate) eventfd: OwnedFd,
     pub(crate) control: ControlSocket,
@@ -50,7 +50,9 @@ impl Generation {
             let number = {
                 let scheduler = pool.lock();
                 let counts = |lane: &&Lane| {
-                    lane.generation == self.number && lane.state.is_to_stay() && !pool.config().retires_soon(lane.calls)
+                    lane.generation == self.number
+                        && lane.state.is_to_stay()
+                        && !pool.config().retires_soon(lane.requests)
                 };
                 let alive = scheduler.lanes.iter().flatten().filter(counts).count();
                 if alive + self.ordered.len() >= target {

@@ -1,11 +1,11 @@
 //! Workers that break the rules, and bugs of the server's own: what they cost, and whom.
 
-use crate::call::{Call, RequestBody, TakesInterim};
 use crate::event::Event;
 use crate::fault::FaultKind;
 use crate::io_threads::IoThreads;
 use crate::pool::start_pool;
-use crate::pool_stage::{Puppet, Stage, call, config, finish, finish_all};
+use crate::pool_stage::{Puppet, Stage, config, finish, finish_all, request};
+use crate::request::{Request, RequestBody, TakesInterim};
 use bytes::Bytes;
 use howdah_observe::Metrics;
 use howdah_transport::LaneSizes;
@@ -14,38 +14,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a hostile worker does costs it its life, and its calls get another worker.
+/// What a hostile worker does costs it its life, and its requests get another worker.
 async fn crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
-    let answers = vec![stage.get().await, stage.get().await];
+    let responses = vec![stage.get().await, stage.get().await];
     assert_eq!(evil.take(), [1, 2]);
     deed(&mut evil);
     evil.end.publish();
     assert_eq!(stage.funeral().await, Some("broken"));
     let mut heir = stage.puppet().await;
-    heir.take().into_iter().for_each(|number| heir.answer(number));
-    for result in finish_all(answers).await {
+    heir.take().into_iter().for_each(|number| heir.respond(number));
+    for result in finish_all(responses).await {
         assert!(result.is_ok(), "{result:?}");
     }
 }
 
 #[tokio::test]
-async fn a_worker_that_answers_a_call_it_does_not_have_is_killed() {
+async fn a_worker_that_responds_to_a_request_it_does_not_have_is_killed() {
     for number in [0, 3, u64::MAX] {
-        crime(|evil| evil.begin_answer(number, b"x")).await;
+        crime(|evil| evil.begin_response(number, b"x")).await;
     }
 }
 
 #[tokio::test]
-async fn a_worker_that_ends_a_call_twice_is_killed() {
+async fn a_worker_that_ends_a_request_twice_is_killed() {
     crime(|evil| {
-        evil.answer(1);
-        evil.end_answer(1);
+        evil.respond(1);
+        evil.end_response(1);
     })
     .await;
     crime(|evil| {
-        evil.begin_answer(2, b"x");
+        evil.begin_response(2, b"x");
         evil.end.end_response(false);
         evil.end.end_response(false);
     })
@@ -54,22 +54,22 @@ async fn a_worker_that_ends_a_call_twice_is_killed() {
 
 #[tokio::test]
 async fn a_worker_that_leaves_heads_unfinished_is_killed() {
-    // A head longer than a frame, so that the first frame says that more follows; cut short by another call's.
+    // A head longer than a frame, so that the first frame says that more follows; cut short by another request's.
     crime(|evil| {
         let (ring, mut head) = (LaneSizes::DEFAULT.response as usize, 200u16.to_ne_bytes().to_vec());
         head.resize(ring, 0);
         evil.end.select(1);
         evil.end.head(false, &head[..ring / 2 + 100]);
-        evil.begin_answer(2, b"x");
+        evil.begin_response(2, b"x");
     })
     .await;
 }
 
-/// What a hostile worker does when its client may have a part of the answer.
+/// What a hostile worker does when its client may have a part of the response.
 async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
-    let _answer = stage.get().await;
+    let _response = stage.get().await;
     assert_eq!(evil.take(), [1]);
     deed(&mut evil);
     evil.end.publish();
@@ -80,19 +80,19 @@ async fn late_crime(deed: impl FnOnce(&mut Puppet)) {
 async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
     let status = 103u16.to_ne_bytes();
     late_crime(|evil| {
-        evil.begin_answer(1, b"AAAAA");
+        evil.begin_response(1, b"AAAAA");
         evil.end.flush();
         evil.end.head(true, &status);
     })
     .await;
     late_crime(|evil| {
-        evil.begin_answer(1, b"x");
+        evil.begin_response(1, b"x");
         evil.end.end_response(true);
         evil.end.head(true, &status);
     })
     .await;
     late_crime(|evil| {
-        evil.begin_answer(1, b"x");
+        evil.begin_response(1, b"x");
         evil.end.head(false, &200u16.to_ne_bytes());
     })
     .await;
@@ -102,42 +102,42 @@ async fn a_worker_that_sends_anything_but_a_body_behind_its_head_is_killed() {
     })
     .await;
     late_crime(|evil| {
-        evil.begin_answer(1, b"x");
+        evil.begin_response(1, b"x");
         evil.end.end_response(false);
         evil.end.write(b"more").unwrap();
     })
     .await;
     late_crime(|evil| {
-        evil.begin_answer(1, b"x");
+        evil.begin_response(1, b"x");
         evil.end.done(WireDone::default());
     })
     .await;
     crime(|evil| evil.end.ready()).await;
     crime(|evil| {
         evil.end.select(1);
-        evil.end.return_call(1);
+        evil.end.return_request(1);
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_worker_that_asks_for_bodies_that_are_not_its_own_is_killed() {
-    // Of a call without one, of no call; and again and again of its own.
+    // Of a request without one, of no request; and again and again of its own.
     for number in [1, 99] {
         crime(|evil| evil.ask_for_body(number)).await;
     }
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
-    let answer = stage.submit(call(false, RequestBody::Memory(Bytes::from(vec![b'x'; 100_000])))).await;
+    let response = stage.submit(request(false, RequestBody::Memory(Bytes::from(vec![b'x'; 100_000])))).await;
     while evil.take().is_empty() {
         tokio::task::yield_now().await;
     }
     evil.ask_for_body(1);
     assert_eq!(stage.funeral().await, Some("broken"));
-    assert_eq!(finish(answer).await, Err(FaultKind::WorkerBroken));
+    assert_eq!(finish(response).await, Err(FaultKind::WorkerBroken));
 }
 
-/// A front that counts interim answers, or cannot stand them.
+/// A front that counts informational responses, or cannot stand them.
 #[derive(Debug, Default)]
 struct Front {
     seen: AtomicUsize,
@@ -152,11 +152,11 @@ impl TakesInterim for Front {
 }
 
 #[tokio::test]
-async fn a_flood_of_interim_answers_is_dropped_and_the_answer_arrives() {
+async fn a_flood_of_informational_responses_is_dropped_and_the_response_arrives() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let front = Arc::new(Front::default());
-    let answer = stage.submit(Call { interim: Some(front.clone()), ..call(true, RequestBody::Empty) }).await;
+    let response = stage.submit(Request { interim: Some(front.clone()), ..request(true, RequestBody::Empty) }).await;
     assert_eq!(worker.take(), [1]);
     let writer = tokio::task::spawn_blocking(move || {
         worker.end.select(1);
@@ -164,25 +164,25 @@ async fn a_flood_of_interim_answers_is_dropped_and_the_answer_arrives() {
         head.extend_from_slice(&8000u32.to_ne_bytes());
         head.extend_from_slice(&[b"X:".as_slice(), &[b'x'; 7998]].concat());
         (0..2000).for_each(|_| worker.end.head(true, &head));
-        worker.answer(1);
+        worker.respond(1);
         worker
     });
-    assert_eq!(finish(answer).await.unwrap(), "1");
+    assert_eq!(finish(response).await.unwrap(), "1");
     let seen = front.seen.load(Ordering::Relaxed);
     assert!((1..=64).contains(&seen) && seen * 8000 <= 256 * 1024, "{seen}");
     drop(writer.await.unwrap());
 }
 
-/// The reader of a lane was gone then: its calls were never answered, and the pool never stopped.
+/// The reader of a lane was gone then: its requests were never answered, and the pool never stopped.
 #[tokio::test]
-async fn a_panic_while_a_worker_is_listened_to_ends_its_calls_and_nothing_else() {
+async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_else() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let front = Arc::new(Front { panics: true, ..Front::default() });
-    let deadly = stage.submit(Call { interim: Some(front), ..call(true, RequestBody::Empty) }).await;
-    let beside = stage.submit(call(false, RequestBody::Empty)).await;
+    let deadly = stage.submit(Request { interim: Some(front), ..request(true, RequestBody::Empty) }).await;
+    let beside = stage.submit(request(false, RequestBody::Empty)).await;
     assert_eq!(worker.take(), [1, 2]);
-    let untaken = stage.submit(call(false, RequestBody::Empty)).await;
+    let untaken = stage.submit(request(false, RequestBody::Empty)).await;
     worker.end.select(1);
     worker.end.head(true, &103u16.to_ne_bytes());
     assert_eq!(stage.funeral().await, Some("panicked"));
@@ -190,7 +190,7 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_calls_and_nothing_else()
     assert_eq!(finish(beside).await, Err(FaultKind::WorkerBroken));
     let mut heir = stage.puppet().await;
     assert_eq!(heir.take(), [1]);
-    heir.answer(1);
+    heir.respond(1);
     assert_eq!(finish(untaken).await.unwrap(), "1");
 }
 
@@ -234,9 +234,9 @@ async fn a_worker_that_wakes_the_server_for_nothing_is_killed_and_others_are_ser
     assert!(turns > 1000, "others had {turns} turns");
 }
 
-/// Lines above the rate are dropped; without a call nobody needs so many.
+/// Lines above the rate are dropped; without a request nobody needs so many.
 #[tokio::test]
-async fn a_worker_that_floods_the_log_without_a_call_is_killed() {
+async fn a_worker_that_floods_the_log_without_a_request_is_killed() {
     let mut stage = Stage::new(10);
     let mut evil = stage.puppet().await;
     let (stop, life) = (Arc::new(AtomicBool::new(false)), evil.life.id());

@@ -1,5 +1,5 @@
 //! The I/O threads. Each runs one current-thread runtime; a lane's reader lives on one of them (its home), and a
-//! connection prefers workers whose home is its own thread, because then an answer wakes no other thread.
+//! connection prefers workers whose home is its own thread, because then a response wakes no other thread.
 
 use std::cell::Cell;
 use tokio::runtime::Handle;

@@ -1,19 +1,19 @@
-//! One lane as the scheduler sees it: the sending half, the worker behind it and the calls it holds. What depends on whether
-//! the worker runs one call at a time or many at once is in `serial` and `multiplexed`.
+//! One lane as the scheduler sees it: the sending half, the worker behind it and the requests it holds. What depends on
+//! whether the worker runs one request at a time or many at once is in `serial` and `multiplexed`.
 //!
-//! A body that travels as a descriptor stays with its job until the worker has begun the call and asks for it: a call that
-//! is taken back leaves nothing behind in the socket of a worker that does not run it.
+//! A body that travels as a descriptor stays with its request until the worker has begun that and asks for the body: a
+//! request that is taken back leaves nothing behind in the socket of a worker that does not run it.
 
-use crate::call::RequestBody;
-use crate::calls::{BodyWay, Calls, InFlight};
-use crate::job::Job;
+use crate::lane_requests::{BodyWay, InFlight, LaneRequests};
 use crate::launcher::Launcher;
+use crate::pending::Pending;
+use crate::request::RequestBody;
 use crate::worker_state::{KillReason, WorkerEvent, WorkerState};
 use crate::zygote::ZygoteLife;
 use bytes::Bytes;
 use howdah_transport::control_socket::ControlSocket;
 use howdah_transport::wire::WireDone;
-use howdah_transport::{BodyInLane, CallSender, PoolReport, SendError};
+use howdah_transport::{BodyInLane, PoolReport, RequestSender, SendError};
 use multiplexed::Unsent;
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -29,9 +29,9 @@ pub(crate) use serial::SerialLane;
 /// Longest body that is copied into the ring; longer ones travel as a descriptor.
 const MAX_INLINE_BODY: usize = 32 * 1024;
 
-/// Calls for which a lane has room from the start: one that is serial, and any other at most.
-const FEW_CALLS: usize = 2;
-const MANY_CALLS: usize = 128;
+/// Requests for which a lane has room from the start: one that is serial, and any other at most.
+const FEW_REQUESTS: usize = 2;
+const MANY_REQUESTS: usize = 128;
 
 /// A body that is to be sent to a worker.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(crate) struct SnapshotWork {
 }
 
 impl SnapshotWork {
-    /// What the end of a call says of it; `None` without a snapshot.
+    /// What the end of a request says of it; `None` without a snapshot.
     pub(crate) fn of(done: &WireDone) -> Option<Self> {
         let WireDone { searches, restored_pages, restore_ns, .. } = *done;
         (done.way() != 0).then_some(Self { way: done.way(), searches, restored_pages, restore_ns })
@@ -89,21 +89,21 @@ pub(crate) struct Lane {
     pub(crate) state: WorkerState,
     /// It has said that it is ready at least once.
     pub(crate) was_ready: bool,
-    pub(crate) in_flight: Calls,
+    pub(crate) in_flight: LaneRequests,
     pub(crate) kind: LaneKind,
-    pub(crate) calls: u64,
+    pub(crate) requests: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
-    /// What its last call told of its snapshot.
+    /// What its last request told of its snapshot.
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
     /// Whose death ends the worker.
     pub(crate) zygote: Option<ZygoteLife>,
-    sender: CallSender,
+    sender: RequestSender,
     next_number: u64,
 }
 
-/// How the worker runs the calls of its lane.
+/// How the worker runs the requests of its lane.
 #[derive(Debug)]
 pub(crate) enum LaneKind {
     /// One after the other.
@@ -119,14 +119,14 @@ pub(crate) struct NewWorker {
     pub(crate) pid: u32,
     pub(crate) pidfd: Arc<OwnedFd>,
     pub(crate) home: usize,
-    /// Calls its lane holds at most, if it is multiplexed.
+    /// Requests its lane holds at most, if it is multiplexed.
     pub(crate) concurrency: Option<usize>,
     /// Who may signal it.
     pub(crate) launcher: Launcher,
 }
 
 impl Lane {
-    pub(crate) fn new(new: NewWorker, sender: CallSender, control: Arc<ControlSocket>) -> Self {
+    pub(crate) fn new(new: NewWorker, sender: RequestSender, control: Arc<ControlSocket>) -> Self {
         let now = Instant::now();
         let kind = match new.concurrency {
             Some(depth) => LaneKind::Multiplexed(MultiplexedLane::new(depth)),
@@ -141,9 +141,9 @@ impl Lane {
             home: new.home,
             state: WorkerState::default(),
             was_ready: false,
-            in_flight: Calls::with_capacity(new.concurrency.unwrap_or(FEW_CALLS).min(MANY_CALLS)),
+            in_flight: LaneRequests::with_capacity(new.concurrency.unwrap_or(FEW_REQUESTS).min(MANY_REQUESTS)),
             kind,
-            calls: 0,
+            requests: 0,
             started: now,
             idle_since: now,
             snapshot: None,
@@ -159,33 +159,38 @@ impl Lane {
         self.sender.pools()
     }
 
-    /// Puts a call into the lane, at the time `now`. On an error the job comes back.
-    pub(crate) fn send(&mut self, job: Box<Job>, flags: u32, now: Instant) -> Result<(), (Box<Job>, SendError)> {
+    /// Puts a request into the lane, at the time `now`. On an error the request comes back.
+    pub(crate) fn send(
+        &mut self,
+        pending: Box<Pending>,
+        flags: u32,
+        now: Instant,
+    ) -> Result<(), (Box<Pending>, SendError)> {
         let number = self.next_number;
-        let (in_lane, body) = match &job.call.body {
-            RequestBody::Empty => (BodyInLane::None, BodyWay::InCall),
+        let (in_lane, body) = match &pending.request.body {
+            RequestBody::Empty => (BodyInLane::None, BodyWay::InRequest),
             RequestBody::Memory(bytes)
-                if bytes.len() <= MAX_INLINE_BODY.min(self.sender.inline_room(&job.call.head)) =>
+                if bytes.len() <= MAX_INLINE_BODY.min(self.sender.inline_room(&pending.request.head)) =>
             {
-                (BodyInLane::Inline(bytes), BodyWay::InCall)
+                (BodyInLane::Inline(bytes), BodyWay::InRequest)
             }
             body => (BodyInLane::Descriptor(body.len()), BodyWay::ToBeAskedFor),
         };
-        match self.sender.send_call_with(&job.call.head, number, in_lane, flags) {
+        match self.sender.send_request_with(&pending.request.head, number, in_lane, flags) {
             Ok(slot) => {
                 self.next_number += 1;
                 if let LaneKind::Serial(serial) = &mut self.kind {
                     serial.note_sent(flags);
                 }
-                let (answering, told_gone, overdue) = (false, false, None);
+                let (responding, told_gone, overdue) = (false, false, None);
                 self.in_flight.push(InFlight {
                     number,
                     slot,
-                    job,
+                    pending,
                     since: now,
                     flags,
                     body,
-                    answering,
+                    responding,
                     told_gone,
                     overdue,
                 });
@@ -197,23 +202,24 @@ impl Lane {
                 {
                     multiplexed.note_full();
                 }
-                Err((job, error))
+                Err((pending, error))
             }
         }
     }
 
-    /// The body of the call with this number, for which its worker asks: once, and only for a call that it runs. An error
-    /// means that it broke the rules.
+    /// The body of the request with this number, for which its worker asks: once, and only for a request that it runs.
+    /// An error means that it broke the rules.
     pub(crate) fn give_body(&mut self, number: u64) -> Result<std::io::Result<BodyToSend>, &'static str> {
-        // Those given before were received by now, if the calls they are for are done.
-        let others_run = self.in_flight.iter().any(|call| call.body == BodyWay::Given);
+        // Those given before were received by now, if the requests they are for are done.
+        let others_run = self.in_flight.iter().any(|request| request.body == BodyWay::Given);
         if !others_run && !self.control.all_received() {
             return Err("bodies that it asked for and did not take");
         }
-        let call = self.answered(number).filter(|call| call.body == BodyWay::ToBeAskedFor && !call.answering);
-        let call = call.ok_or("a body wanted that is not to be had")?;
-        call.body = BodyWay::Given;
-        Ok(match &call.job.call.body {
+        let request =
+            self.responded_to(number).filter(|request| request.body == BodyWay::ToBeAskedFor && !request.responding);
+        let request = request.ok_or("a body wanted that is not to be had")?;
+        request.body = BodyWay::Given;
+        Ok(match &request.pending.request.body {
             RequestBody::File(fd, ..) => fd.try_clone().map(BodyToSend::File),
             RequestBody::Memory(bytes) => Ok(BodyToSend::Memory(bytes.clone())),
             RequestBody::Empty => Ok(BodyToSend::Memory(Bytes::new())),
@@ -225,55 +231,55 @@ impl Lane {
         self.sender.body_sent();
     }
 
-    /// Takes the last call back if the worker has not begun it.
-    pub(crate) fn take_back_last(&mut self) -> Option<Box<Job>> {
+    /// Takes the last request back if the worker has not begun it.
+    pub(crate) fn take_back_last(&mut self) -> Option<Box<Pending>> {
         let last = self.in_flight.back()?;
         if self.is_begun(last) || !self.sender.take_back(last.slot) {
             return None;
         }
-        self.in_flight.pop_back().map(|f| f.job)
+        self.in_flight.pop_back().map(|f| f.pending)
     }
 
-    /// Takes the last call back if it waits behind another one.
-    pub(crate) fn take_back_waiting(&mut self) -> Option<Box<Job>> {
+    /// Takes the last request back if it waits behind another one.
+    pub(crate) fn take_back_waiting(&mut self) -> Option<Box<Pending>> {
         if self.in_flight.len() > 1 { self.take_back_last() } else { None }
     }
 
-    /// Drops a call whose client has gone, or tells the worker if it has begun it.
+    /// Drops a request whose client has gone, or tells the worker if it has begun it.
     pub(crate) fn let_go(&mut self, number: u64) {
-        let Some(call) = self.in_flight.get(number) else { return };
-        if !self.is_begun(call) && self.sender.take_back(call.slot) {
+        let Some(request) = self.in_flight.get(number) else { return };
+        if !self.is_begun(request) && self.sender.take_back(request.slot) {
             self.in_flight.remove(number);
         } else {
             self.abort(number);
         }
     }
 
-    /// The call that an answer with this number is for. A serial worker answers its first call.
-    pub(crate) fn answered(&mut self, number: u64) -> Option<&mut InFlight> {
+    /// The request that a response with this number is for. A serial worker responds to its first request.
+    pub(crate) fn responded_to(&mut self, number: u64) -> Option<&mut InFlight> {
         match self.kind {
-            LaneKind::Serial(_) => self.in_flight.front_mut().filter(|call| call.number == number),
+            LaneKind::Serial(_) => self.in_flight.front_mut().filter(|request| request.number == number),
             LaneKind::Multiplexed(_) => self.in_flight.get_mut(number),
         }
     }
 
-    /// Takes out a call that is done, at the time `now`.
-    pub(crate) fn end_call(&mut self, number: u64, now: Instant) -> Option<InFlight> {
-        let call = self.in_flight.remove(number)?;
-        self.calls += 1;
+    /// Takes out a request that is done, at the time `now`.
+    pub(crate) fn end_request(&mut self, number: u64, now: Instant) -> Option<InFlight> {
+        let request = self.in_flight.remove(number)?;
+        self.requests += 1;
         match &mut self.kind {
             LaneKind::Serial(serial) => {
-                serial.note_done(call.flags);
+                serial.note_done(request.flags);
                 if let Some(next) = self.in_flight.front_mut() {
                     next.since = now;
                 }
             }
             LaneKind::Multiplexed(multiplexed) => multiplexed.note_done(),
         }
-        Some(call)
+        Some(request)
     }
 
-    /// True if a multiplexed lane may be given a call.
+    /// True if a multiplexed lane may be given a request.
     pub(crate) fn has_place(&self) -> bool {
         match &self.kind {
             LaneKind::Serial(_) => false,
@@ -289,14 +295,14 @@ impl Lane {
         }
     }
 
-    /// Notices that a multiplexed worker has taken all it was sent. True if it has not, after calls were taken back.
+    /// Notices that a multiplexed worker has taken all it was sent. True if it has not, after requests were taken back.
     pub(crate) fn look_whether_stuck(&mut self) -> bool {
         let LaneKind::Multiplexed(multiplexed) = &mut self.kind else { return false };
         multiplexed.look_whether_stuck(&self.sender);
         multiplexed.stuck
     }
 
-    /// Calls were taken back that a multiplexed worker did not take.
+    /// Requests were taken back that a multiplexed worker did not take.
     pub(crate) fn note_stuck(&mut self) {
         if let LaneKind::Multiplexed(multiplexed) = &mut self.kind {
             multiplexed.stuck = true;
@@ -308,18 +314,18 @@ impl Lane {
         matches!(&self.kind, LaneKind::Serial(serial) if serial.gives_way)
     }
 
-    /// How many calls lie there without being run, behind the one that the worker takes first.
-    pub(crate) fn waiting_calls(&self) -> usize {
-        let untaken = self.in_flight.iter().rev().take_while(|call| !self.is_begun(call)).count();
+    /// How many requests lie there without being run, behind the one that the worker takes first.
+    pub(crate) fn waiting_requests(&self) -> usize {
+        let untaken = self.in_flight.iter().rev().take_while(|request| !self.is_begun(request)).count();
         untaken.min(self.in_flight.len().saturating_sub(1))
     }
 
-    /// True if the lane's last call lies there without being run.
-    pub(crate) fn holds_waiting_call(&self) -> bool {
+    /// True if the lane's last request lies there without being run.
+    pub(crate) fn holds_waiting_request(&self) -> bool {
         self.in_flight.len() > 1 && self.in_flight.back().is_some_and(|f| !self.is_begun(f))
     }
 
-    /// How long a call would wait behind those that the lane has, in microseconds. `None`: nobody can tell. In a
+    /// How long a request would wait behind those that the lane has, in microseconds. `None`: nobody can tell. In a
     /// multiplexed lane nobody ever can.
     pub(crate) fn expected_wait(&self, now: Instant) -> Option<u64> {
         match &self.kind {
@@ -328,18 +334,18 @@ impl Lane {
         }
     }
 
-    /// True if the worker has begun this call, as far as it tells.
-    pub(crate) fn is_begun(&self, call: &InFlight) -> bool {
-        call.is_begun(&self.sender)
+    /// True if the worker has begun this request, as far as it tells.
+    pub(crate) fn is_begun(&self, request: &InFlight) -> bool {
+        request.is_begun(&self.sender)
     }
 
-    /// The call whose code a multiplexed worker was running (as far as it tells).
+    /// The request whose code a multiplexed worker was running (as far as it tells).
     pub(crate) fn selected(&self) -> Option<u64> {
         let is_multiplexed = matches!(self.kind, LaneKind::Multiplexed(_));
         Some(self.sender.selected()).filter(|&number| is_multiplexed && number != 0)
     }
 
-    /// True for the call that the worker takes first: `at` is its place in the lane. Many at once have no first.
+    /// True for the request that the worker takes first: `at` is its place in the lane. Many at once have no first.
     pub(crate) fn takes_first(&self, at: usize) -> bool {
         match self.kind {
             LaneKind::Serial(_) => at == 0,
@@ -352,18 +358,18 @@ impl Lane {
         self.zygote.as_ref().is_some_and(ZygoteLife::is_over)
     }
 
-    /// True if the call's script has run past its time limit (as far as the worker tells).
+    /// True if the request's script has run past its time limit (as far as the worker tells).
     pub(crate) fn is_timed_out(&self, number: u64) -> bool {
         self.sender.timed_out(number)
     }
 
-    /// Tells the worker that the client of a call has gone.
+    /// Tells the worker that the client of a request has gone.
     pub(crate) fn abort(&mut self, number: u64) {
         match self.kind {
             LaneKind::Serial(_) => self.sender.abort(number),
             LaneKind::Multiplexed(_) => {
-                if let Some(call) = self.in_flight.get_mut(number)
-                    && !std::mem::replace(&mut call.told_gone, true)
+                if let Some(request) = self.in_flight.get_mut(number)
+                    && !std::mem::replace(&mut request.told_gone, true)
                 {
                     self.send_or_keep(Unsent::ClientGone(number));
                 }
@@ -371,10 +377,10 @@ impl Lane {
         }
     }
 
-    /// Tells a multiplexed worker that one of its calls is past its deadline.
+    /// Tells a multiplexed worker that one of its requests is past its deadline.
     pub(crate) fn cancel_overdue(&mut self, number: u64) {
-        if let Some(call) = self.in_flight.get_mut(number) {
-            call.overdue = Some(Instant::now());
+        if let Some(request) = self.in_flight.get_mut(number) {
+            request.overdue = Some(Instant::now());
             self.send_or_keep(Unsent::Overdue(number));
         }
     }
@@ -406,7 +412,7 @@ impl Lane {
         serves
     }
 
-    /// Asks the worker to end after the calls it has.
+    /// Asks the worker to end after the requests it has.
     pub(crate) fn stop(&mut self) {
         if self.state.note(WorkerEvent::Stop) {
             self.tell_to_stop();

@@ -1,14 +1,14 @@
 //! What a lane's reader may ask of the pool and tell it: the changes that a worker's frames make, each under the pool's
 //! lock. The reader knows one lane, and sees nothing of the scheduler.
 
-use crate::call::TakesInterim;
 use crate::estimate::Took;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::job::Job;
 use crate::lane::{BodyToSend, Lane, SnapshotWork};
-use crate::reply_sink::Sink;
+use crate::pending::Pending;
+use crate::request::TakesInterim;
 use crate::rescue::{Death, Part};
+use crate::response_sink::Sink;
 use crate::shared::Shared;
 use crate::worker_state::KillReason;
 use howdah_observe::PoolMetrics;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// How often a call may be given back, beside once by each worker. Workers that booted after its arrival keep it.
+/// How often a request may be given back, beside once by each worker. Workers that booted after its arrival keep it.
 const MAX_GIVEN_BACK: usize = 2;
 
 /// One lane of a pool.
@@ -29,7 +29,7 @@ pub(crate) struct LaneHandle {
     pid: u32,
 }
 
-/// A call whose answer begins.
+/// A request whose response begins.
 pub(crate) struct Begun {
     pub(crate) sink: Sink,
     /// When its request had arrived.
@@ -40,7 +40,7 @@ pub(crate) struct Begun {
 pub(crate) struct WantedBody {
     pub(crate) body: std::io::Result<BodyToSend>,
     pub(crate) control: Arc<ControlSocket>,
-    /// Of its call.
+    /// Of its request.
     pub(crate) sink: Sink,
 }
 
@@ -77,26 +77,26 @@ impl LaneHandle {
         self.shared.tell_supervisor(Event::WorkerReady { worker, generation });
     }
 
-    /// The call that an answer with this number is for.
-    pub(crate) fn begin_call(&self, number: u64) -> Option<Begun> {
+    /// The request that a response with this number is for.
+    pub(crate) fn begin_request(&self, number: u64) -> Option<Begun> {
         let mut scheduler = self.shared.lock();
         let lane = scheduler.lanes.get_mut(self.index)?.as_mut()?;
         if lane.state.is_ending() {
             return None;
         }
         let (worker, pid) = (lane.worker, lane.pid);
-        let call = lane.answered(number)?;
-        call.answering = true;
-        let job = &call.job;
-        job.sink.update_stats(|stats| {
+        let request = lane.responded_to(number)?;
+        request.responding = true;
+        let pending = &request.pending;
+        pending.sink.update_stats(|stats| {
             stats.worker = worker;
             stats.pid = pid;
         });
-        Some(Begun { sink: job.sink.clone(), received: job.call.received })
+        Some(Begun { sink: pending.sink.clone(), received: pending.request.received })
     }
 
-    /// A call is done, at the time `now`.
-    pub(crate) fn call_done(
+    /// A request is done, at the time `now`.
+    pub(crate) fn request_done(
         &self,
         number: u64,
         now: Instant,
@@ -104,24 +104,24 @@ impl LaneHandle {
         retire: bool,
         snapshot: Option<SnapshotWork>,
     ) {
-        self.shared.counters.calls.fetch_add(1, Ordering::Relaxed);
+        self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics().php_time_us.add(took.php);
         let mut scheduler = self.shared.lock();
-        scheduler.call_done(self.index, number, now, took, snapshot, retire);
+        scheduler.request_done(self.index, number, now, took, snapshot, retire);
         let soon = scheduler
             .lanes
             .get(self.index)
             .and_then(Option::as_ref)
-            .is_some_and(|lane| self.shared.config().retires_next(lane.calls));
+            .is_some_and(|lane| self.shared.config().retires_next(lane.requests));
         drop(scheduler);
         if retire || soon {
             self.shared.tell_supervisor(Event::WorkerRetires);
         }
     }
 
-    /// The worker's boot has become outdated: the call goes to another one, this one ends. An error means that it broke
+    /// The worker's boot has become outdated: the request goes to another one, this one ends. An error means that it broke
     /// the rules.
-    pub(crate) fn call_given_back(&self, number: u64, boot_began_us: u64) -> Result<(), String> {
+    pub(crate) fn request_given_back(&self, number: u64, boot_began_us: u64) -> Result<(), String> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(()) };
         if lane.state.is_ending() {
@@ -129,25 +129,25 @@ impl LaneHandle {
         }
         let (home, generation) = (lane.home, lane.generation);
         let may = self.shared.config().worker().mode == Mode::Snapshot;
-        let is_unanswered = may && lane.answered(number).is_some_and(|call| !call.answering);
-        let call = if is_unanswered { lane.in_flight.remove(number) } else { None };
-        let Some(mut call) = call else { return Err("a call given back that is not to be run".into()) };
+        let has_no_response = may && lane.responded_to(number).is_some_and(|request| !request.responding);
+        let request = if has_no_response { lane.in_flight.remove(number) } else { None };
+        let Some(mut request) = request else { return Err("a request given back that is not to be run".into()) };
         // Those behind it come before it in the queue's head, so they go there first.
         scheduler.drain_lane(self.index, Instant::now());
-        call.job.given_back += 1;
-        if call.job.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK {
-            call.job.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the call back"));
-        } else if !call.job.sink.is_gone() {
+        request.pending.given_back += 1;
+        if request.pending.given_back > self.shared.config().max_workers + MAX_GIVEN_BACK {
+            request.pending.sink.fail(Fault::with(FaultKind::WorkerBroken, "every worker gives the request back"));
+        } else if !request.pending.sink.is_gone() {
             self.shared.metrics().resubmitted.inc("given_back");
-            scheduler.resubmit(call.job, home, Instant::now());
+            scheduler.resubmit(request.pending, home, Instant::now());
         }
         drop(scheduler);
         self.shared.tell_supervisor(Event::BootOutdated { generation, boot_began_us });
         Ok(())
     }
 
-    /// The body of a call, for which its worker asks, and the socket that it goes to. `None`: the worker is being killed. An
-    /// error means that it broke the rules.
+    /// The body of a request, for which its worker asks, and the socket that it goes to. `None`: the worker is being
+    /// killed. An error means that it broke the rules.
     pub(crate) fn body_wanted(&self, number: u64) -> Result<Option<WantedBody>, &'static str> {
         let mut scheduler = self.shared.lock();
         let Some(lane) = scheduler.lanes.get_mut(self.index).and_then(Option::as_mut) else { return Ok(None) };
@@ -155,7 +155,7 @@ impl LaneHandle {
             return Ok(None);
         }
         let body = lane.give_body(number)?;
-        let sink = lane.answered(number).map(|call| call.job.sink.clone());
+        let sink = lane.responded_to(number).map(|request| request.pending.sink.clone());
         Ok(sink.map(|sink| WantedBody { body, control: lane.control.clone(), sink }))
     }
 
@@ -166,35 +166,35 @@ impl LaneHandle {
         }
     }
 
-    pub(crate) fn abort_call(&self, number: u64) {
+    pub(crate) fn abort_request(&self, number: u64) {
         if let Some(Some(lane)) = self.shared.lock().lanes.get_mut(self.index) {
             lane.abort(number);
         }
     }
 
-    /// Id and label of a call for the log.
-    pub(crate) fn call_name(&self, number: u64) -> Option<(String, String)> {
+    /// Id and label of a request for the log.
+    pub(crate) fn request_name(&self, number: u64) -> Option<(String, String)> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
-        let call = lane.in_flight.get(number)?;
-        Some((call.job.call.id.to_string(), call.job.call.label()))
+        let request = lane.in_flight.get(number)?;
+        Some((request.pending.request.id.to_string(), request.pending.request.label()))
     }
 
-    /// Whether a worker's line, which belongs to no call, is worth logging: each failed boot would repeat its own.
+    /// Whether a worker's line, which belongs to no request, is worth logging: each failed boot would repeat its own.
     pub(crate) fn is_news(&self, line: &str) -> bool {
         let ready = self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_none_or(|lane| lane.was_ready);
         ready || self.shared.boot_log.is_new(line)
     }
 
-    /// Who sends the interim answers of a running call.
+    /// Who sends the informational responses of a running request.
     pub(crate) fn interim_front(&self, number: u64) -> Option<Arc<dyn TakesInterim>> {
         let scheduler = self.shared.lock();
         let lane = scheduler.lanes.get(self.index)?.as_ref()?;
-        lane.in_flight.get(number)?.job.call.interim.clone()
+        lane.in_flight.get(number)?.pending.request.interim.clone()
     }
 
-    /// True if a lane holds calls.
-    pub(crate) fn has_calls(&self) -> bool {
+    /// True if a lane holds requests.
+    pub(crate) fn has_requests(&self) -> bool {
         self.shared.lock().lanes.get(self.index).and_then(Option::as_ref).is_some_and(|lane| !lane.in_flight.is_empty())
     }
 
@@ -208,7 +208,7 @@ impl LaneHandle {
         self.shared.lock().kill_lane(self.index, self.pid, reason);
     }
 
-    /// Takes the lane of a dead worker out, with its calls.
+    /// Takes the lane of a dead worker out, with its requests.
     pub(crate) fn remove(&self) -> Option<Lane> {
         self.shared.lock().remove_lane(self.index)
     }
@@ -218,9 +218,9 @@ impl LaneHandle {
         self.shared.lock().quarantine.note_death(Instant::now());
     }
 
-    /// Decides about a call that the dead worker had.
-    pub(crate) fn rescue(&self, job: Box<Job>, part: Part, death: &Death<'_>) {
-        death.rescue(&self.shared, job, part);
+    /// Decides about a request that the dead worker had.
+    pub(crate) fn rescue(&self, pending: Box<Pending>, part: Part, death: &Death<'_>) {
+        death.rescue(&self.shared, pending, part);
     }
 
     /// Tells the supervisor of the worker's death.

@@ -1,13 +1,13 @@
-//! The task that reads one lane: when it reads, sleeps and waits for a client, and what it leaves behind when the worker has
-//! died. What the frames mean is `frames`, whose answers have begun `open_responses`.
+//! The task that reads one lane: when it reads, sleeps and waits for a client, and what it leaves behind when the
+//! worker has died. What the frames mean is `frames`, whose responses have begun `open_responses`.
 //!
-//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock; the pool's lock is taken once
-//! when a call's first frame arrives and once when the call is done (`LaneHandle`). Where the worker is multiplexed, frames
-//! of different calls alternate, and one slow client must not hold up the others.
+//! It runs on the lane's home I/O thread and owns the receiving half, so reading needs no lock; the pool's lock is
+//! taken once when a request's first frame arrives and once when the request is done (`LaneHandle`). Where the worker
+//! is multiplexed, frames of different requests alternate, and one slow client must not hold up the others.
 //!
-//! A worker may send anything. `frame_order` says what may follow what, `answer_head` and `log_limit` how much, `waste` how
-//! often it may wake the server for nothing. Whatever happens here, a panic included, ends in `finish`: the lane is gone,
-//! its calls are answered or run again, the supervisor knows.
+//! A worker may send anything. `frame_order` says what may follow what, `response_head` and `log_limit` how much,
+//! `waste` how often it may wake the server for nothing. Whatever happens here, a panic included, ends in `finish`: the
+//! lane is gone, its requests are answered or run again, the supervisor knows.
 
 use crate::descriptor;
 use crate::event::Event;
@@ -15,8 +15,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::lane::NewWorker;
 use crate::lane_handle::LaneHandle;
 use crate::panics;
-use crate::reply_sink::Sink;
 use crate::rescue::{self, Death};
+use crate::response_sink::Sink;
 use crate::waste::{self, Waste};
 use crate::worker_state::KillReason;
 use howdah_transport::FrameReceiver;
@@ -35,11 +35,11 @@ mod worker_log;
 
 /// Frames of this size are given back to the worker at once, smaller ones by the batch.
 const LARGE_FRAME: usize = 16 * 1024;
-/// How often it is looked again whether there is budget for an answer: what others give back wakes nobody here.
+/// How often it is looked again whether there is budget for a response: what others give back wakes nobody here.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How long a worker waits with an answer that there is no budget for while its client takes nothing of it.
+/// How long a worker waits with a response that there is no budget for while its client takes nothing of it.
 const NOTHING_MOVES: Duration = Duration::from_secs(5);
-/// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within an answer.
+/// Frames read before other tasks of the thread get a turn; twice as many where a batch would end within a response.
 const BATCH: usize = 64;
 
 pub(crate) struct LaneReader {
@@ -47,13 +47,13 @@ pub(crate) struct LaneReader {
     frames: FrameReceiver,
     eventfd: Arc<OwnedFd>,
     pidfd: Arc<OwnedFd>,
-    /// Answers that have begun.
+    /// Responses that have begun.
     open: OpenResponses,
-    /// The answer that arrives has more waiting for its front than may.
+    /// The response that arrives has more waiting for its front than may.
     overfull: bool,
-    /// Answers whose body may still lie in the ring.
+    /// Responses whose body may still lie in the ring.
     holding: Vec<Sink>,
-    /// When the batch that is being read began: precise enough for all its calls.
+    /// When the batch that is being read began: precise enough for all its requests.
     now: Instant,
     /// The worker has said that it is ready.
     ready: bool,
@@ -88,7 +88,7 @@ impl LaneReader {
         }
     }
 
-    /// Reads until the worker is dead, then hands its calls back.
+    /// Reads until the worker is dead, then hands its requests back.
     pub(crate) async fn run(mut self) {
         if panics::caught(self.read()).await.is_none() {
             tracing::error!(pool = self.lane.pool(), pid = self.lane.pid(), "a panic while a worker was listened to");
@@ -123,7 +123,7 @@ impl LaneReader {
                 self.waste.note(self.is_idle());
             }
             if self.waste.is_too_much() {
-                self.kill(KillReason::Broken("it keeps the server busy without a call".into()));
+                self.kill(KillReason::Broken("it keeps the server busy without a request".into()));
                 let _ = pidfd.readable().await;
                 break;
             }
@@ -146,7 +146,7 @@ impl LaneReader {
                 Batch::Empty(_) => {}
             }
             if !self.holding.is_empty() {
-                // The fronts that were woken for these answers come first.
+                // The fronts that were woken for these responses come first.
                 step_back().await;
                 self.settle();
                 continue;
@@ -179,24 +179,24 @@ impl LaneReader {
         }
     }
 
-    /// True if the worker has no call that its frames could be about.
+    /// True if the worker has no request that its frames could be about.
     fn is_idle(&self) -> bool {
-        self.open.is_empty() && !self.lane.has_calls()
+        self.open.is_empty() && !self.lane.has_requests()
     }
 
     async fn read_batch(&mut self) -> Batch {
         let mut end = Batch::More;
         let mut taken = 0;
-        // A front that is told of half an answer takes it for a stream: no length, and compressed however short it is.
-        while taken < BATCH || (taken < 2 * BATCH && self.open.is_within_answer()) {
+        // A front that is told of half a response takes it for a stream: no length, and compressed however short it is.
+        while taken < BATCH || (taken < 2 * BATCH && self.open.is_within_response()) {
             taken += 1;
             match self.frames.next_frame_in_place() {
                 Ok(Some(frame)) => {
                     if taken == 1 {
                         self.now = Instant::now();
                     }
-                    // Given back before the worker can have a next call: else it would find its ring full of answers
-                    // that were copied long ago, and publish half an answer only to get room.
+                    // Given back before the worker can have a next request: else it would find its ring full of responses
+                    // that were copied long ago, and publish half a response only to get room.
                     if frame.kind == FrameKind::Done || frame.payload.len() >= LARGE_FRAME {
                         self.frames.frames_taken();
                     }
@@ -227,7 +227,7 @@ impl LaneReader {
         end
     }
 
-    /// Waits until the current call's answer has room again, if it has none: the worker goes at its client's speed.
+    /// Waits until the current request's response has room again, if it has none: the worker goes at its client's speed.
     async fn let_client_catch_up(&mut self) {
         let Some(sink) = self.open.current.as_ref().map(|current| current.sink.clone()) else { return };
         if sink.is_overfull() {
@@ -236,7 +236,7 @@ impl LaneReader {
         }
     }
 
-    /// An answer without budget that does not move is given up, so that its worker is there for others.
+    /// A response without budget that does not move is given up, so that its worker is there for others.
     async fn wait_for_room(&mut self, sink: &Sink) {
         let (mut taken, mut since) = (sink.taken(), Instant::now());
         while tokio::time::timeout(LOOK_AGAIN, std::future::poll_fn(|cx| sink.poll_room(cx))).await.is_err() {
@@ -247,11 +247,11 @@ impl LaneReader {
             } else if since.elapsed() > NOTHING_MOVES {
                 sink.give_up(Fault::with(
                     FaultKind::OverBudget,
-                    "there is no room for the answer, and its client takes nothing",
+                    "there is no room for the response, and its client takes nothing",
                 ));
                 if let Some(current) = self.open.current.as_mut() {
                     current.ended = true;
-                    self.lane.abort_call(current.number);
+                    self.lane.abort_request(current.number);
                 }
                 return;
             }
@@ -263,26 +263,26 @@ impl LaneReader {
         self.holding.drain(..).for_each(|sink| sink.settle());
     }
 
-    /// The worker is dead: its calls are answered or run again, and the supervisor is told.
+    /// The worker is dead: its requests are answered or run again, and the supervisor is told.
     fn finish(mut self) {
         self.log.end(&self.lane);
         let Some(mut lane) = self.lane.remove() else { return };
         let reason = lane.state.kill_reason().cloned();
         let served = lane.state.is_serving();
-        let idle = lane.calls == 0 && lane.in_flight.is_empty() && served;
+        let idle = lane.requests == 0 && lane.in_flight.is_empty() && served;
         let parts = rescue::parts(&lane);
         if served || !parts.is_empty() {
             self.lane.note_death();
         }
         let death = Death { pid: lane.pid, home: lane.home, reason: reason.as_ref() };
-        let calls: Vec<_> = lane.in_flight.take().zip(parts).collect();
-        for (call, part) in calls {
-            if self.open.has_ended(call.number) || call.overdue.is_some() {
-                continue; // the client has its whole answer; the rest of the script is lost, as the log says
+        let requests: Vec<_> = lane.in_flight.take().zip(parts).collect();
+        for (request, part) in requests {
+            if self.open.has_ended(request.number) || request.overdue.is_some() {
+                continue; // the client has its whole response; the rest of the script is lost, as the log says
             }
-            let sink = call.job.sink.clone();
-            if catch_unwind(AssertUnwindSafe(|| self.lane.rescue(call.job, part, &death))).is_err() {
-                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's calls were looked after"));
+            let sink = request.pending.sink.clone();
+            if catch_unwind(AssertUnwindSafe(|| self.lane.rescue(request.pending, part, &death))).is_err() {
+                sink.fail(Fault::with(FaultKind::WorkerDied, "a panic while the worker's requests were looked after"));
             }
         }
         let event = Event::WorkerGone {
@@ -299,7 +299,8 @@ impl LaneReader {
     }
 }
 
-/// Lets the tasks that were woken before this one run first. (`yield_now` would wait for the operating system's news as well.)
+/// Lets the tasks that were woken before this one run first. (`yield_now` would wait for the operating system's news as
+/// well.)
 async fn step_back() {
     let mut stepped = false;
     std::future::poll_fn(|cx| {

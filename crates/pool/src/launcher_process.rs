@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Processes of one pool at a time. A reload needs two, and generations that finish their calls some more.
+/// Processes of one pool at a time. A reload needs two, and generations that finish their requests some more.
 const MAX_OF_POOL: usize = 32;
 /// How long processes have to end by themselves when the server has.
 const LAST_GRACE: Duration = Duration::from_secs(5);

@@ -1,17 +1,12 @@
-//! The waiting queue, the scheduler and the supervision of PHP workers. Knows no HTTP: fronts hand over a `Call` and get
-//! a `Reply`.
+//! The waiting queue, the scheduler and the supervision of PHP workers. Knows no HTTP: fronts hand over a `Request` and get
+//! a `Response`.
 //!
-//! `pool` is the door; `scheduler` decides which `lane` gets a call; `lane_reader` turns a lane's frames into answers that
-//! wait in a `reply_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline` ends what runs too long;
-//! `worker_state` says what a worker may become. They meet in `shared`, behind the one lock. docs/internals/pool.md has the
-//! order in which to read them.
+//! `pool` is the door; `scheduler` decides which `lane` gets a request; `lane_reader` turns a lane's frames into
+//! responses that wait in a `response_sink`; `supervisor` starts and replaces processes through a `zygote`; `deadline`
+//! ends what runs too long; `worker_state` says what a worker may become. They meet in `shared`, behind the one lock.
+//! docs/internals/pool.md has the order in which to read them.
 
 mod about;
-#[cfg(test)]
-mod answer_fuzz;
-mod answer_head;
-pub mod call;
-mod calls;
 mod clock;
 pub mod config;
 mod connection_pools;
@@ -25,10 +20,10 @@ mod generation;
 #[cfg(test)]
 mod hostile_tests;
 pub mod io_threads;
-mod job;
 mod lane;
 mod lane_handle;
 mod lane_reader;
+mod lane_requests;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
@@ -37,6 +32,7 @@ mod log_limit;
 mod multiplexed_tests;
 mod orphans;
 mod panics;
+mod pending;
 mod pool;
 #[cfg(test)]
 mod pool_stage;
@@ -45,11 +41,15 @@ mod process_end;
 pub mod program;
 mod quarantine;
 mod queue;
-mod reply_parts;
-mod reply_sink;
-#[cfg(feature = "stand-in")]
-mod reply_stand_in;
+mod request;
 mod rescue;
+#[cfg(test)]
+mod response_fuzz;
+mod response_head;
+mod response_parts;
+mod response_sink;
+#[cfg(feature = "stand-in")]
+mod response_stand_in;
 mod sandbox_report;
 mod scheduler;
 mod shared;
@@ -59,20 +59,19 @@ mod supervisor;
 mod warm_up;
 mod waste;
 mod watch;
-mod whole_body;
 mod worker_state;
 mod zygote;
 
-pub use call::{Call, CallStats, Chunk, Reply, RequestBody, RequestId, TakesInterim};
 pub use config::{PoolConfig, RouteShare};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use orphans::adopt_orphans;
 pub use pool::{Pool, start_pool};
-pub use reply_sink::ReplyBody;
+pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};
+pub use response_parts::{Chunk, WholeBody};
+pub use response_sink::{Response, ResponseBody};
 #[cfg(feature = "stand-in")]
-pub use reply_stand_in::ReplyWriter;
+pub use response_stand_in::ResponseWriter;
 pub use sandbox_report::sandbox_report;
 pub use status::{PoolStatus, WorkerStatus};
-pub use whole_body::WholeBody;

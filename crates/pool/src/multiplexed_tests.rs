@@ -1,75 +1,75 @@
 //! Multiplexed workers: what an honest one gets, what a dying, slow or hostile one costs.
 
-use crate::call::{Call, RequestBody, RequestId};
 use crate::deadline;
 use crate::fault::FaultKind;
-use crate::pool_stage::{Stage, call, finish, finish_all};
+use crate::pool_stage::{Stage, finish, finish_all, request};
+use crate::request::{Request, RequestBody, RequestId};
 use crate::worker_state::WorkerState;
 use bytes::Bytes;
-use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, WireDone};
+use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE, RequestBuilder, WireDone};
 use howdah_transport::{Event as Sent, LaneSizes};
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn answers_that_alternate_reach_their_own_clients() {
+async fn responses_that_alternate_reach_their_own_clients() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
-    let answers = [stage.get().await, stage.get().await, stage.get().await];
+    let responses = [stage.get().await, stage.get().await, stage.get().await];
     assert_eq!(worker.take(), [1, 2, 3]);
     for number in [2, 1, 3] {
-        worker.begin_answer(number, format!("a{number}").as_bytes());
+        worker.begin_response(number, format!("a{number}").as_bytes());
     }
     for number in [3, 1, 2] {
         worker.end.select(number);
         worker.end.write(format!("b{number}").as_bytes()).unwrap();
     }
     for number in [2, 3, 1] {
-        worker.end_answer(number);
+        worker.end_response(number);
     }
-    for (answer, number) in answers.into_iter().zip(1..) {
-        assert_eq!(finish(answer).await.unwrap(), format!("a{number}b{number}"));
+    for (response, number) in responses.into_iter().zip(1..) {
+        assert_eq!(finish(response).await.unwrap(), format!("a{number}b{number}"));
     }
     assert_eq!(stage.running(&worker), 0);
 }
 
-/// A batch of frames ended in the middle of an answer that was there as a whole; its front took it for a stream.
+/// A batch of frames ended in the middle of a response that was there as a whole; its front took it for a stream.
 #[tokio::test]
-async fn answers_that_come_together_are_whole_when_their_fronts_see_them() {
-    const CALLS: u64 = 90;
-    let mut stage = Stage::new(CALLS as usize);
+async fn responses_that_come_together_are_whole_when_their_fronts_see_them() {
+    const REQUESTS: u64 = 90;
+    let mut stage = Stage::new(REQUESTS as usize);
     let mut worker = stage.puppet().await;
     let mut whole = Vec::new();
-    for _ in 0..CALLS {
+    for _ in 0..REQUESTS {
         let pool = stage.pool.clone();
         whole.push(tokio::spawn(async move {
-            let reply = pool.call(call(true, RequestBody::Empty)).await;
-            reply.is_ok_and(|mut reply| reply.body.take_complete().is_some())
+            let response = pool.run(request(true, RequestBody::Empty)).await;
+            response.is_ok_and(|mut response| response.body.take_complete().is_some())
         }));
         tokio::task::yield_now().await;
         worker.take();
     }
-    // Four frames for each answer: with these two, the border of a batch lies between a body and its end.
+    // Four frames for each response: with these two, the border of a batch lies between a body and its end.
     worker.end.select(1);
     worker.end.log(6, b"one");
     worker.end.log(6, b"two");
-    for number in 1..=CALLS {
-        worker.begin_answer(number, b"short");
+    for number in 1..=REQUESTS {
+        worker.begin_response(number, b"short");
         worker.end.end_response(false);
         worker.end.done(WireDone::default());
     }
     worker.end.publish();
-    for (answer, number) in whole.into_iter().zip(1..) {
-        assert!(answer.await.unwrap(), "answer {number} came in pieces");
+    for (response, number) in whole.into_iter().zip(1..) {
+        assert!(response.await.unwrap(), "response {number} came in pieces");
     }
 }
 
 #[tokio::test]
-async fn the_worker_with_fewest_calls_gets_the_next_and_no_worker_gets_too_many() {
+async fn the_worker_with_fewest_requests_gets_the_next_and_no_worker_gets_too_many() {
     let mut stage = Stage::new(3);
     let (mut first, mut second) = (stage.puppet().await, stage.puppet().await);
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..8 {
-        answers.push(stage.get().await);
+        responses.push(stage.get().await);
         // Taken at once, or the other worker would seem to be the less busy one.
         first.take();
         second.take();
@@ -79,8 +79,8 @@ async fn the_worker_with_fewest_calls_gets_the_next_and_no_worker_gets_too_many(
     assert_eq!(stage.pool.status().queued, 2);
     let status = stage.pool.status();
     assert_eq!(status.workers.iter().map(|w| w.in_flight).collect::<Vec<_>>(), [3, 3]);
-    second.answer(2);
-    assert_eq!(finish(answers.remove(3)).await.unwrap(), "2");
+    second.respond(2);
+    assert_eq!(finish(responses.remove(3)).await.unwrap(), "2");
     assert_eq!((stage.running(&second), second.take()), (3, vec![4]));
     assert_eq!(stage.pool.status().queued, 1);
 }
@@ -91,14 +91,14 @@ async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
     stage.sizes = LaneSizes::TINY;
     let mut worker = stage.puppet().await;
     for _ in 0..200 {
-        drop(stage.get().await); // a detached task: the call goes on
+        drop(stage.get().await); // a detached task: the request goes on
     }
     assert!(stage.pool.status().queued > 100);
     let mut taken = Vec::new();
     // The worker writes nothing meanwhile; only the room it makes tells the server.
     let deadline = Instant::now() + Duration::from_secs(60);
     while taken.len() < 200 {
-        assert!(Instant::now() < deadline, "only {} calls came", taken.len());
+        assert!(Instant::now() < deadline, "only {} requests came", taken.len());
         taken.extend(worker.take());
         tokio::task::yield_now().await;
     }
@@ -106,25 +106,25 @@ async fn a_burst_longer_than_the_ring_goes_on_as_soon_as_the_worker_takes_it() {
 }
 
 #[tokio::test]
-async fn calls_with_bodies_too_long_for_the_ring_get_their_own() {
-    const CALLS: u16 = 400;
+async fn requests_with_bodies_too_long_for_the_ring_get_their_own() {
+    const REQUESTS: u16 = 400;
     let mut stage = Stage::new(1000);
     let mut worker = stage.puppet().await;
     let long = |n: u16| Bytes::from(n.to_ne_bytes().repeat(20_000));
-    for n in 0..CALLS {
-        drop(stage.submit(call(false, RequestBody::Memory(long(n)))).await);
+    for n in 0..REQUESTS {
+        drop(stage.submit(request(false, RequestBody::Memory(long(n)))).await);
     }
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut n = 0;
-    while n < CALLS {
-        assert!(Instant::now() < deadline, "only {n} calls came");
+    while n < REQUESTS {
+        assert!(Instant::now() < deadline, "only {n} requests came");
         let Some(event) = worker.end.take_event().unwrap() else {
             tokio::task::yield_now().await;
             continue;
         };
-        let Sent::Call(call) = event else { panic!("{event:?}") };
+        let Sent::Request(request) = event else { panic!("{event:?}") };
         let mut got = vec![0; 40_001];
-        let len = rustix::io::pread(call.body.as_ref().unwrap(), &mut got, 0).unwrap();
+        let len = rustix::io::pread(request.body.as_ref().unwrap(), &mut got, 0).unwrap();
         assert_eq!(got[..len], long(n));
         n += 1;
     }
@@ -134,22 +134,22 @@ fn long_body() -> RequestBody {
     RequestBody::Memory(Bytes::from(vec![b'x'; 100_000]))
 }
 
-/// Descriptors were sent with their calls. Those of calls taken back filled the socket of a busy worker, and kept their
-/// files.
+/// Descriptors were sent with their requests. Those of requests taken back filled the socket of a busy worker, and kept
+/// their files.
 #[tokio::test]
-async fn a_body_whose_call_no_worker_has_begun_is_with_the_server_alone() {
+async fn a_body_whose_request_no_worker_has_begun_is_with_the_server_alone() {
     let mut stage = Stage::new(400);
     let mut worker = stage.puppet().await;
     let control = stage.shared.lock().lanes[worker.index].as_ref().unwrap().control.clone();
     for _ in 0..3 {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for _ in 0..400 {
-            answers.push(stage.submit(call(false, long_body())).await);
+            responses.push(stage.submit(request(false, long_body())).await);
         }
         assert!(stage.running(&worker) > 0 && control.all_received(), "nothing was sent");
-        for answer in answers {
-            answer.abort();
-            assert!(answer.await.unwrap_err().is_cancelled());
+        for response in responses {
+            response.abort();
+            assert!(response.await.unwrap_err().is_cancelled());
         }
         stage.shared.lock().sweep(Duration::ZERO);
         assert_eq!(stage.running(&worker), 0);
@@ -159,13 +159,14 @@ async fn a_body_whose_call_no_worker_has_begun_is_with_the_server_alone() {
 }
 
 #[tokio::test]
-async fn a_call_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
+async fn a_request_with_a_body_whose_worker_dies_before_it_begins_goes_to_another() {
     let mut stage = Stage::new(10);
     let mut dying = stage.puppet().await;
     // One that runs. Were there none, the first of the others would count as begun (`part_in_death`).
     let running = stage.get().await;
     assert_eq!(dying.take(), [1]);
-    let answers = [running, stage.submit(call(false, long_body())).await, stage.submit(call(false, long_body())).await];
+    let responses =
+        [running, stage.submit(request(false, long_body())).await, stage.submit(request(false, long_body())).await];
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
     let mut heir = stage.puppet().await;
@@ -176,25 +177,25 @@ async fn a_call_with_a_body_whose_worker_dies_before_it_begins_goes_to_another()
         taken.extend(heir.take());
         tokio::task::yield_now().await;
     }
-    taken.into_iter().for_each(|number| heir.answer(number));
-    for answer in answers {
-        assert!(finish(answer).await.is_ok());
+    taken.into_iter().for_each(|number| heir.respond(number));
+    for response in responses {
+        assert!(finish(response).await.is_ok());
     }
 }
 
 #[tokio::test]
-async fn a_dying_worker_costs_only_the_calls_that_cannot_be_repeated() {
+async fn a_dying_worker_costs_only_the_requests_that_cannot_be_repeated() {
     let mut stage = Stage::new(10);
     let mut dying = stage.puppet().await;
     let repeatable = stage.get().await;
-    let other = stage.submit(call(false, RequestBody::Empty)).await;
+    let other = stage.submit(request(false, RequestBody::Empty)).await;
     let answered = stage.get().await;
     assert_eq!(dying.take(), [1, 2, 3]);
-    let untaken = stage.submit(call(false, RequestBody::Empty)).await;
-    // The client has its answer; only the end of the call is missing.
-    dying.begin_answer(3, b"whole");
+    let untaken = stage.submit(request(false, RequestBody::Empty)).await;
+    // The client has its response; only the end of the request is missing.
+    dying.begin_response(3, b"whole");
     dying.end.end_response(true);
-    dying.begin_answer(1, b"half");
+    dying.begin_response(1, b"half");
     dying.end.publish();
     assert_eq!(finish(answered).await.unwrap(), "whole");
     let mut heir = stage.puppet().await;
@@ -208,42 +209,42 @@ async fn a_dying_worker_costs_only_the_calls_that_cannot_be_repeated() {
         taken = heir.take();
     }
     for number in taken {
-        heir.answer(number);
+        heir.respond(number);
     }
     assert_eq!(finish(untaken).await.unwrap().len(), 1);
     let seen = finish(repeatable).await;
-    assert_eq!(seen, Err(FaultKind::WorkerDied), "a part of the answer had been handed out");
+    assert_eq!(seen, Err(FaultKind::WorkerDied), "a part of the response had been handed out");
 }
 
 #[tokio::test]
-async fn a_repeatable_call_runs_again_when_its_worker_dies_unanswered() {
+async fn a_repeatable_request_runs_again_when_its_worker_dies_unanswered() {
     let mut stage = Stage::new(10);
     let mut dying = stage.puppet().await;
-    let answers = vec![stage.get().await, stage.get().await, stage.get().await];
+    let responses = vec![stage.get().await, stage.get().await, stage.get().await];
     assert_eq!(dying.take().len(), 3);
     dying.life.kill().unwrap();
     assert_eq!(stage.funeral().await, None);
     let mut heir = stage.puppet().await;
     assert_eq!(heir.take(), [1, 2, 3]);
-    (1..=3).for_each(|number| heir.answer(number));
+    (1..=3).for_each(|number| heir.respond(number));
     // In the order in which they were accepted.
-    let texts: Vec<_> = finish_all(answers).await.into_iter().map(Result::unwrap).collect();
+    let texts: Vec<_> = finish_all(responses).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(texts, ["1", "2", "3"]);
 }
 
 #[tokio::test]
-async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
+async fn a_request_that_kills_its_workers_is_given_up_but_those_beside_it_are_not() {
     let mut stage = Stage::new(10);
-    let mut head = CallBuilder::new(5, 1001, 1);
+    let mut head = RequestBuilder::new(5, 1001, 1);
     let method = head.text(b"GET");
     let uri = head.text(b"/deadly");
     head.method(method).uri(uri);
-    let deadly = stage.submit(Call { head: head.finish(), ..call(true, RequestBody::Empty) }).await;
+    let deadly = stage.submit(Request { head: head.finish(), ..request(true, RequestBody::Empty) }).await;
     let harmless = stage.get().await;
     for life in 0..3 {
         let mut worker = stage.puppet().await;
         assert_eq!(worker.take(), [1, 2]);
-        assert_eq!(stage.call_name(&worker, 1).unwrap().1, "GET /deadly");
+        assert_eq!(stage.request_name(&worker, 1).unwrap().1, "GET /deadly");
         worker.end.select(2);
         worker.end.select(1);
         worker.life.kill().unwrap();
@@ -253,33 +254,33 @@ async fn a_call_that_kills_its_workers_is_given_up_but_those_beside_it_are_not()
     assert_eq!(finish(deadly).await, Err(FaultKind::WorkerDied));
     let mut heir = stage.puppet().await;
     assert_eq!(heir.take(), [1]);
-    heir.answer(1);
+    heir.respond(1);
     assert_eq!(finish(harmless).await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels_its_call_only() {
+async fn a_client_that_leaves_cancels_its_request_only() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let (leaving, staying) = (stage.get().await, stage.get().await);
     assert_eq!(worker.take(), [1, 2]);
     let untaken = stage.get().await;
-    for answer in [leaving, untaken] {
-        answer.abort();
-        assert!(answer.await.unwrap_err().is_cancelled());
+    for response in [leaving, untaken] {
+        response.abort();
+        assert!(response.await.unwrap_err().is_cancelled());
     }
     stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(worker.take_all(), [(1, CANCEL_CLIENT_GONE)], "the third is not even run");
     stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
-    worker.answer(1);
-    worker.answer(2);
+    worker.respond(1);
+    worker.respond(2);
     assert_eq!(finish(staying).await.unwrap(), "2");
     assert_eq!(stage.running(&worker), 0);
 }
 
 #[tokio::test]
-async fn a_late_call_gets_its_504_and_a_cancel_and_the_worker_lives() {
+async fn a_late_request_gets_its_504_and_a_cancel_and_the_worker_lives() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let late = stage.get().await;
@@ -287,25 +288,25 @@ async fn a_late_call_gets_its_504_and_a_cancel_and_the_worker_lives() {
     let untaken = stage.get().await;
     deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
-    assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a call that was not begun is not late");
+    assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a request that was not begun is not late");
     deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
     // What is still written for it goes nowhere.
-    worker.answer(1);
-    worker.answer(2);
+    worker.respond(1);
+    worker.respond(2);
     assert_eq!(finish(untaken).await.unwrap(), "2");
     assert_eq!((stage.running(&worker), stage.pool.status().workers[0].phase), (0, "serving"));
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_end_a_late_call_is_killed_and_the_others_are_run_again() {
+async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_run_again() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
     deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
-    let (repeatable, other) = (stage.get().await, stage.submit(call(false, RequestBody::Empty)).await);
+    let (repeatable, other) = (stage.get().await, stage.submit(request(false, RequestBody::Empty)).await);
     assert_eq!(worker.take_all(), [(1, CANCEL_DEADLINE), (2, 0), (3, 0)]);
     deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::ZERO);
     assert_eq!(stage.pool.status().workers[0].phase, "draining");
@@ -313,18 +314,18 @@ async fn a_worker_that_does_not_end_a_late_call_is_killed_and_the_others_are_run
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));
     let mut heir = stage.puppet().await;
     assert_eq!(heir.take(), [1]);
-    heir.answer(1);
+    heir.respond(1);
     assert_eq!(finish(repeatable).await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn calls_that_a_busy_worker_does_not_take_go_to_another() {
+async fn requests_that_a_busy_worker_does_not_take_go_to_another() {
     let mut stage = Stage::new(10);
     let mut busy = stage.puppet().await;
-    let mut answers = vec![stage.get().await];
+    let mut responses = vec![stage.get().await];
     assert_eq!(busy.take(), [1]);
     for _ in 0..3 {
-        answers.push(stage.get().await);
+        responses.push(stage.get().await);
     }
     stage.shared.lock().sweep(Duration::from_secs(60));
     assert_eq!(stage.running(&busy), 4, "they have not waited for long");
@@ -335,14 +336,14 @@ async fn calls_that_a_busy_worker_does_not_take_go_to_another() {
     assert_eq!(stage.running(&busy), 1);
     let mut idle = stage.puppet().await;
     assert_eq!(idle.take(), [1, 2, 3]);
-    (1..=3).for_each(|number| idle.answer(number));
-    busy.answer(1);
-    let texts: Vec<_> = finish_all(answers).await.into_iter().map(Result::unwrap).collect();
+    (1..=3).for_each(|number| idle.respond(number));
+    busy.respond(1);
+    let texts: Vec<_> = finish_all(responses).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(texts, ["1", "1", "2", "3"]);
 }
 
 #[tokio::test]
-async fn a_busy_worker_that_comes_back_gets_calls_again() {
+async fn a_busy_worker_that_comes_back_gets_requests_again() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let _running = stage.get().await;
@@ -360,34 +361,34 @@ async fn a_busy_worker_that_comes_back_gets_calls_again() {
 async fn a_draining_worker_ends_what_it_has_and_gives_back_the_rest() {
     let mut stage = Stage::new(10);
     let (mut old, mut new) = (stage.puppet().await, stage.puppet().await);
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for _ in 0..2 {
-        answers.push(stage.get().await);
+        responses.push(stage.get().await);
         old.take();
         new.take();
     }
     for _ in 0..4 {
-        answers.push(stage.get().await);
+        responses.push(stage.get().await);
     }
     assert_eq!((stage.running(&old), stage.running(&new)), (3, 3));
     stage.shared.lock().drain_lane(old.index, Instant::now());
     assert_eq!((stage.running(&old), stage.running(&new)), (1, 5));
     assert!(matches!(old.end.take_event().unwrap(), Some(Sent::Stop)));
     new.take();
-    old.answer(1);
-    (1..=5).for_each(|number| new.answer(number));
-    assert!(finish_all(answers).await.iter().all(Result::is_ok));
+    old.respond(1);
+    (1..=5).for_each(|number| new.respond(number));
+    assert!(finish_all(responses).await.iter().all(Result::is_ok));
     let state = stage.shared.lock().lanes[old.index].as_ref().map(|lane| lane.state.clone());
     assert_eq!(state, Some(WorkerState::Draining));
 }
 
 #[tokio::test]
-async fn a_client_far_behind_loses_its_answer_and_holds_nobody_up() {
+async fn a_client_far_behind_loses_its_response_and_holds_nobody_up() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
     let slow = stage.get().await;
     assert_eq!(worker.take(), [1]);
-    worker.begin_answer(1, b"first");
+    worker.begin_response(1, b"first");
     worker.end.flush();
     // It has the head and reads no further.
     let mut slow = slow.await.unwrap().unwrap();
@@ -400,7 +401,7 @@ async fn a_client_far_behind_loses_its_answer_and_holds_nobody_up() {
             worker.end.write(&[b'x'; 64 * 1024]).unwrap();
             worker.end.flush();
         }
-        worker.answer(2);
+        worker.respond(2);
         worker
     });
     assert_eq!(finish(other).await.unwrap(), "2");
@@ -411,7 +412,7 @@ async fn a_client_far_behind_loses_its_answer_and_holds_nobody_up() {
         match std::future::poll_fn(|cx| std::pin::Pin::new(&mut slow.body).poll_chunk(cx)).await {
             Some(Ok(chunk)) => read += chunk.data.len(),
             Some(Err(fault)) => break fault.kind,
-            None => panic!("a cut answer looked whole"),
+            None => panic!("a cut response looked whole"),
         }
     };
     assert_eq!(end, FaultKind::Storage);
@@ -419,14 +420,14 @@ async fn a_client_far_behind_loses_its_answer_and_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn lines_of_the_log_belong_to_their_calls() {
+async fn lines_of_the_log_belong_to_their_requests() {
     let mut stage = Stage::new(10);
     let mut worker = stage.puppet().await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for id in [70, 80] {
-        answers.push(stage.submit(Call { id: RequestId(id), ..call(true, RequestBody::Empty) }).await);
+        responses.push(stage.submit(Request { id: RequestId(id), ..request(true, RequestBody::Empty) }).await);
     }
     assert_eq!(worker.take(), [1, 2]);
-    let id = |number| stage.call_name(&worker, number).map(|(id, _)| id);
+    let id = |number| stage.request_name(&worker, number).map(|(id, _)| id);
     assert_eq!((id(1), id(2), id(3)), (Some(RequestId(70).to_string()), Some(RequestId(80).to_string()), None));
 }

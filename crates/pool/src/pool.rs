@@ -1,15 +1,16 @@
 //! `Pool`: the door for fronts and for the server that starts and stops pools. What is behind it is in other modules.
 
-use crate::call::{Call, CallStats, Reply};
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
 use crate::io_threads::{self, IoThreads};
-use crate::job::Job;
 use crate::launcher::Launcher;
+use crate::pending::Pending;
 use crate::quarantine;
-use crate::reply_parts;
-use crate::reply_sink::{self, ReplyBody};
+use crate::request::{Request, RequestStats};
+use crate::response_parts;
+use crate::response_sink::Response;
+use crate::response_sink::{self, ResponseBody};
 use crate::shared::Shared;
 use crate::status::{self, PoolStatus};
 use crate::supervisor::Supervisor;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a call asks a full queue for a place before it is refused, and how often.
+/// How long a request asks a full queue for a place before it is refused, and how often.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
 const FULL_QUEUE_LOOK: Duration = Duration::from_millis(200);
 
@@ -28,7 +29,7 @@ const FULL_QUEUE_LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    limits: Arc<reply_parts::Limits>,
+    limits: Arc<response_parts::Limits>,
 }
 
 /// Starts a pool. Its supervisor runs on the calling runtime until the pool is stopped.
@@ -53,8 +54,8 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
-        let limits = Arc::new(reply_parts::Limits {
-            memory: config.reply_memory,
+        let limits = Arc::new(response_parts::Limits {
+            memory: config.response_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
@@ -80,65 +81,65 @@ impl Pool {
         self.shared.config()
     }
 
-    /// Runs a call: queues it, gives it to a worker and returns as soon as the head of the answer is there. Dropping the
-    /// future or the reply's body tells the worker that the client has gone.
+    /// Runs a request: queues it, gives it to a worker and returns as soon as the head of the response is there.
+    /// Dropping the future or the response's body tells the worker that the client has gone.
     ///
     /// # Errors
-    /// A `Fault`; nothing of an answer exists then.
-    pub async fn call(&self, call: Call) -> Result<Reply, Fault> {
-        let stats = CallStats { pool: self.shared.kept_name(), ..CallStats::default() };
-        // Held until the answer begins: what waits in the queue costs memory too.
-        let mut charge = Charge::new(self.limits.budgets.memory, call.share.clone());
-        if !charge.grow(call.cost()) {
-            let fault = Fault::with(FaultKind::OverBudget, "there is no room for the call");
+    /// A `Fault`; nothing of a response exists then.
+    pub async fn run(&self, request: Request) -> Result<Response, Fault> {
+        let stats = RequestStats { pool: self.shared.kept_name(), ..RequestStats::default() };
+        // Held until the response begins: what waits in the queue costs memory too.
+        let mut charge = Charge::new(self.limits.budgets.memory, request.share.clone());
+        if !charge.grow(request.cost()) {
+            let fault = Fault::with(FaultKind::OverBudget, "there is no room for the request");
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
-        let (sink, receiver) = reply_sink::new(self.limits.clone(), stats, call.share.clone());
-        let job = Box::new(Job::new(call, sink));
-        if let Err(fault) = self.submit(job).await {
+        let (sink, receiver) = response_sink::new(self.limits.clone(), stats, request.share.clone());
+        let pending = Box::new(Pending::new(request, sink));
+        if let Err(fault) = self.submit(pending).await {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
-        let mut receiver: Option<ReplyBody> = Some(receiver);
-        let result = std::future::poll_fn(|cx| ReplyBody::poll_reply(&mut receiver, cx)).await;
+        let mut receiver: Option<ResponseBody> = Some(receiver);
+        let result = std::future::poll_fn(|cx| ResponseBody::poll_response(&mut receiver, cx)).await;
         if let Err(fault) = &result {
             self.shared.metrics().faults.inc(fault.kind.label());
         }
         result
     }
 
-    /// Hands a call to the scheduler. A full queue is asked again for a while: the client's connection is not read
+    /// Hands a request to the scheduler. A full queue is asked again for a while: the client's connection is not read
     /// meanwhile, and a refusal that comes at once would only bring the client back at once.
-    async fn submit(&self, mut job: Box<Job>) -> Result<(), Fault> {
+    async fn submit(&self, mut pending: Box<Pending>) -> Result<(), Fault> {
         let until = Instant::now() + FULL_QUEUE_WAIT.min(self.shared.config().queue_timeout);
         loop {
-            job = match self.submit_now(job) {
+            pending = match self.submit_now(pending) {
                 Ok(()) => return Ok(()),
-                Err((fault, job)) => {
-                    if fault.kind != FaultKind::QueueFull || Instant::now() >= until || job.sink.is_gone() {
+                Err((fault, pending)) => {
+                    if fault.kind != FaultKind::QueueFull || Instant::now() >= until || pending.sink.is_gone() {
                         return Err(fault);
                     }
-                    job
+                    pending
                 }
             };
             tokio::time::sleep(FULL_QUEUE_LOOK).await;
             // What it waited here does not count against those that wait in the queue.
-            job.entered = Instant::now();
+            pending.entered = Instant::now();
         }
     }
 
-    fn submit_now(&self, job: Box<Job>) -> Result<(), (Fault, Box<Job>)> {
+    fn submit_now(&self, pending: Box<Pending>) -> Result<(), (Fault, Box<Pending>)> {
         let mut scheduler = self.shared.lock();
         if !scheduler.quarantine.is_empty() {
-            let path = quarantine::key(job.call.head.method(), job.call.head.uri());
-            if scheduler.quarantine.refuses(&path, job.entered).is_some() {
-                return Err((Fault::new(FaultKind::Quarantined), job));
+            let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
+            if scheduler.quarantine.refuses(&path, pending.entered).is_some() {
+                return Err((Fault::new(FaultKind::Quarantined), pending));
             }
         }
-        let submitted = scheduler.submit(job, io_threads::current());
+        let submitted = scheduler.submit(pending, io_threads::current());
         if scheduler.wants_workers() {
-            self.shared.tell_supervisor(Event::CallsWait);
+            self.shared.tell_supervisor(Event::RequestsWait);
         }
         submitted
     }
@@ -152,7 +153,7 @@ impl Pool {
         }
     }
 
-    /// True while at least one worker takes calls.
+    /// True while at least one worker takes requests.
     #[must_use]
     pub fn can_serve(&self) -> bool {
         self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
@@ -163,12 +164,12 @@ impl Pool {
     /// # Errors
     /// Why the new ones did not start; the old ones stay then.
     pub async fn reload(&self) -> Result<(), String> {
-        let (reply, answer) = oneshot::channel();
-        self.shared.tell_supervisor(Event::Reload(reply));
-        answer.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+        let (waiter, reloaded) = oneshot::channel();
+        self.shared.tell_supervisor(Event::Reload(waiter));
+        reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
     }
 
-    /// Ends the pool: no new calls, running ones may finish within `grace`. Returns when no process is left.
+    /// Ends the pool: no new requests, running ones may finish within `grace`. Returns when no process is left.
     pub async fn stop(&self, grace: Duration) {
         let (done, stopped) = oneshot::channel();
         self.shared.tell_supervisor(Event::Stop { grace, done });

@@ -1,7 +1,6 @@
 //! A pool on a stage: multiplexed workers, played by the tests themselves. A process that only waits stands
 //! for a worker's life.
 
-use crate::call::{Call, Reply, RequestBody, RequestId};
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
@@ -10,10 +9,12 @@ use crate::lane::{Lane, NewWorker};
 use crate::lane_handle::LaneHandle;
 use crate::lane_reader::LaneReader;
 use crate::pool::Pool;
+use crate::request::{Request, RequestBody, RequestId};
+use crate::response_sink::Response;
 use crate::shared::Shared;
 use howdah_observe::Metrics;
 use howdah_transport::control_socket;
-use howdah_transport::wire::{CallBuilder, VarName, WireDone};
+use howdah_transport::wire::{RequestBuilder, VarName, WireDone};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{
     Event as Sent, LaneSizes, Mode, WorkerEnd, WorkerSpec, create_lane, new_eventfd, new_wake_pipe,
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub(crate) type Answer = JoinHandle<Result<Reply, Fault>>;
+pub(crate) type Awaited = JoinHandle<Result<Response, Fault>>;
 
 /// A pool without a supervisor, and what that would be told.
 pub(crate) struct Stage {
@@ -72,7 +73,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         boot_timeout: Duration::from_secs(60),
         shrink_after: Duration::from_secs(60),
         replay: 2,
-        reply_memory: 1 << 16,
+        response_memory: 1 << 16,
         temp_dir: std::env::temp_dir(),
         budgets: howdah_budget::Budgets::new(1 << 30, 1 << 30),
         privileges: howdah_transport::privileges::Privileges::default(),
@@ -126,7 +127,7 @@ impl Stage {
         let limit = Duration::from_secs(60);
         loop {
             let event = tokio::time::timeout(limit, self.events.recv()).await.expect("an event within 60 s").unwrap();
-            if !matches!(event, Event::CallsWait) {
+            if !matches!(event, Event::RequestsWait) {
                 return event;
             }
         }
@@ -141,20 +142,20 @@ impl Stage {
         }
     }
 
-    pub(crate) async fn submit(&self, call: Call) -> Answer {
+    pub(crate) async fn submit(&self, request: Request) -> Awaited {
         let pool = self.pool.clone();
-        let answer = tokio::spawn(async move { pool.call(call).await });
+        let response = tokio::spawn(async move { pool.run(request).await });
         tokio::task::yield_now().await;
-        answer
+        response
     }
 
-    pub(crate) async fn get(&self) -> Answer {
-        self.submit(call(true, RequestBody::Empty)).await
+    pub(crate) async fn get(&self) -> Awaited {
+        self.submit(request(true, RequestBody::Empty)).await
     }
 
-    /// The id of a call that the worker has, and its method and target.
-    pub(crate) fn call_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
-        LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).call_name(number)
+    /// The id of a request that the worker has, and its method and target.
+    pub(crate) fn request_name(&self, puppet: &Puppet, number: u64) -> Option<(String, String)> {
+        LaneHandle::new(self.shared.clone(), puppet.index, puppet.life.id()).request_name(number)
     }
 
     pub(crate) fn running(&self, puppet: &Puppet) -> usize {
@@ -162,10 +163,10 @@ impl Stage {
     }
 }
 
-pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
-    let mut head = CallBuilder::new(5, 1001, 1);
+pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
+    let mut head = RequestBuilder::new(5, 1001, 1);
     head.var(VarName::QUERY_STRING, &[b'q'; 700]);
-    Call {
+    Request {
         head: head.finish(),
         body,
         repeatable,
@@ -180,57 +181,58 @@ pub(crate) fn call(repeatable: bool, body: RequestBody) -> Call {
 }
 
 impl Puppet {
-    /// Takes all calls that were sent.
+    /// Takes all requests that were sent.
     pub(crate) fn take(&mut self) -> Vec<u64> {
         let events = std::iter::from_fn(|| self.end.take_event().unwrap());
         events
             .map(|event| match event {
-                Sent::Call(call) => call.number,
+                Sent::Request(request) => request.number,
                 other => panic!("{other:?}"),
             })
             .collect()
     }
 
-    /// Takes what was sent; calls are shown as reason 0.
+    /// Takes what was sent; requests are shown as reason 0.
     pub(crate) fn take_all(&mut self) -> Vec<(u64, u32)> {
         let events = std::iter::from_fn(|| self.end.take_event().unwrap());
         events
             .map(|event| match event {
-                Sent::Call(call) => (call.number, 0),
+                Sent::Request(request) => (request.number, 0),
                 Sent::Cancel { number, reason } => (number, reason),
                 Sent::Stop => (0, 0),
             })
             .collect()
     }
 
-    pub(crate) fn begin_answer(&mut self, number: u64, body: &[u8]) {
+    pub(crate) fn begin_response(&mut self, number: u64, body: &[u8]) {
         self.end.select(number);
         self.end.head(false, &200u16.to_ne_bytes());
         self.end.write(body).unwrap();
     }
 
-    pub(crate) fn end_answer(&mut self, number: u64) {
+    pub(crate) fn end_response(&mut self, number: u64) {
         self.end.select(number);
         self.end.end_response(false);
         self.end.done(WireDone::default());
         self.end.publish();
     }
 
-    /// Asks for a body, whatever call this is.
+    /// Asks for a body, whatever request this is.
     pub(crate) fn ask_for_body(&mut self, number: u64) {
         self.end.ask_for_body(number);
         self.end.publish();
     }
 
-    pub(crate) fn answer(&mut self, number: u64) {
-        self.begin_answer(number, number.to_string().as_bytes());
-        self.end_answer(number);
+    pub(crate) fn respond(&mut self, number: u64) {
+        self.begin_response(number, number.to_string().as_bytes());
+        self.end_response(number);
     }
 }
 
-pub(crate) async fn finish(answer: Answer) -> Result<String, FaultKind> {
-    let reply = tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer within 20 s").unwrap();
-    let mut body = reply.map_err(|fault| fault.kind)?.body;
+pub(crate) async fn finish(response: Awaited) -> Result<String, FaultKind> {
+    let response =
+        tokio::time::timeout(Duration::from_secs(20), response).await.expect("a response within 20 s").unwrap();
+    let mut body = response.map_err(|fault| fault.kind)?.body;
     let mut text = Vec::new();
     while let Some(chunk) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_chunk(cx)).await {
         text.extend_from_slice(&chunk.map_err(|fault| fault.kind)?.data);
@@ -238,10 +240,10 @@ pub(crate) async fn finish(answer: Answer) -> Result<String, FaultKind> {
     Ok(String::from_utf8(text).unwrap())
 }
 
-pub(crate) async fn finish_all(answers: Vec<Answer>) -> Vec<Result<String, FaultKind>> {
+pub(crate) async fn finish_all(responses: Vec<Awaited>) -> Vec<Result<String, FaultKind>> {
     let mut results = Vec::new();
-    for answer in answers {
-        results.push(finish(answer).await);
+    for response in responses {
+        results.push(finish(response).await);
     }
     results
 }

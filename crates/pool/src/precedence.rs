@@ -1,25 +1,26 @@
-//! Which calls give way to others where the processors are the bottleneck.
+//! Which requests give way to others where the processors are the bottleneck.
 //!
-//! The kernel shares processors evenly between those that want them. A few calls that compute for long then hold up many short
-//! ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread, in its worker, in
-//! the I/O thread again. So while a pool has both, those that compute run with a higher nice value, which their worker sets
-//! before it begins them, and takes back before its next call. They still get what nobody else wants, and some share of
-//! what others do (nice 15: 3.5 % of the weight). A call that waits for a database computes little and does not give way.
+//! The kernel shares processors evenly between those that want them. A few requests that compute for long then hold up
+//! many short ones, each of which needs a processor only for a moment, but at every step of its way: in the I/O thread,
+//! in its worker, in the I/O thread again. So while a pool has both, those that compute run with a higher nice value,
+//! which their worker sets before it begins them, and takes back before its next request. They still get what nobody
+//! else wants, and some share of what others do (nice 15: 3.5 % of the weight). A request that waits for a database
+//! computes little and does not give way.
 //!
-//! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools). Without that a
-//! worker that has once given way does so for good. Then half of the workers at most may become such, and calls that compute
-//! are given to them first, all others to the rest.
+//! Raising a nice value needs no rights, lowering it again needs `RLIMIT_NICE` (which root sets up for its pools).
+//! Without that a worker that has once given way does so for good. Then half of the workers at most may become such,
+//! and requests that compute are given to them first, all others to the rest.
 
 use crate::estimate::Expected;
-use howdah_transport::wire::{CALL_MEASURE, CALL_NICE, CALL_NICE_SHIFT};
+use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
-/// Calls that use as much of a processor give way. Microseconds.
+/// Requests that use as much of a processor give way. Microseconds.
 const COMPUTES: u32 = 1_000;
-/// So long after a short call its pool is one in which calls give way.
+/// So long after a short request its pool is one in which requests give way.
 const MIXED: Duration = Duration::from_millis(200);
 
-/// What a pool's calls that compute are told.
+/// What a pool's requests that compute are told.
 #[derive(Debug, Default)]
 pub(crate) struct Precedence {
     /// What is added to the nice value of a worker that gives way; 0: nobody does.
@@ -34,35 +35,35 @@ impl Precedence {
         Self { amount, ..Self::default() }
     }
 
-    /// A short call has come.
+    /// A short request has come.
     pub(crate) fn short_came(&mut self, now: Instant) {
         self.last_short = Some(now);
     }
 
-    /// True if such a call gives way now.
+    /// True if such a request gives way now.
     pub(crate) fn gives_way(&self, expected: Expected, now: Instant) -> bool {
         self.amount > 0
             && expected.cpu >= COMPUTES
             && self.last_short.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
     }
 
-    /// The flags of a call that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers do, and
-    /// all lanes.
+    /// The flags of a request that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers
+    /// do, and all lanes.
     pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
-        let measure = if self.amount > 0 && expected.mean >= COMPUTES { CALL_MEASURE } else { 0 };
+        let measure = if self.amount > 0 && expected.mean >= COMPUTES { REQUEST_MEASURE } else { 0 };
         let (giving, all) = others;
         let nice = match gives_way {
             true if self.restores || already || giving * 2 < all => Some(self.amount),
             false if already && self.restores => Some(0),
             _ => None,
         };
-        measure | nice.map_or(0, |amount| CALL_NICE | amount << CALL_NICE_SHIFT)
+        measure | nice.map_or(0, |amount| REQUEST_NICE | amount << REQUEST_NICE_SHIFT)
     }
 }
 
-/// Whether a worker gives way once it has begun a call with these flags; `None`: as before.
+/// Whether a worker gives way once it has begun a request with these flags; `None`: as before.
 pub(crate) const fn ordered(flags: u32) -> Option<bool> {
-    if flags & CALL_NICE == 0 { None } else { Some(flags >> CALL_NICE_SHIFT & 0x1f != 0) }
+    if flags & REQUEST_NICE == 0 { None } else { Some(flags >> REQUEST_NICE_SHIFT & 0x1f != 0) }
 }
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_calls_that_compute_give_way_and_only_to_short_ones() {
+    fn only_requests_that_compute_give_way_and_only_to_short_ones() {
         let (precedence, now) = mixed(true);
         assert!(precedence.gives_way(LONG, now) && !precedence.gives_way(WAITS, now));
         assert!(!precedence.gives_way(LONG, now + MIXED));

@@ -1,26 +1,27 @@
-//! Requests that kill their workers, and what keeps them from killing more: when most recent deaths happened in calls for
-//! one path, and hardly any call for it survives, its calls are answered at once for a while, which doubles each time the
-//! next call dies as well.
+//! Requests that kill their workers, and what keeps them from killing more: when most recent deaths happened in
+//! requests for one path, and hardly any request for it survives, its requests are answered at once for a while, which
+//! doubles each time the next request dies as well.
 //!
 //! A storm of signals from outside looks different, and must cost nobody anything: it hits whatever runs, so the deaths
-//! belong to many paths or to idle workers, or calls for the path mostly survive. Workers that die together, as with their
-//! zygote, count as one death: one cause has killed them.
+//! belong to many paths or to idle workers, or requests for the path mostly survive. Workers that die together, as with
+//! their zygote, count as one death: one cause has killed them.
 //!
-//! The table is empty until a worker dies in a call, and short then: calls that end well are compared with it only while it
-//! has entries. It lies in the scheduler, under the pool's lock. Paths are as the client wrote them, without the query.
+//! The table is empty until a worker dies in a request, and short then: requests that end well are compared with it
+//! only while it has entries. It lies in the scheduler, under the pool's lock. Paths are as the client wrote them,
+//! without the query.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Deaths, and calls that survive, count together within this time.
+/// Deaths, and requests that survive, count together within this time.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Deaths within the window from which on a path is suspected.
 const SUSPICIOUS: u32 = 6;
-/// Of a suspected path's calls at most one in so many survives.
+/// Of a suspected path's requests at most one in so many survives.
 const SURVIVORS: u32 = 5;
 /// Deaths this close to each other are one.
 const MOMENT: Duration = Duration::from_millis(5);
-/// For how long calls are refused, the first time and at most.
+/// For how long requests are refused, the first time and at most.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// A path of which nothing was heard for so long is forgotten.
@@ -29,7 +30,7 @@ const FORGOTTEN: Duration = Duration::from_secs(300);
 const PATHS: usize = 64;
 const PATH_LEN: usize = 256;
 
-/// The method and the path of a call: those whose deaths count together.
+/// The method and the path of a request: those whose deaths count together.
 pub(crate) fn key(method: &[u8], uri: &[u8]) -> String {
     let path = uri.split(|&byte| byte == b'?').next().unwrap_or_default();
     let short = |bytes: &[u8], most: usize| String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).into_owned();
@@ -39,34 +40,34 @@ pub(crate) fn key(method: &[u8], uri: &[u8]) -> String {
 /// What is known of a path. The counts are those of the window.
 #[derive(Debug)]
 struct Suspect {
-    /// Calls that died.
+    /// Requests that died.
     deaths: u32,
     /// The same, but those that died together count once.
     moments: u32,
     survived: u32,
     /// When the last moment began.
     moment: Instant,
-    /// Until when its calls are refused, and for how long that was ordered.
+    /// Until when its requests are refused, and for how long that was ordered.
     until: Option<Instant>,
     pause: Duration,
 }
 
-/// The paths whose calls died with their workers.
+/// The paths whose requests died with their workers.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     paths: HashMap<String, Suspect>,
-    /// When the window began, and the deaths in it: in calls for whatever path, or idle.
+    /// When the window began, and the deaths in it: in requests for whatever path, or idle.
     since: Option<Instant>,
     all: u32,
 }
 
 impl Quarantine {
-    /// True while no call has died for long: nothing is to be looked up.
+    /// True while no request has died for long: nothing is to be looked up.
     pub(crate) fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// For how long calls for this path are still refused.
+    /// For how long requests for this path are still refused.
     pub(crate) fn refuses(&self, path: &str, now: Instant) -> Option<Duration> {
         self.paths.get(path)?.until?.checked_duration_since(now).filter(|left| !left.is_zero())
     }
@@ -83,8 +84,8 @@ impl Quarantine {
         self.all = self.all.saturating_add(1);
     }
 
-    /// A call for this path has died with its worker, which was noted. Its pause, should it be refused from now on.
-    pub(crate) fn note_call(&mut self, path: String, now: Instant) -> Option<Duration> {
+    /// A request for this path has died with its worker, which was noted. Its pause, should it be refused from now on.
+    pub(crate) fn note_request(&mut self, path: String, now: Instant) -> Option<Duration> {
         self.make_room(&path, now);
         let all = self.all;
         let suspect = self.paths.entry(path).or_insert_with(|| Suspect {
@@ -115,11 +116,11 @@ impl Quarantine {
         Some(suspect.pause)
     }
 
-    /// A call for this path has ended well.
+    /// A request for this path has ended well.
     pub(crate) fn note_survivor(&mut self, path: &str, now: Instant) {
         let Some(suspect) = self.paths.get_mut(path) else { return };
         suspect.survived += 1;
-        // One that was refused, and whose calls end well now, is trusted again.
+        // One that was refused, and whose requests end well now, is trusted again.
         let trusted = !suspect.pause.is_zero() && suspect.until.is_none_or(|until| until <= now);
         if trusted || now.duration_since(suspect.moment) > WINDOW {
             self.paths.remove(path);
@@ -134,7 +135,7 @@ impl Quarantine {
         });
     }
 
-    /// The paths whose calls are refused, and for how long still.
+    /// The paths whose requests are refused, and for how long still.
     pub(crate) fn refused(&self, now: Instant) -> Vec<(String, Duration)> {
         let left = |suspect: &Suspect| suspect.until?.checked_duration_since(now);
         self.paths.iter().filter_map(|(path, suspect)| Some((path.clone(), left(suspect)?))).collect()
@@ -161,7 +162,7 @@ mod tests {
 
     fn die(quarantine: &mut Quarantine, path: &str, now: Instant) -> Option<Duration> {
         quarantine.note_death(now);
-        quarantine.note_call(path.to_owned(), now)
+        quarantine.note_request(path.to_owned(), now)
     }
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_calls_all_die_is_refused_for_longer_and_longer_and_others_are_not() {
+    fn a_path_whose_requests_all_die_is_refused_for_longer_and_longer_and_others_are_not() {
         let (mut quarantine, mut now) = (Quarantine::default(), Instant::now());
         let mut deaths = 0;
         let pause = loop {
@@ -204,7 +205,7 @@ mod tests {
             let path = format!("GET /{}", death % 7);
             assert_eq!(die(&mut quarantine, &path, start + STEP * death), None, "{death}");
         }
-        // One path, whose calls mostly survive.
+        // One path, whose requests mostly survive.
         let mut quarantine = Quarantine::default();
         for death in 0..3000_u32 {
             let now = start + STEP * death;
@@ -217,7 +218,7 @@ mod tests {
             let now = start + STEP * death;
             quarantine.note_death(now);
             if death % 3 == 0 {
-                assert_eq!(quarantine.note_call("GET /".into(), now), None, "{death}");
+                assert_eq!(quarantine.note_request("GET /".into(), now), None, "{death}");
             }
         }
         // All workers at once, with their zygote.

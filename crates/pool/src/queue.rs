@@ -1,48 +1,49 @@
-//! The calls that wait for a worker, and which of them is next.
+//! The requests that wait for a worker, and which of them is next.
 //!
-//! **Fair between clients.** Calls wait in flows: one for each client address (by hash) and class of calls, short or long. A call
-//! costs the time that it is expected to occupy a worker, and the flow that has spent least goes first (start-time fair
-//! queueing, Goyal, Vin and Cheng 1996). So a client with two hundred calls gets no more of the workers than one with two, and a
-//! client's long calls do not hold up its short ones. A flow in which nothing waited begins at what the flow served last
-//! had spent: it goes first now, and what it did not use in the past it cannot claim.
+//! **Fair between clients.** Requests wait in flows: one for each client address (by hash) and class of requests, short
+//! or long. A request costs the time that it is expected to occupy a worker, and the flow that has spent least goes
+//! first (start-time fair queueing, Goyal, Vin and Cheng 1996). So a client with two hundred requests gets no more of
+//! the workers than one with two, and a client's long requests do not hold up its short ones. A flow in which nothing
+//! waited begins at what the flow served last had spent: it goes first now, and what it did not use in the past it
+//! cannot claim.
 //!
 //! **Bounded by time.** A queue is there for bursts: as long as it gets short again within `patience`, everyone waits
-//! their turn. A queue that stands for longer is overload: from then on a call that has waited `target` is refused,
+//! their turn. A queue that stands for longer is overload: from then on a request that has waited `target` is refused,
 //! until the queue is short again. Refusing by age keeps what is served fresh enough for its client to be still there.
 //!
-//! Calls that a worker had got and gave back, or that were taken back, go first: they were accepted before all others.
+//! Requests that a worker had got and gave back, or that were taken back, go first: they were accepted before all others.
 
 use crate::estimate::Expected;
-use crate::job::Job;
+use crate::pending::Pending;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 /// Flows; a power of two.
 const FLOWS: usize = 512;
-/// Calls that usually take longer than this, in microseconds, wait in a flow of their own.
+/// Requests that usually take longer than this, in microseconds, wait in a flow of their own.
 const LONG: u32 = 2_000;
 
 /// What the queue is held to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Calls that may wait.
-    pub(crate) calls: usize,
-    /// The longest that any call waits, and that the queue may stand.
+    /// Requests that may wait.
+    pub(crate) requests: usize,
+    /// The longest that any request waits, and that the queue may stand.
     pub(crate) patience: Duration,
-    /// The longest that a call waits once the queue has stood for longer than that.
+    /// The longest that a request waits once the queue has stood for longer than that.
     pub(crate) target: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { calls: usize::MAX, patience: Duration::from_secs(30), target: Duration::from_secs(2) }
+        Self { requests: usize::MAX, patience: Duration::from_secs(30), target: Duration::from_secs(2) }
     }
 }
 
 #[derive(Debug, Default)]
 struct Flow {
-    calls: VecDeque<Box<Job>>,
+    requests: VecDeque<Box<Pending>>,
     /// Microseconds of workers it has spent, or forgone.
     spent: u64,
 }
@@ -52,12 +53,12 @@ struct Flow {
 pub(crate) struct WaitingQueue {
     limits: Limits,
     flows: Box<[Flow]>,
-    /// The flows in which calls wait, by what they have spent.
+    /// The flows in which requests wait, by what they have spent.
     order: BTreeSet<(u64, usize)>,
     /// What the flow that was served last had spent.
     level: u64,
-    /// Calls that go before all flows, oldest first.
-    returned: VecDeque<Box<Job>>,
+    /// Requests that go before all flows, oldest first.
+    returned: VecDeque<Box<Pending>>,
     len: usize,
     /// Since when the queue has not been short.
     standing_since: Option<Instant>,
@@ -69,15 +70,15 @@ impl Default for WaitingQueue {
     }
 }
 
-/// Whether calls with this expectation are long ones.
+/// Whether requests with this expectation are long ones.
 pub(crate) const fn is_long(expected: Expected) -> bool {
     expected.mean > LONG
 }
 
-fn flow_of(job: &Job) -> usize {
-    let class = job.call.route.map_or(u64::from(is_long(job.expected)), |route| 2 + u64::from(route));
+fn flow_of(pending: &Pending) -> usize {
+    let class = pending.request.route.map_or(u64::from(is_long(pending.expected)), |route| 2 + u64::from(route));
     // A multiplicative hash: neighbours in an address range are spread over the flows.
-    (job.call.client.rotate_left(8).wrapping_add(class).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+    (pending.request.client.rotate_left(8).wrapping_add(class).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
         & (FLOWS - 1)
 }
 
@@ -103,82 +104,82 @@ impl WaitingQueue {
     }
 
     pub(crate) fn limit(&self) -> usize {
-        self.limits.calls
+        self.limits.requests
     }
 
-    /// True if no further call may wait.
+    /// True if no further request may wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.len >= self.limits.calls
+        self.len >= self.limits.requests
     }
 
-    /// Adds a new call.
-    pub(crate) fn push(&mut self, job: Box<Job>) {
-        let at = flow_of(&job);
+    /// Adds a new request.
+    pub(crate) fn push(&mut self, pending: Box<Pending>) {
+        let at = flow_of(&pending);
         let flow = &mut self.flows[at];
-        if flow.calls.is_empty() {
+        if flow.requests.is_empty() {
             flow.spent = flow.spent.max(self.level);
             self.order.insert((flow.spent, at));
         }
-        flow.calls.push_back(job);
+        flow.requests.push_back(pending);
         self.len += 1;
     }
 
-    /// Puts a call back that had left the queue: it goes before those that have not, and among its like by age.
-    pub(crate) fn put_back(&mut self, job: Box<Job>) {
-        let at = self.returned.partition_point(|other| other.entered <= job.entered);
-        self.returned.insert(at, job);
+    /// Puts a request back that had left the queue: it goes before those that have not, and among its like by age.
+    pub(crate) fn put_back(&mut self, pending: Box<Pending>) {
+        let at = self.returned.partition_point(|other| other.entered <= pending.entered);
+        self.returned.insert(at, pending);
         self.len += 1;
     }
 
-    /// The next call whose client is still there. Calls of clients that have gone are dropped on the way. `may_run` says
-    /// whether a call may run now; one that may not keeps its place, and its flow is passed by.
-    pub(crate) fn pop(&mut self, may_run: impl Fn(&Job) -> bool) -> Option<Box<Job>> {
+    /// The next request whose client is still there. Requests of clients that have gone are dropped on the way.
+    /// `may_run` says whether a request may run now; one that may not keeps its place, and its flow is passed by.
+    pub(crate) fn pop(&mut self, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         if self.len == 0 {
             return None;
         }
         self.take(&may_run)
     }
 
-    fn take(&mut self, may_run: &impl Fn(&Job) -> bool) -> Option<Box<Job>> {
-        while let Some(at) = self.returned.iter().position(|job| job.sink.is_gone() || may_run(job)) {
+    fn take(&mut self, may_run: &impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
+        while let Some(at) = self.returned.iter().position(|pending| pending.sink.is_gone() || may_run(pending)) {
             self.len -= 1;
-            let job = self.returned.remove(at)?;
-            if !job.sink.is_gone() {
-                return Some(job);
+            let pending = self.returned.remove(at)?;
+            if !pending.sink.is_gone() {
+                return Some(pending);
             }
         }
         let mut from = Bound::Unbounded;
         while let Some(&(spent, at)) = self.order.range((from, Bound::Unbounded)).next() {
             let flow = &mut self.flows[at];
-            while flow.calls.front().is_some_and(|job| job.sink.is_gone()) {
-                flow.calls.pop_front();
+            while flow.requests.front().is_some_and(|pending| pending.sink.is_gone()) {
+                flow.requests.pop_front();
                 self.len -= 1;
             }
-            if flow.calls.front().is_some_and(|job| !may_run(job)) {
+            if flow.requests.front().is_some_and(|pending| !may_run(pending)) {
                 from = Bound::Excluded((spent, at));
                 continue;
             }
             self.order.remove(&(spent, at));
-            let Some(job) = flow.calls.pop_front() else { continue };
+            let Some(pending) = flow.requests.pop_front() else { continue };
             self.len -= 1;
             self.level = spent;
-            flow.spent = spent + u64::from(job.cost.max(1));
-            if !flow.calls.is_empty() {
+            flow.spent = spent + u64::from(pending.cost.max(1));
+            if !flow.requests.is_empty() {
                 self.order.insert((flow.spent, at));
             }
-            return Some(job);
+            return Some(pending);
         }
         None
     }
 
-    /// When the oldest call entered.
+    /// When the oldest request entered.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.all().map(|job| job.entered).min()
+        self.all().map(|pending| pending.entered).min()
     }
 
-    /// All calls, in no order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Job> {
-        self.returned.iter().chain(self.flows.iter().flat_map(|flow| &flow.calls)).map(|job| &**job)
+    /// All requests, in no order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Pending> {
+        self.returned.iter().chain(self.flows.iter().flat_map(|flow| &flow.requests)).map(|pending| &**pending)
     }
 
     /// True if the queue has stood for longer than a burst explains.
@@ -186,36 +187,36 @@ impl WaitingQueue {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
 
-    /// How long a call may wait at the moment.
+    /// How long a request may wait at the moment.
     pub(crate) fn allowed_wait(&self, now: Instant) -> Duration {
         if self.is_overloaded(now) { self.limits.target.min(self.limits.patience) } else { self.limits.patience }
     }
 
-    /// Takes calls out that have waited for too long, and drops those whose client has gone. Called every now and then.
+    /// Takes requests out that have waited for too long, and drops those whose client has gone. Called every now and then.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Box<Job>> {
-        let age = |job: &Job| now.saturating_duration_since(job.entered);
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Box<Pending>> {
+        let age = |pending: &Pending| now.saturating_duration_since(pending.entered);
         if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= self.limits.target) {
             self.standing_since = None;
         } else {
             self.standing_since.get_or_insert(now);
         }
         let limit = self.allowed_wait(now);
-        self.remove_where(|job| age(job) > limit || job.sink.is_gone())
+        self.remove_where(|pending| age(pending) > limit || pending.sink.is_gone())
     }
 
-    /// Takes every call out.
+    /// Takes every request out.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    pub(crate) fn drain(&mut self) -> Vec<Box<Job>> {
+    pub(crate) fn drain(&mut self) -> Vec<Box<Pending>> {
         self.remove_where(|_| true)
     }
 
-    /// Takes one call out, the oldest of its flow, for which this holds.
-    pub(crate) fn remove_one(&mut self, which: impl Fn(&Job) -> bool) -> Option<Box<Job>> {
-        let queues = self.flows.iter_mut().map(|flow| &mut flow.calls).chain([&mut self.returned]);
-        let found = queues.into_iter().find_map(|calls| {
-            let at = calls.iter().position(|job| which(job))?;
-            calls.remove(at)
+    /// Takes one request out, the oldest of its flow, for which this holds.
+    pub(crate) fn remove_one(&mut self, which: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
+        let queues = self.flows.iter_mut().map(|flow| &mut flow.requests).chain([&mut self.returned]);
+        let found = queues.into_iter().find_map(|requests| {
+            let at = requests.iter().position(|pending| which(pending))?;
+            requests.remove(at)
         })?;
         self.len -= 1;
         self.forget_empty_flows();
@@ -223,15 +224,16 @@ impl WaitingQueue {
     }
 
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    fn remove_where(&mut self, which: impl Fn(&Job) -> bool) -> Vec<Box<Job>> {
+    fn remove_where(&mut self, which: impl Fn(&Pending) -> bool) -> Vec<Box<Pending>> {
         if self.len == 0 {
             return Vec::new();
         }
         let mut removed = Vec::new();
-        let queues = self.flows.iter_mut().map(|flow| &mut flow.calls).chain([&mut self.returned]);
-        for calls in queues.filter(|calls| !calls.is_empty()) {
-            let (out, stay): (VecDeque<_>, VecDeque<_>) = std::mem::take(calls).into_iter().partition(|job| which(job));
-            *calls = stay;
+        let queues = self.flows.iter_mut().map(|flow| &mut flow.requests).chain([&mut self.returned]);
+        for requests in queues.filter(|requests| !requests.is_empty()) {
+            let (out, stay): (VecDeque<_>, VecDeque<_>) =
+                std::mem::take(requests).into_iter().partition(|pending| which(pending));
+            *requests = stay;
             removed.extend(out);
         }
         self.len -= removed.len();
@@ -241,7 +243,7 @@ impl WaitingQueue {
 
     fn forget_empty_flows(&mut self) {
         let flows = &self.flows;
-        self.order.retain(|&(_, at)| !flows[at].calls.is_empty());
+        self.order.retain(|&(_, at)| !flows[at].requests.is_empty());
     }
 }
 

@@ -1,20 +1,23 @@
-//! Which worker gets which call. Work-conserving: a call waits only while no worker is free, or for less than waking one takes.
+//! Which worker gets which request. Work-conserving: a request waits only while no worker is free, or for less than
+//! waking one takes.
 //!
-//! **A new call** goes to an idle worker, but for one case: if calls of its route are short (`estimate`), and those that lie in
-//! a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A worker that runs one short call
-//! after the other has warm caches and is not woken for each of them, which is worth more than a second worker. Where all
-//! workers are busy, a call is put behind one that will be done within `AHEAD`, so that its worker need not wait for the server
-//! between two calls; all others wait in the queue (`queue`), which is fair and bounded by time.
+//! **A new request** goes to an idle worker, but for one case: if requests of its route are short (`estimate`), and
+//! those that lie in a lane at home on the caller's thread will be done within `PATIENCE`, it is put behind them. A
+//! worker that runs one short request after the other has warm caches and is not woken for each of them, which is worth
+//! more than a second worker. Where all workers are busy, a request is put behind one that will be done within `AHEAD`,
+//! so that its worker need not wait for the server between two requests; all others wait in the queue (`queue`), which
+//! is fair and bounded by time.
 //!
-//! What calls take is known by script and route (`estimate`), and what a worker runs now, and since when, by the time stamp that it
-//! writes into its lane. So nothing is put behind a call that is not expected to end soon, or has run longer than expected.
+//! What requests take is known by script and route (`estimate`), and what a worker runs now, and since when, by the
+//! time stamp that it writes into its lane. So nothing is put behind a request that is not expected to end soon, or has
+//! run longer than expected.
 //!
-//! **Expectations fail.** While a call lies behind another, `spread` looks at the lane again when it should have been begun
-//! (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
+//! **Expectations fail.** While a request lies behind another, `spread` looks at the lane again when it should have
+//! been begun (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
 //!
-//! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a new call
-//! goes behind others at home as well if all are short, else to the lane that has fewest; calls that a busy worker does not
-//! even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
+//! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
+//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that a
+//! busy worker does not even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 //! Time is what callers say it is: `simulation` plays this code with a clock of its own.
@@ -22,8 +25,8 @@
 use crate::connection_pools;
 use crate::estimate::{Estimates, Took};
 use crate::fault::{Fault, FaultKind};
-use crate::job::Job;
 use crate::lane::{Lane, LaneKind, SnapshotWork};
+use crate::pending::Pending;
 use crate::precedence::Precedence;
 use crate::quarantine::{self, Quarantine};
 use crate::queue::{self, WaitingQueue};
@@ -38,19 +41,19 @@ use tokio::sync::Notify;
 mod multiplexed;
 mod serial;
 
-/// How long a call may be expected to wait behind others while a worker is idle. Microseconds; what waking one takes when all
-/// processors are busy. Less spreads short calls over workers that then take the processors from each other: with 100, hello
-/// at 8 connections on two cores is 5 % slower.
+/// How long a request may be expected to wait behind others while a worker is idle. Microseconds; what waking one takes
+/// when all processors are busy. Less spreads short requests over workers that then take the processors from each
+/// other: with 100, hello at 8 connections on two cores is 5 % slower.
 const PATIENCE: u64 = 300;
-/// Behind a call that ends within this time another one may lie while no worker is idle. Microseconds.
+/// Behind a request that ends within this time another one may lie while no worker is idle. Microseconds.
 const AHEAD: u64 = 2_000;
-/// Short calls that a lane holds at most.
+/// Short requests that a lane holds at most.
 const MOST: usize = 8;
-/// Calls of any length that a lane holds at most: one that runs, one that is next.
+/// Requests of any length that a lane holds at most: one that runs, one that is next.
 const NEXT: usize = 2;
-/// Time after which a call goes to another worker if the multiplexed one that was sent it has not taken it.
+/// Time after which a request goes to another worker if the multiplexed one that was sent it has not taken it.
 pub(crate) const UNTAKEN: Duration = Duration::from_millis(5);
-/// When lanes are looked at after a call was laid behind others.
+/// When lanes are looked at after a request was laid behind others.
 pub(crate) const FIRST_LOOK: Duration = Duration::from_micros(PATIENCE);
 /// The soonest that a lane is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
@@ -58,7 +61,7 @@ const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// A full queue in which all clients are there is not searched again for so long: refusing must cost little.
 const DOUBT_AGAIN: Duration = Duration::from_millis(10);
 
-/// The pool's calls and lanes.
+/// The pool's requests and lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     pub(crate) queue: WaitingQueue,
@@ -69,18 +72,18 @@ pub(crate) struct Scheduler {
     /// When the full queue was last searched for clients that may have left, and had none.
     nobody_doubtful: Option<Instant>,
     pub(crate) estimates: Estimates,
-    /// Workers that some kinds of calls may not take.
+    /// Workers that some kinds of requests may not take.
     pub(crate) shares: Shares,
-    /// Calls that give way to others where processors are short.
+    /// Requests that give way to others where processors are short.
     pub(crate) precedence: Precedence,
     /// What kills workers.
     pub(crate) quarantine: Quarantine,
-    /// By I/O thread: calls wait behind others in its lanes, and it is told when to look at them.
+    /// By I/O thread: requests wait behind others in its lanes, and it is told when to look at them.
     watches: Vec<Watch>,
     pub(crate) stopping: bool,
-    /// The supervisor is to be told when a call has to wait.
+    /// The supervisor is to be told when a request has to wait.
     asks_for_workers: bool,
-    /// Workers run many calls at once.
+    /// Workers run many requests at once.
     multiplexed: bool,
     /// `UNTAKEN`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
@@ -90,7 +93,7 @@ pub(crate) struct Scheduler {
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
 }
 
-/// One I/O thread's look at calls that wait behind others.
+/// One I/O thread's look at requests that wait behind others.
 #[derive(Debug, Default)]
 struct Watch {
     /// `spread` is called until nothing waits.
@@ -119,80 +122,82 @@ impl Scheduler {
         }
     }
 
-    /// Finds a place for a new call. A fault means that it was not taken, and comes with the call.
-    pub(crate) fn submit(&mut self, mut job: Box<Job>, io_thread: usize) -> Result<(), (Fault, Box<Job>)> {
+    /// Finds a place for a new request. A fault means that it was not taken, and comes with the request.
+    pub(crate) fn submit(&mut self, mut pending: Box<Pending>, io_thread: usize) -> Result<(), (Fault, Box<Pending>)> {
         if self.stopping {
-            return Err((Fault::new(FaultKind::Stopping), job));
+            return Err((Fault::new(FaultKind::Stopping), pending));
         }
         // It has just entered; a look at the clock for each step would cost more than the steps.
-        let now = job.entered;
-        job.expected = self.estimates.expected(job.key);
-        if job.expected.is_short() {
+        let now = pending.entered;
+        pending.expected = self.estimates.expected(pending.key);
+        if pending.expected.is_short() {
             self.precedence.short_came(now);
         }
-        job.cost = job.expected.mean / self.shares.weight(job.call.route);
-        let job = match self.pick_behind_short(&job, io_thread, now) {
-            Some(index) => self.send_behind(index, job, now),
-            None => Some(job),
+        pending.cost = pending.expected.mean / self.shares.weight(pending.request.route);
+        let pending = match self.pick_behind_short(&pending, io_thread, now) {
+            Some(index) => self.send_behind(index, pending, now),
+            None => Some(pending),
         };
-        let Some(job) = job.and_then(|job| self.place(job, io_thread, now)) else { return Ok(()) };
+        let Some(pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else { return Ok(()) };
         if let Some(reason) = &self.down {
-            return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), job));
+            return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
         if self.queue.is_full() && !self.drop_doubtful() {
-            return Err((Fault::new(FaultKind::QueueFull), job));
+            return Err((Fault::new(FaultKind::QueueFull), pending));
         }
-        self.queue.push(job);
+        self.queue.push(pending);
         Ok(())
     }
 
-    /// Gives up the oldest waiting call whose client may have left; false if there is none. Clients that give up and come
-    /// again must not find the queue full of their own old calls.
+    /// Gives up the oldest waiting request whose client may have left; false if there is none. Clients that give up and
+    /// come again must not find the queue full of their own old requests.
     fn drop_doubtful(&mut self) -> bool {
         if self.nobody_doubtful.is_some_and(|since| since.elapsed() < DOUBT_AGAIN) {
             return false;
         }
-        let may_have_left = |job: &Job| job.call.interim.as_ref().is_some_and(|client| client.may_have_left());
-        let Some(job) = self.queue.remove_one(may_have_left) else {
+        let may_have_left =
+            |pending: &Pending| pending.request.interim.as_ref().is_some_and(|client| client.may_have_left());
+        let Some(pending) = self.queue.remove_one(may_have_left) else {
             self.nobody_doubtful = Some(Instant::now());
             return false;
         };
-        job.sink.fail(Fault::new(FaultKind::QueueFull));
+        pending.sink.fail(Fault::new(FaultKind::QueueFull));
         true
     }
 
-    /// Finds a new place for a call that a worker had; before all that waits, as it was accepted before that. It is not laid
-    /// behind others a second time while a worker is idle: where one expectation failed, the next may.
-    pub(crate) fn resubmit(&mut self, job: Box<Job>, io_thread: usize, now: Instant) {
-        if let Some(job) = self.place(job, io_thread, now) {
-            self.queue.put_back(job);
+    /// Finds a new place for a request that a worker had; before all that waits, as it was accepted before that. It is
+    /// not laid behind others a second time while a worker is idle: where one expectation failed, the next may.
+    pub(crate) fn resubmit(&mut self, pending: Box<Pending>, io_thread: usize, now: Instant) {
+        if let Some(pending) = self.place(pending, io_thread, now) {
+            self.queue.put_back(pending);
         }
     }
 
-    /// Gives the call to a lane of its own, or to one that is free soon if no worker is idle; returns it if there is none.
-    fn place(&mut self, mut job: Box<Job>, io_thread: usize, now: Instant) -> Option<Box<Job>> {
-        if !self.shares.may_run(&job, &self.lanes) {
-            return Some(job);
+    /// Gives the request to a lane of its own, or to one that is free soon if no worker is idle; returns it if there is
+    /// none.
+    fn place(&mut self, mut pending: Box<Pending>, io_thread: usize, now: Instant) -> Option<Box<Pending>> {
+        if !self.shares.may_run(&pending, &self.lanes) {
+            return Some(pending);
         }
         if self.multiplexed {
-            return self.place_among_others(job, io_thread, now);
+            return self.place_among_others(pending, io_thread, now);
         }
-        let gives_way = self.precedence.gives_way(job.expected, now);
+        let gives_way = self.precedence.gives_way(pending.expected, now);
         while let Some(index) = self.pick_idle(io_thread, gives_way) {
-            job = self.send(index, job, now)?;
+            pending = self.send(index, pending, now)?;
         }
         // What waits in the queue was here before.
         if self.queue.is_empty()
-            && let Some(index) = self.pick_soon_free(&job, io_thread, now)
+            && let Some(index) = self.pick_soon_free(&pending, io_thread, now)
         {
-            job = self.send_behind(index, job, now)?;
+            pending = self.send_behind(index, pending, now)?;
         }
-        Some(job)
+        Some(pending)
     }
 
-    /// A worker behind whose calls this one will not wait for long, although others are idle.
-    fn pick_behind_short(&self, job: &Job, io_thread: usize, now: Instant) -> Option<usize> {
-        if !job.expected.is_short() || self.idle.is_empty() || !self.shares.may_run(job, &self.lanes) {
+    /// A worker behind whose requests this one will not wait for long, although others are idle.
+    fn pick_behind_short(&self, pending: &Pending, io_thread: usize, now: Instant) -> Option<usize> {
+        if !pending.expected.is_short() || self.idle.is_empty() || !self.shares.may_run(pending, &self.lanes) {
             return None;
         }
         let has_place = |lane: &Lane| {
@@ -210,9 +215,9 @@ impl Scheduler {
         self.lanes.iter().position(|lane| lane.as_ref().is_some_and(has_place))
     }
 
-    /// As `send`, where the call may have to wait for the worker: it is looked after.
-    fn send_behind(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
-        let rest = self.send(index, job, now);
+    /// As `send`, where the request may have to wait for the worker: it is looked after.
+    fn send_behind(&mut self, index: usize, pending: Box<Pending>, now: Instant) -> Option<Box<Pending>> {
+        let rest = self.send(index, pending, now);
         if rest.is_none()
             && let Some(lane) = self.lanes.get(index).and_then(Option::as_ref)
         {
@@ -240,7 +245,7 @@ impl Scheduler {
         self.watches[io_thread].running
     }
 
-    /// Takes calls back that lie behind one that turned out to be long, and gives them to others. When to look again;
+    /// Takes requests back that lie behind one that turned out to be long, and gives them to others. When to look again;
     /// `None`: nothing waits behind anything any more.
     pub(crate) fn spread(&mut self, io_thread: usize, now: Instant) -> Option<Duration> {
         let (mut moved, mut looks, watches) = (Vec::new(), Vec::new(), self.watches.len());
@@ -255,9 +260,9 @@ impl Scheduler {
         let moves = !moved.is_empty();
         // The last was taken back first.
         moved.reverse();
-        moved.sort_by_key(|(job, _)| job.entered);
-        for (job, home) in moved {
-            self.resubmit(job, home, now);
+        moved.sort_by_key(|(pending, _)| pending.entered);
+        for (pending, home) in moved {
+            self.resubmit(pending, home, now);
         }
         // A multiplexed worker that was stuck may be so no longer.
         let some_wait = self.multiplexed && !self.queue.is_empty();
@@ -265,7 +270,7 @@ impl Scheduler {
             (0..self.lanes.len()).for_each(|index| self.refill(index, now));
         }
         // What was moved may lie behind others again, and then it is as new.
-        let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_call();
+        let lies_behind = |lane: &Lane| lane.home % watches == io_thread && lane.holds_waiting_request();
         if (moves || some_wait) && self.lanes.iter().flatten().any(lies_behind) {
             looks.push(FIRST_LOOK);
         }
@@ -274,37 +279,37 @@ impl Scheduler {
         again
     }
 
-    /// Sends a call to a lane; returns it if the lane could not take it.
-    fn send(&mut self, index: usize, job: Box<Job>, now: Instant) -> Option<Box<Job>> {
-        let gives_way = !self.multiplexed && self.precedence.gives_way(job.expected, now);
+    /// Sends a request to a lane; returns it if the lane could not take it.
+    fn send(&mut self, index: usize, pending: Box<Pending>, now: Instant) -> Option<Box<Pending>> {
+        let gives_way = !self.multiplexed && self.precedence.gives_way(pending.expected, now);
         let others = if gives_way { self.giving_way() } else { (0, 0) };
-        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(job) };
+        let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return Some(pending) };
         if !lane.state.is_serving() {
-            return Some(job);
+            return Some(pending);
         }
         let flags = match lane.kind {
-            LaneKind::Serial(_) => self.precedence.flags(lane.gives_way(), gives_way, job.expected, others),
+            LaneKind::Serial(_) => self.precedence.flags(lane.gives_way(), gives_way, pending.expected, others),
             LaneKind::Multiplexed(_) => 0,
         };
-        match lane.send(job, flags, now) {
+        match lane.send(pending, flags, now) {
             Ok(()) => None,
-            Err((job, SendError::Full)) => Some(job),
-            Err((job, SendError::TooLarge)) => {
-                job.sink.fail(Fault::new(FaultKind::HeadTooLarge));
+            Err((pending, SendError::Full)) => Some(pending),
+            Err((pending, SendError::TooLarge)) => {
+                pending.sink.fail(Fault::new(FaultKind::HeadTooLarge));
                 if lane.in_flight.is_empty() {
                     self.idle.push(index);
                 }
                 None
             }
-            Err((job, SendError::Broken(error))) => {
+            Err((pending, SendError::Broken(error))) => {
                 lane.kill(KillReason::Broken(error.to_string()));
-                Some(job)
+                Some(pending)
             }
         }
     }
 
-    /// A call is done, after what it `took`: the lane gets the next one, or none any more if its worker is to retire.
-    pub(crate) fn call_done(
+    /// A request is done, after what it `took`: the lane gets the next one, or none any more if its worker is to retire.
+    pub(crate) fn request_done(
         &mut self,
         index: usize,
         number: u64,
@@ -314,16 +319,16 @@ impl Scheduler {
         retire: bool,
     ) {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
-        if let Some(call) = lane.end_call(number, now) {
+        if let Some(request) = lane.end_request(number, now) {
             lane.snapshot = snapshot;
-            // Putting a snapshot back keeps the worker from its next call as well.
+            // Putting a snapshot back keeps the worker from its next request as well.
             let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
             // It cannot have taken longer than it was away.
-            let away = now.saturating_duration_since(call.job.entered).as_micros() as u64;
+            let away = now.saturating_duration_since(request.pending.entered).as_micros() as u64;
             let php = took.php.saturating_add(restore_us).min(away);
-            self.estimates.note(call.job.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)) });
+            self.estimates.note(request.pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)) });
             if !self.quarantine.is_empty() {
-                let head = &call.job.call.head;
+                let head = &request.pending.request.head;
                 self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);
             }
         }
@@ -334,7 +339,7 @@ impl Scheduler {
         }
     }
 
-    /// The lane has become able to take calls, or one of its calls is done: gives it the next one.
+    /// The lane has become able to take requests, or one of its requests is done: gives it the next one.
     pub(crate) fn refill(&mut self, index: usize, now: Instant) {
         loop {
             let Some(lane) = self.lanes.get(index).and_then(Option::as_ref) else { return };
@@ -347,8 +352,8 @@ impl Scheduler {
                 return;
             }
             let (shares, lanes) = (&self.shares, &self.lanes);
-            let next = self.queue.pop(|job| shares.may_run(job, lanes));
-            let Some(job) = next.or_else(|| if free { self.steal(now) } else { None }) else {
+            let next = self.queue.pop(|pending| shares.may_run(pending, lanes));
+            let Some(pending) = next.or_else(|| if free { self.steal(now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
                         lane.idle_since = now;
@@ -358,20 +363,23 @@ impl Scheduler {
                 return;
             };
             self.idle.retain(|&i| i != index);
-            let left =
-                if free && !self.multiplexed { self.send(index, job, now) } else { self.send_behind(index, job, now) };
-            if let Some(job) = left {
-                self.queue.put_back(job);
+            let left = if free && !self.multiplexed {
+                self.send(index, pending, now)
+            } else {
+                self.send_behind(index, pending, now)
+            };
+            if let Some(pending) = left {
+                self.queue.put_back(pending);
                 return;
             }
         }
     }
 
-    /// Takes a call that waits behind a running one, the one that has been sent first. Behind short ones it may stay.
-    fn steal(&mut self, now: Instant) -> Option<Box<Job>> {
+    /// Takes a request that waits behind a running one, the one that has been sent first. Behind short ones it may stay.
+    fn steal(&mut self, now: Instant) -> Option<Box<Pending>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
             lane.in_flight.len() > 1
-                && lane.holds_waiting_call()
+                && lane.holds_waiting_request()
                 && lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE)
         });
         let oldest = waiting.min_by_key(|lane| lane.in_flight.back().map(|f| f.since));
@@ -387,7 +395,7 @@ impl Scheduler {
         self.lanes[index] = Some(lane);
     }
 
-    /// Removes a lane whose worker is dead and returns it with its calls.
+    /// Removes a lane whose worker is dead and returns it with its requests.
     pub(crate) fn remove_lane(&mut self, index: usize) -> Option<Lane> {
         self.idle.retain(|&i| i != index);
         let lane = self.lanes.get_mut(index)?.take()?;
@@ -395,7 +403,7 @@ impl Scheduler {
         Some(lane)
     }
 
-    /// Stops sending calls to a lane and lets its worker end; calls it has not begun go to others.
+    /// Stops sending requests to a lane and lets its worker end; requests it has not begun go to others.
     pub(crate) fn drain_lane(&mut self, index: usize, now: Instant) {
         self.end_lane(index, now, Lane::stop);
     }
@@ -409,11 +417,11 @@ impl Scheduler {
         self.idle.retain(|&i| i != index);
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         // Nobody else would run them when all stop.
-        let jobs: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
+        let pending: Vec<_> = std::iter::from_fn(|| if self.stopping { None } else { lane.take_back_last() }).collect();
         end(lane);
         let home = lane.home;
-        for job in jobs.into_iter().rev() {
-            self.resubmit(job, home, now);
+        for pending in pending.into_iter().rev() {
+            self.resubmit(pending, home, now);
         }
     }
 
@@ -436,57 +444,58 @@ impl Scheduler {
         connection_pools::of_all(self.lanes.iter().flatten(), &self.ended_connection_pools)
     }
 
-    /// Ends the wait of calls that have waited for too long (`queue` says what that is), and of those whose client has gone.
+    /// Ends the wait of requests that have waited for too long (`queue` says what that is), and of those whose client
+    /// has gone.
     pub(crate) fn expire(&mut self, now: Instant) {
         let mut over = self.queue.expire(now);
         let limit = self.queue.allowed_wait(now);
         for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
-                lane.in_flight.back().is_some_and(|call| {
-                    now.saturating_duration_since(call.job.entered) > limit || call.job.sink.is_gone()
+                lane.in_flight.back().is_some_and(|request| {
+                    now.saturating_duration_since(request.pending.entered) > limit || request.pending.sink.is_gone()
                 })
             };
             while last_is_over(lane)
-                && let Some(job) = lane.take_back_waiting()
+                && let Some(pending) = lane.take_back_waiting()
             {
-                over.push(job);
+                over.push(pending);
             }
         }
-        over.iter().for_each(|job| job.sink.fail(Fault::new(FaultKind::QueueTimeout)));
+        over.iter().for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
 
-    /// Calls in the queue that have waited for longer than this and may run.
+    /// Requests in the queue that have waited for longer than this and may run.
     pub(crate) fn waiting_longer_than(&self, limit: Duration, now: Instant) -> usize {
-        let late = |job: &&Job| now.saturating_duration_since(job.entered) > limit;
-        self.queue.all().filter(late).filter(|job| self.shares.may_run(job, &self.lanes)).count()
+        let late = |pending: &&Pending| now.saturating_duration_since(pending.entered) > limit;
+        self.queue.all().filter(late).filter(|pending| self.shares.may_run(pending, &self.lanes)).count()
     }
 
-    /// Whether the supervisor wants to be told when a call has to wait. True if one does already.
+    /// Whether the supervisor wants to be told when a request has to wait. True if one does already.
     pub(crate) fn ask_for_workers(&mut self, ask: bool) -> bool {
         let waits = ask && !self.queue.is_empty();
         self.asks_for_workers = ask && !waits;
         waits
     }
 
-    /// True, once, if a call waits and the supervisor wants to know.
+    /// True, once, if a request waits and the supervisor wants to know.
     pub(crate) fn wants_workers(&mut self) -> bool {
         !self.queue.is_empty() && std::mem::take(&mut self.asks_for_workers)
     }
 
-    /// Calls that wait: in the queue, and behind a running one in a lane.
+    /// Requests that wait: in the queue, and behind a running one in a lane.
     pub(crate) fn waiting(&self) -> usize {
-        self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_calls).sum::<usize>()
+        self.queue.len() + self.lanes.iter().flatten().map(Lane::waiting_requests).sum::<usize>()
     }
 
-    /// Fails every waiting call.
+    /// Fails every waiting request.
     pub(crate) fn fail_queue(&mut self, fault: &Fault) {
-        self.queue.drain().iter().for_each(|job| job.sink.fail(fault.clone()));
+        self.queue.drain().iter().for_each(|pending| pending.sink.fail(fault.clone()));
     }
 
-    /// How long the oldest waiting call has waited.
+    /// How long the oldest waiting request has waited.
     pub(crate) fn oldest_wait(&self, now: Instant) -> Option<Duration> {
-        let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_call());
-        let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|call| call.job.entered));
+        let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
+        let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
         in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
     }
 

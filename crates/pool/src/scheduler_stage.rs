@@ -1,18 +1,18 @@
 //! A scheduler on a stage: real lanes, workers that the test plays, and a clock that the test moves.
 
 use super::{LaneKind, Precedence, Scheduler, Took};
-use crate::call::{Call, CallStats, RequestBody, RequestId};
 use crate::clock::Clock;
 use crate::config::RouteShare;
-use crate::job::Job;
 use crate::lane::{Lane, NewWorker};
 use crate::launcher::Launcher;
+use crate::pending::Pending;
 use crate::queue::Limits;
-use crate::reply_parts;
-use crate::reply_sink::{self, ReplyBody};
+use crate::request::{Request, RequestBody, RequestId, RequestStats};
+use crate::response_parts;
+use crate::response_sink::{self, ResponseBody};
 use crate::shares::Shares;
 use howdah_transport::control_socket::{ControlSocket, pair};
-use howdah_transport::wire::{CallBuilder, FrameKind, WireDone};
+use howdah_transport::wire::{FrameKind, RequestBuilder, WireDone};
 use howdah_transport::{FrameReceiver, LaneSizes, WorkerEnd, create_lane, new_eventfd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,11 +28,11 @@ pub(super) struct Stage {
     pub(super) now: u64,
 }
 
-/// A worker that runs one call at a time.
+/// A worker that runs one request at a time.
 pub(super) struct Worker {
     end: WorkerEnd,
     frames: FrameReceiver,
-    /// The call it runs, and since when.
+    /// The request it runs, and since when.
     pub(super) runs: Option<(u64, u64)>,
 }
 
@@ -73,16 +73,22 @@ impl Stage {
         self.scheduler.lanes[worker].as_ref().unwrap()
     }
 
-    /// A call for a script. The receiver stands for the client.
-    pub(super) fn job(&self, id: u64, script: &str, client: u64, route: Option<u16>) -> (Box<Job>, ReplyBody) {
+    /// A request for a script. The receiver stands for the client.
+    pub(super) fn pending(
+        &self,
+        id: u64,
+        script: &str,
+        client: u64,
+        route: Option<u16>,
+    ) -> (Box<Pending>, ResponseBody) {
         let budgets = howdah_budget::Budgets::new(1 << 20, 1 << 20);
-        let limits = reply_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
-        let (sink, receiver) = reply_sink::new(Arc::new(limits), CallStats::default(), None);
-        let mut head = CallBuilder::new(id, 1001, 0);
+        let limits = response_parts::Limits { memory: 100, temp_dir: std::env::temp_dir(), budgets };
+        let (sink, receiver) = response_sink::new(Arc::new(limits), RequestStats::default(), None);
+        let mut head = RequestBuilder::new(id, 1001, 0);
         let at = head.text(script.as_bytes());
         head.script(at);
         let now = self.instant();
-        let call = Call {
+        let request = Request {
             head: head.finish(),
             body: RequestBody::Empty,
             repeatable: true,
@@ -94,43 +100,43 @@ impl Stage {
             interim: None,
             share: None,
         };
-        (Box::new(Job::new(call, sink)), receiver)
+        (Box::new(Pending::new(request, sink)), receiver)
     }
 
-    pub(super) fn submit(&mut self, id: u64, script: &str) -> ReplyBody {
+    pub(super) fn submit(&mut self, id: u64, script: &str) -> ResponseBody {
         self.submit_for(id, script, 0, None)
     }
 
-    pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> ReplyBody {
-        let (job, receiver) = self.job(id, script, client, route);
-        self.scheduler.submit(job, 0).map_err(|(fault, _)| fault).unwrap();
+    pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> ResponseBody {
+        let (pending, receiver) = self.pending(id, script, client, route);
+        self.scheduler.submit(pending, 0).map_err(|(fault, _)| fault).unwrap();
         receiver
     }
 
-    /// The scheduler learns that calls of a script take so long.
+    /// The scheduler learns that requests of a script take so long.
     pub(super) fn teach(&mut self, script: &str, micros: u64) {
-        let key = self.job(0, script, 0, None).0.key;
+        let key = self.pending(0, script, 0, None).0.key;
         (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None }));
     }
 
-    /// The worker begins its next call, which must be there.
+    /// The worker begins its next request, which must be there.
     pub(super) fn begin(&mut self, worker: usize) -> u64 {
         let it = &mut self.workers[worker];
         assert!(it.runs.is_none());
-        it.end.next_call().unwrap().unwrap();
+        it.end.next_request().unwrap().unwrap();
         it.end.set_began(FIRST.wrapping_add(self.now as u32));
         let number = it.end.number();
         it.runs = Some((number, self.now));
         number
     }
 
-    /// True if a call lies there for the worker to begin.
+    /// True if a request lies there for the worker to begin.
     pub(super) fn can_begin(&self, worker: usize) -> bool {
         let lane = self.lane(worker);
-        self.workers[worker].runs.is_none() && lane.in_flight.iter().any(|call| !lane.is_begun(call))
+        self.workers[worker].runs.is_none() && lane.in_flight.iter().any(|request| !lane.is_begun(request))
     }
 
-    /// The worker ends its call, of which the server does not know yet. How long it took.
+    /// The worker ends its request, of which the server does not know yet. How long it took.
     pub(super) fn end(&mut self, worker: usize) -> (u64, u64) {
         let it = &mut self.workers[worker];
         let (number, since) = it.runs.take().unwrap();
@@ -138,29 +144,33 @@ impl Stage {
         (number, self.now - since)
     }
 
-    /// The server hears that a call is done.
+    /// The server hears that a request is done.
     pub(super) fn hear(&mut self, worker: usize, number: u64, micros: u64) {
         let it = &mut self.workers[worker];
         let frame = it.frames.next_frame().unwrap().unwrap();
         assert_eq!((frame.kind, frame.number), (FrameKind::Done, number));
         it.frames.frames_taken();
         let now = self.instant();
-        self.scheduler.call_done(worker, number, now, Took { php: micros, cpu: None }, None, false);
+        self.scheduler.request_done(worker, number, now, Took { php: micros, cpu: None }, None, false);
     }
 
-    /// The calls that wait, in the queue or behind others, by id.
+    /// The requests that wait, in the queue or behind others, by id.
     pub(super) fn waiting(&self) -> Vec<u64> {
         let behind = self.scheduler.lanes.iter().flatten().flat_map(|lane| {
-            lane.in_flight.iter().skip(1).filter(|call| !lane.is_begun(call)).map(|call| call.job.call.id.0)
+            lane.in_flight
+                .iter()
+                .skip(1)
+                .filter(|request| !lane.is_begun(request))
+                .map(|request| request.pending.request.id.0)
         });
-        behind.chain(self.scheduler.queue.all().map(|job| job.call.id.0)).collect()
+        behind.chain(self.scheduler.queue.all().map(|pending| pending.request.id.0)).collect()
     }
 
-    /// The calls that each lane holds, and those in the queue, by id.
+    /// The requests that each lane holds, and those in the queue, by id.
     pub(super) fn places(&self) -> Vec<Vec<u64>> {
         let lanes = self.scheduler.lanes.iter().flatten();
-        let lanes = lanes.map(|lane| lane.in_flight.iter().map(|call| call.job.call.id.0).collect());
-        let mut queued: Vec<u64> = self.scheduler.queue.all().map(|job| job.call.id.0).collect();
+        let lanes = lanes.map(|lane| lane.in_flight.iter().map(|request| request.pending.request.id.0).collect());
+        let mut queued: Vec<u64> = self.scheduler.queue.all().map(|pending| pending.request.id.0).collect();
         queued.sort_unstable();
         lanes.chain([queued]).collect()
     }

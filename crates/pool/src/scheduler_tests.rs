@@ -1,4 +1,4 @@
-//! Places of calls.
+//! Places of requests.
 
 use super::stage::{Stage, share};
 use super::*;
@@ -19,21 +19,21 @@ fn stage(workers: u32) -> Stage {
 }
 
 #[test]
-fn long_calls_get_a_worker_each_and_the_rest_waits_in_the_queue() {
+fn long_requests_get_a_worker_each_and_the_rest_waits_in_the_queue() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=5).map(|id| stage.submit(id, REPORT)).collect();
     assert_eq!(stage.places(), [vec![2], vec![1], vec![3, 4, 5]]);
 }
 
 #[test]
-fn calls_of_which_nothing_is_known_get_a_worker_each() {
+fn requests_of_which_nothing_is_known_get_a_worker_each() {
     let mut stage = stage(3);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, "/new.php")).collect();
     assert_eq!(stage.places(), [vec![3], vec![2], vec![1], vec![]]);
 }
 
 #[test]
-fn short_calls_share_a_worker_as_long_as_none_waits_for_long() {
+fn short_requests_share_a_worker_as_long_as_none_waits_for_long() {
     let mut stage = stage(3);
     let _clients: Vec<_> = (1..=8).map(|id| stage.submit(id, HELLO)).collect();
     assert_eq!(stage.places(), [vec![], vec![], (1..=8).collect(), vec![]]);
@@ -42,7 +42,7 @@ fn short_calls_share_a_worker_as_long_as_none_waits_for_long() {
 }
 
 #[test]
-fn a_short_call_is_never_put_behind_a_long_one_while_a_worker_is_idle() {
+fn a_short_request_is_never_put_behind_a_long_one_while_a_worker_is_idle() {
     let mut stage = stage(3);
     let _slow = stage.submit(1, REPORT);
     let _fast: Vec<_> = (2..=4).map(|id| stage.submit(id, HELLO)).collect();
@@ -50,7 +50,7 @@ fn a_short_call_is_never_put_behind_a_long_one_while_a_worker_is_idle() {
 }
 
 #[test]
-fn what_lies_behind_a_call_that_turns_out_to_be_long_goes_to_an_idle_worker() {
+fn what_lies_behind_a_request_that_turns_out_to_be_long_goes_to_an_idle_worker() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
     assert_eq!(stage.places(), [vec![], vec![1, 2, 3, 4], vec![]]);
@@ -61,14 +61,14 @@ fn what_lies_behind_a_call_that_turns_out_to_be_long_goes_to_an_idle_worker() {
     assert_eq!(stage.places(), [vec![2, 3, 4], vec![1], vec![]]);
 }
 
-/// The ends of calls are read late: what the worker runs now is what counts.
+/// The ends of requests are read late: what the worker runs now is what counts.
 #[test]
 fn a_worker_that_goes_on_is_not_taken_for_one_that_runs_long() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, HELLO)).collect();
-    for call in 0..3 {
+    for request in 0..3 {
         stage.begin(1);
-        stage.now = 50 * (call + 1);
+        stage.now = 50 * (request + 1);
         stage.end(1);
     }
     stage.begin(1);
@@ -92,7 +92,7 @@ fn a_worker_that_does_not_begin_what_it_was_sent_loses_what_lies_behind() {
 }
 
 #[test]
-fn while_no_worker_is_idle_a_call_lies_behind_one_that_ends_soon() {
+fn while_no_worker_is_idle_a_request_lies_behind_one_that_ends_soon() {
     let mut stage = stage(2);
     stage.teach("/quick.php", 1_000);
     let _clients = [stage.submit(1, REPORT), stage.submit(2, "/quick.php"), stage.submit(3, REPORT)];
@@ -108,7 +108,7 @@ fn while_no_worker_is_idle_a_call_lies_behind_one_that_ends_soon() {
 }
 
 #[test]
-fn a_free_worker_takes_what_lies_behind_a_long_call() {
+fn a_free_worker_takes_what_lies_behind_a_long_request() {
     let mut stage = stage(2);
     stage.teach("/quick.php", 1_000);
     let _clients = [stage.submit(1, "/quick.php"), stage.submit(2, "/quick.php"), stage.submit(3, HELLO)];
@@ -121,7 +121,7 @@ fn a_free_worker_takes_what_lies_behind_a_long_call() {
 }
 
 #[test]
-fn a_lane_that_ends_gives_all_waiting_calls_back() {
+fn a_lane_that_ends_gives_all_waiting_requests_back() {
     let mut stage = stage(2);
     let _clients: Vec<_> = (1..=3).map(|id| stage.submit(id, HELLO)).collect();
     let now = stage.instant();
@@ -129,10 +129,10 @@ fn a_lane_that_ends_gives_all_waiting_calls_back() {
     assert_eq!(stage.places(), [vec![1, 2, 3], vec![], vec![]]);
 }
 
-/// A call that waited behind a running one, and not in the queue, was run although its client had left: where a call
+/// A request that waited behind a running one, and not in the queue, was run although its client had left: where a request
 /// waits depends on the thread that took its connection.
 #[test]
-fn a_client_that_leaves_is_noticed_wherever_its_call_waits() {
+fn a_client_that_leaves_is_noticed_wherever_its_request_waits() {
     let mut stage = stage(1);
     stage.teach("/quick.php", 1_000);
     let mut clients: Vec<_> = (1..=4).map(|id| stage.submit(id, "/quick.php")).collect();
@@ -162,7 +162,7 @@ fn a_route_with_a_limit_leaves_workers_for_the_rest() {
 }
 
 #[test]
-fn slow_calls_as_a_class_leave_workers_for_the_rest() {
+fn slow_requests_as_a_class_leave_workers_for_the_rest() {
     let mut stage = Stage::with(3, Limits::default(), Shares::new(Vec::new(), Duration::from_millis(1), 2));
     stage.teach(REPORT, 20_000);
     let _clients: Vec<_> = (1..=4).map(|id| stage.submit(id, REPORT)).collect();
@@ -172,48 +172,48 @@ fn slow_calls_as_a_class_leave_workers_for_the_rest() {
     assert_eq!(stage.scheduler.shares.slow(&stage.scheduler.lanes), Some((2, 2)));
 }
 
-/// The order in which one worker takes the calls that wait.
-fn order(limits: Limits, routes: Vec<RouteShare>, calls: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
+/// The order in which one worker takes the requests that wait.
+fn order(limits: Limits, routes: Vec<RouteShare>, requests: &[(u64, &str, u64, Option<u16>)]) -> Vec<u64> {
     let mut stage = Stage::with(1, limits, Shares::new(routes, Duration::MAX, 0));
     stage.teach(HELLO, 10);
     stage.teach(REPORT, 20_000);
     let _running = stage.submit(0, REPORT);
     let _clients: Vec<_> =
-        calls.iter().map(|&(id, script, client, route)| stage.submit_for(id, script, client, route)).collect();
+        requests.iter().map(|&(id, script, client, route)| stage.submit_for(id, script, client, route)).collect();
     let mut order = Vec::new();
     while stage.can_begin(0) {
         let number = stage.begin(0);
-        order.push(stage.lane(0).in_flight.front().unwrap().job.call.id.0);
+        order.push(stage.lane(0).in_flight.front().unwrap().pending.request.id.0);
         stage.end(0);
         stage.hear(0, number, 10);
     }
-    assert_eq!(order.len(), calls.len() + 1);
+    assert_eq!(order.len(), requests.len() + 1);
     order.split_off(1)
 }
 
 #[test]
 fn one_greedy_client_does_not_keep_the_others_waiting() {
     let greedy = (1..=50).map(|id| (id, REPORT, 7, None));
-    let calls: Vec<_> = greedy.chain([(60, REPORT, 8, None), (61, REPORT, 9, None)]).collect();
-    let order = order(Limits::default(), Vec::new(), &calls);
+    let requests: Vec<_> = greedy.chain([(60, REPORT, 8, None), (61, REPORT, 9, None)]).collect();
+    let order = order(Limits::default(), Vec::new(), &requests);
     let place = |id| order.iter().position(|&other| other == id).unwrap();
     assert!(place(60) <= 3 && place(61) <= 3, "{order:?}");
     assert!(order.iter().filter(|&&id| id <= 50).is_sorted(), "{order:?}");
 }
 
 #[test]
-fn a_clients_short_calls_do_not_wait_for_all_its_long_ones() {
-    let calls: Vec<_> = (1..=20).map(|id| (id, if id % 2 == 0 { HELLO } else { REPORT }, 7, None)).collect();
-    let order = order(Limits::default(), Vec::new(), &calls);
+fn a_clients_short_requests_do_not_wait_for_all_its_long_ones() {
+    let requests: Vec<_> = (1..=20).map(|id| (id, if id % 2 == 0 { HELLO } else { REPORT }, 7, None)).collect();
+    let order = order(Limits::default(), Vec::new(), &requests);
     let last_short = order.iter().rposition(|id| id % 2 == 0).unwrap();
     assert!(last_short <= 11, "{order:?}");
 }
 
 #[test]
 fn a_route_with_a_weight_gets_more_of_the_workers_time() {
-    let mut calls: Vec<_> = (1..=20).map(|id| (id, REPORT, 7, None)).collect();
-    calls.extend((101..=120).map(|id| (id, REPORT, 7, Some(0))));
-    let order = order(Limits::default(), vec![share(0, 4)], &calls);
+    let mut requests: Vec<_> = (1..=20).map(|id| (id, REPORT, 7, None)).collect();
+    requests.extend((101..=120).map(|id| (id, REPORT, 7, Some(0))));
+    let order = order(Limits::default(), vec![share(0, 4)], &requests);
     let weighted = order.iter().take(20).filter(|&&id| id > 100).count();
     assert!((14..=17).contains(&weighted), "{order:?}");
 }
@@ -221,7 +221,7 @@ fn a_route_with_a_weight_gets_more_of_the_workers_time() {
 #[test]
 fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
     let second = Duration::from_secs(1);
-    let limits = Limits { calls: 100, patience: 10 * second, target: second };
+    let limits = Limits { requests: 100, patience: 10 * second, target: second };
     let mut stage = Stage::with(1, limits, Shares::default());
     stage.teach(REPORT, 20_000);
     let _running = stage.submit(1, REPORT);
@@ -241,13 +241,13 @@ fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
 }
 
 #[test]
-fn calls_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
+fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
     const COMPUTES: Took = Took { php: 9_000, cpu: Some(9_000) };
     for restores in [true, false] {
         let mut stage = Stage::new(4);
         stage.scheduler.precedence = Precedence::new(12);
         stage.scheduler.precedence.restores = restores;
-        let long = stage.job(0, "long", 0, None).0.key;
+        let long = stage.pending(0, "long", 0, None).0.key;
         (0..30).for_each(|_| stage.scheduler.estimates.note(long, COMPUTES));
         stage.teach("short", 10);
         let gives_way = |stage: &Stage| (0..4).filter(|&worker| stage.lane(worker).gives_way()).collect::<Vec<_>>();
@@ -264,7 +264,7 @@ fn calls_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_ow
         }
         let before = gives_way(&stage);
         let _again = stage.submit(5, "long");
-        assert_eq!(gives_way(&stage), before, "the call that computes found a worker that gives way already");
+        assert_eq!(gives_way(&stage), before, "the request that computes found a worker that gives way already");
         let _shorts = [6, 7, 8].map(|id| stage.submit(id, "short"));
         for worker in 0..4 {
             while stage.can_begin(worker) {
@@ -273,12 +273,12 @@ fn calls_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_ow
                 stage.hear(worker, number, 10);
             }
         }
-        assert_eq!(gives_way(&stage), before, "short calls have workers that give way to nobody");
+        assert_eq!(gives_way(&stage), before, "short requests have workers that give way to nobody");
     }
 }
 
 #[test]
-fn a_worker_that_can_takes_its_rank_back_for_a_short_call() {
+fn a_worker_that_can_takes_its_rank_back_for_a_short_request() {
     const COMPUTES: Expected = Expected { mean: 9_000, high: 9_000, cpu: 9_000 };
     for restores in [true, false] {
         let mut stage = Stage::new(1);

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
 /// Counts since the server's start that have no metric of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) calls: AtomicU64,
+    pub(crate) requests: AtomicU64,
     pub(crate) restarts: AtomicU64,
     pub(crate) reloads: AtomicU64,
 }
@@ -68,7 +68,7 @@ impl Shared {
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
         let waiting =
-            queue::Limits { calls: config.queue, patience: config.queue_timeout, target: config.queue_target };
+            queue::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
         let precedence = Precedence::new(config.slow_nice);
         let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), io_threads.len());

@@ -1,28 +1,29 @@
 //! The scheduler under thousands of loads that nobody chose: its own code, with a clock and workers that are played.
 //!
-//! A load is made from a seed: a number of workers, kinds of requests with their service times (even, spread out, with rare long ones,
-//! of a length that changes), and clients (so many at once, arriving by chance, or in waves). The server hears of the end of a
-//! call a little later, and a worker that slept begins a little later. After each event the rules are checked:
+//! A load is made from a seed: a number of workers, kinds of requests with their service times (even, spread out, with
+//! rare long ones, of a length that changes), and clients (so many at once, arriving by chance, or in waves). The
+//! server hears of the end of a request a little later, and a worker that slept begins a little later. After each event
+//! the rules are checked:
 //!
-//! - no call waits for longer than `ALLOWED` while a worker is idle;
-//! - each call is run once, or refused after it has waited for as long as the queue allows;
+//! - no request waits for longer than `ALLOWED` while a worker is idle;
+//! - each request is run once, or refused after it has waited for as long as the queue allows;
 //! - every client is served: nobody waits for longer than the work before it takes.
 
 use super::stage::Stage;
 use crate::queue::Limits;
-use crate::reply_sink::ReplyBody;
+use crate::response_sink::ResponseBody;
 use crate::shares::Shares;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-/// How long a call may wait while a worker is idle, in microseconds: it lay behind calls that were expected to be short, which
-/// is noticed by the next look, or the one after that.
+/// How long a request may wait while a worker is idle, in microseconds: it lay behind requests that were expected to be
+/// short, which is noticed by the next look, or the one after that.
 const ALLOWED: u64 = 1_000;
-/// Time until a sleeping worker begins a call, in microseconds.
+/// Time until a sleeping worker begins a request, in microseconds.
 const WAKE: u64 = 30;
-/// Calls of a load.
-const CALLS: u64 = 300;
+/// Requests of a load.
+const REQUESTS: u64 = 300;
 
 /// A generator of numbers (PCG's multiplier and increment, the upper half of the state).
 struct Random(u64);
@@ -66,14 +67,14 @@ impl Times {
         }
     }
 
-    fn draw(self, random: &mut Random, call: u64) -> u64 {
+    fn draw(self, random: &mut Random, request: u64) -> u64 {
         match self {
             Self::Even(time) => time,
             Self::Spread(mean) => random.around(mean),
             Self::RarelyLong(time, one_in) if random.below(one_in) == 0 => time * 1_000,
             Self::RarelyLong(time, _) => time,
             Self::Turns(short, long) => {
-                if call < CALLS / 2 {
+                if request < REQUESTS / 2 {
                     short
                 } else {
                     long
@@ -86,7 +87,7 @@ impl Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrive,
-    /// A worker looks for a call.
+    /// A worker looks for a request.
     Begin(usize),
     End(usize),
     Hear(usize, u64, u64),
@@ -97,7 +98,7 @@ enum Event {
 /// How clients behave.
 #[derive(Debug, Clone, Copy)]
 enum Clients {
-    /// So many at once, each asks again when it has its answer.
+    /// So many at once, each asks again when it has its response.
     Closed(u64),
     /// By chance, with this mean distance.
     Open(u64),
@@ -114,14 +115,14 @@ struct Simulation {
     sequence: u64,
     arrived: u64,
     done: u64,
-    /// The clients of calls that have not ended.
-    clients_of: HashMap<u64, ReplyBody>,
-    /// Calls that wait although a worker is idle, and since when.
+    /// The clients of requests that have not ended.
+    clients_of: HashMap<u64, ResponseBody>,
+    /// Requests that wait although a worker is idle, and since when.
     waits_since: HashMap<u64, u64>,
     /// A look is on its way.
     looks: bool,
     asleep: Vec<bool>,
-    /// By worker, when the server hears of its last end of a call.
+    /// By worker, when the server hears of its last end of a request.
     heard: Vec<u64>,
     what: String,
 }
@@ -138,7 +139,7 @@ impl Simulation {
             _ => Clients::Waves(1 + random.below(60), 1 + random.below(50_000)),
         };
         let hour = Duration::from_secs(3600);
-        let limits = Limits { calls: usize::MAX, patience: hour, target: hour };
+        let limits = Limits { requests: usize::MAX, patience: hour, target: hour };
         let stage = Stage::with(workers as u32, limits, Shares::default());
         let what = format!("seed {seed}: {workers} workers, {kinds:?}, {clients:?}");
         let mut simulation = Self {
@@ -172,10 +173,10 @@ impl Simulation {
     }
 
     fn run(mut self) {
-        while self.done < CALLS {
+        while self.done < REQUESTS {
             let Some(Reverse((time, _, event))) = self.events.pop() else {
                 panic!(
-                    "{}: nothing happens any more, {} of {CALLS} done; {:?}",
+                    "{}: nothing happens any more, {} of {REQUESTS} done; {:?}",
                     self.what,
                     self.done,
                     self.stage.places()
@@ -193,11 +194,11 @@ impl Simulation {
         match event {
             Event::Arrive => self.arrive(),
             Event::Begin(worker) if self.stage.can_begin(worker) => {
-                let call = self.arrived;
+                let request = self.arrived;
                 self.stage.begin(worker);
                 let id = self.running(worker);
                 let kind = self.kinds[id as usize % self.kinds.len()];
-                let time = kind.draw(&mut self.random, call);
+                let time = kind.draw(&mut self.random, request);
                 self.at(time, Event::End(worker));
             }
             Event::Begin(worker) => self.asleep[worker] = true,
@@ -210,12 +211,12 @@ impl Simulation {
                 self.at(0, Event::Begin(worker));
             }
             Event::Hear(worker, number, micros) => {
-                let id = self.stage.lane(worker).in_flight.get(number).map(|call| call.job.call.id.0);
-                let id = id.unwrap_or_else(|| panic!("{}: the end of a call that does not run", self.what));
+                let id = self.stage.lane(worker).in_flight.get(number).map(|request| request.pending.request.id.0);
+                let id = id.unwrap_or_else(|| panic!("{}: the end of a request that does not run", self.what));
                 self.stage.hear(worker, number, micros);
-                assert!(self.clients_of.remove(&id).is_some(), "{}: call {id} ran twice", self.what);
+                assert!(self.clients_of.remove(&id).is_some(), "{}: request {id} ran twice", self.what);
                 self.done += 1;
-                if matches!(self.clients, Clients::Closed(_)) && self.arrived < CALLS {
+                if matches!(self.clients, Clients::Closed(_)) && self.arrived < REQUESTS {
                     self.at(5, Event::Arrive);
                 }
             }
@@ -234,16 +235,16 @@ impl Simulation {
         }
     }
 
-    /// The call that a worker runs: the last that it has begun of those in its lane.
+    /// The request that a worker runs: the last that it has begun of those in its lane.
     fn running(&self, worker: usize) -> u64 {
         let lane = self.stage.lane(worker);
         let number = self.stage.workers[worker].runs.map(|(number, _)| number);
-        number.and_then(|number| lane.in_flight.get(number)).map_or(0, |call| call.job.call.id.0)
+        number.and_then(|number| lane.in_flight.get(number)).map_or(0, |request| request.pending.request.id.0)
     }
 
     fn arrive(&mut self) {
-        let calls = if let Clients::Waves(calls, _) = self.clients { calls } else { 1 };
-        for _ in 0..calls.min(CALLS - self.arrived) {
+        let requests = if let Clients::Waves(requests, _) = self.clients { requests } else { 1 };
+        for _ in 0..requests.min(REQUESTS - self.arrived) {
             let id = self.arrived;
             let script = format!("/{}.php", id as usize % self.kinds.len());
             let client = self.random.below(5);
@@ -251,7 +252,7 @@ impl Simulation {
             self.clients_of.insert(id, receiver);
             self.arrived += 1;
         }
-        if self.arrived < CALLS {
+        if self.arrived < REQUESTS {
             match self.clients {
                 Clients::Closed(_) => {}
                 Clients::Open(mean) => {
@@ -268,7 +269,7 @@ impl Simulation {
         self.at(micros + self.random.0 % 20, Event::Look);
     }
 
-    /// What the system does after the server has published calls, and the watch after it was told.
+    /// What the system does after the server has published requests, and the watch after it was told.
     fn wake_workers(&mut self) {
         for worker in 0..self.asleep.len() {
             if self.asleep[worker] && self.stage.can_begin(worker) {
@@ -289,7 +290,7 @@ impl Simulation {
                 let waited = self.stage.now - began;
                 assert!(
                     waited <= ALLOWED,
-                    "{}: call {id} has waited for {waited} us while a worker is idle: {:?}",
+                    "{}: request {id} has waited for {waited} us while a worker is idle: {:?}",
                     self.what,
                     self.stage.places(),
                 );
@@ -301,7 +302,7 @@ impl Simulation {
 }
 
 #[test]
-fn no_call_waits_while_a_worker_is_idle_and_every_call_is_run_once() {
+fn no_request_waits_while_a_worker_is_idle_and_every_request_is_run_once() {
     let loads = std::env::var("HOWDAH_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(500);
     for seed in 0..loads {
         Simulation::new(seed).run();

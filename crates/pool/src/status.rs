@@ -21,7 +21,7 @@ pub struct PoolStatus {
     pub mode: Mode,
     /// PHP's version, once it has booted.
     pub php_version: Option<String>,
-    /// Calls that a worker runs at once.
+    /// Requests that a worker runs at once.
     pub concurrency: u32,
     /// Counts up with every reload.
     pub generation: u64,
@@ -37,25 +37,26 @@ pub struct PoolStatus {
     pub down: Option<String>,
     /// Why the last attempt to start PHP failed, until one succeeds.
     pub last_error: Option<String>,
-    /// Calls that wait for a worker.
+    /// Requests that wait for a worker.
     pub queued: usize,
-    /// Calls the queue can hold.
+    /// Requests the queue can hold.
     pub queue_limit: usize,
     /// How long the first of them has waited, in milliseconds.
     pub oldest_wait_ms: u64,
-    /// Slow calls that run; with `slow_limit`.
+    /// Slow requests that run; with `slow_limit`.
     pub slow_running: Option<usize>,
-    /// Slow calls that may run at once, if that is limited.
+    /// Slow requests that may run at once, if that is limited.
     pub slow_limit: Option<usize>,
-    /// More comes than can be served: calls are refused sooner (`queue_target`).
+    /// More comes than can be served: requests are refused sooner (`queue_target`).
     pub overloaded: bool,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
-    /// Calls done.
-    pub calls: u64,
+    /// Requests done.
+    #[serde(rename = "calls")]
+    pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
-    /// Calls run again after a worker died.
+    /// Requests run again after a worker died.
     pub replays: u64,
     /// Workers that were replaced, for whatever reason.
     pub restarts: u64,
@@ -65,7 +66,7 @@ pub struct PoolStatus {
     pub snapshot_sessions_reset: u64,
     /// In snapshot mode, workers replaced because a request has done what cannot be undone.
     pub snapshot_workers_replaced: u64,
-    /// Failed calls by label.
+    /// Failed requests by label.
     pub faults: BTreeMap<&'static str, u64>,
     /// Methods and paths whose requests kill their workers, and the seconds for which they are still refused.
     pub refused: BTreeMap<String, f64>,
@@ -86,15 +87,16 @@ pub struct WorkerStatus {
     pub pid: u32,
     /// `starting`, `serving`, `draining` or `ending`.
     pub phase: &'static str,
-    /// True while it runs a call.
+    /// True while it runs a request.
     pub busy: bool,
-    /// Calls it has done.
-    pub calls: u64,
+    /// Requests it has done.
+    #[serde(rename = "calls")]
+    pub requests: u64,
     /// Seconds since it was started.
     pub age_s: u64,
-    /// Calls it has, running or about to.
+    /// Requests it has, running or about to.
     pub in_flight: usize,
-    /// The id of the call that has run longest.
+    /// The id of the request that has run longest.
     pub request: Option<String>,
     /// Its method and target.
     pub label: Option<String>,
@@ -118,15 +120,15 @@ pub struct WorkerStatus {
 pub(crate) fn update_gauges(shared: &Shared) {
     let scheduler = shared.lock();
     let workers = scheduler.lanes.iter().flatten();
-    let (mut all, mut busy, mut calls) = (0, 0, 0);
+    let (mut all, mut busy, mut requests) = (0, 0, 0);
     for lane in workers {
         all += 1;
         busy += i64::from(!lane.in_flight.is_empty());
-        calls += lane.in_flight.len();
+        requests += lane.in_flight.len();
     }
     shared.metrics().workers.set(all);
     shared.metrics().workers_busy.set(busy);
-    shared.metrics().in_flight.set(calls as i64);
+    shared.metrics().in_flight.set(requests as i64);
     shared.metrics().queue_length.set(scheduler.waiting() as i64);
     shared.metrics().set_connection_pools(scheduler.connection_pools());
 }
@@ -169,7 +171,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         slow_limit: slow.map(|(_, limit)| limit),
         overloaded: scheduler.queue.is_overloaded(now),
         workers,
-        calls: counters.calls.load(Ordering::Relaxed),
+        requests: counters.requests.load(Ordering::Relaxed),
         php_us: shared.metrics().php_time_us.get(),
         replays: shared.metrics().replays.get(),
         restarts: counters.restarts.load(Ordering::Relaxed),
@@ -190,18 +192,18 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
 }
 
 fn of_worker(lane: &Lane) -> WorkerStatus {
-    let call = lane.in_flight.front();
+    let request = lane.in_flight.front();
     WorkerStatus {
         worker: lane.worker,
         pid: lane.pid,
         phase: lane.state.name(),
-        busy: call.is_some(),
+        busy: request.is_some(),
         in_flight: lane.in_flight.len(),
-        calls: lane.calls,
+        requests: lane.requests,
         age_s: lane.started.elapsed().as_secs(),
-        request: call.map(|c| c.job.call.id.to_string()),
-        label: call.map(|c| c.job.call.label()),
-        running_ms: call.map(|c| c.since.elapsed().as_millis() as u64),
+        request: request.map(|c| c.pending.request.id.to_string()),
+        label: request.map(|c| c.pending.request.label()),
+        running_ms: request.map(|c| c.since.elapsed().as_millis() as u64),
         generation: lane.generation,
         snapshot_pages: lane.snapshot.map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
         snapshot_searches: lane.snapshot.map(|s| s.searches),

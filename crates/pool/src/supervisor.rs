@@ -6,7 +6,7 @@
 
 use crate::about::Boots;
 use crate::deadline;
-use crate::event::{Event, ReloadReply};
+use crate::event::{Event, ReloadWaiter};
 use crate::fault::{Fault, FaultKind};
 use crate::generation::Generation;
 use crate::lane::{Lane, NewWorker};
@@ -35,7 +35,7 @@ mod scaling;
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A worker that ends within this time without having had a call counts as a failed start.
+/// A worker that ends within this time without having had a request counts as a failed start.
 const SHORT_LIFE: Duration = Duration::from_millis(200);
 /// Longest pause between two attempts to start PHP.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ enum Due {
     Event(Event),
     /// Some time has passed.
     Tick,
-    /// It is time to look whether calls still wait.
+    /// It is time to look whether requests still wait.
     Growth,
 }
 
@@ -61,8 +61,8 @@ pub(crate) struct Supervisor {
     sender: mpsc::UnboundedSender<Event>,
     current: Option<Generation>,
     /// The generation a reload is preparing.
-    next: Option<(Generation, Vec<ReloadReply>)>,
-    /// Generations whose workers finish their calls.
+    next: Option<(Generation, Vec<ReloadWaiter>)>,
+    /// Generations whose workers finish their requests.
     old: Vec<Generation>,
     last_generation: u64,
     /// Workers wanted now, between the pool's limits.
@@ -72,7 +72,7 @@ pub(crate) struct Supervisor {
     killed: u32,
     not_before: Option<Instant>,
     next_home: usize,
-    /// When to look whether calls still wait.
+    /// When to look whether requests still wait.
     grow_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// The worker that was ended because of its warm-up.
@@ -150,7 +150,7 @@ impl Supervisor {
     }
 
     /// After a panic nobody knows which step was not taken, so nothing of it is kept: zygotes end, their workers with them,
-    /// whose calls are run again where that is safe, and a new generation begins.
+    /// whose requests are run again where that is safe, and a new generation begins.
     fn start_over(&mut self) {
         tracing::error!(pool = self.pool.name(), "a panic in the pool's supervisor; its processes are replaced");
         let next = self.next.take().map(|(generation, _)| generation);
@@ -179,7 +179,7 @@ impl Supervisor {
                 self.finish_reload_if_ready();
             }
             Event::WorkerRetires => {}
-            Event::CallsWait => {
+            Event::RequestsWait => {
                 self.grow_at.get_or_insert(Instant::now() + scaling::GROW_AFTER);
             }
             Event::BootOutdated { generation, boot_began_us } => {
@@ -203,7 +203,7 @@ impl Supervisor {
             Event::ZygoteGone { generation, end } => self.zygote_gone(generation, &end),
             #[cfg(test)]
             Event::Panic => panic!("the panic that a test is about"),
-            Event::Reload(reply) => self.reload(reply),
+            Event::Reload(waiter) => self.reload(waiter),
             Event::Stop { grace, done } => self.begin_stop(grace, done),
         }
     }
@@ -387,7 +387,7 @@ impl Supervisor {
             scheduler.down = Some(why.clone());
         }
         drop(scheduler);
-        // Shown by `status` from the first failure on, while calls still wait for the next attempt.
+        // Shown by `status` from the first failure on, while requests still wait for the next attempt.
         self.pool.update_about(|about| about.last_error = Some(why));
     }
 
@@ -495,10 +495,10 @@ impl Supervisor {
     }
 
     fn begin_stop(&mut self, grace: Duration, done: oneshot::Sender<()>) {
-        if let Some((generation, replies)) = self.next.take() {
+        if let Some((generation, waiters)) = self.next.take() {
             self.old.push(generation);
-            for reply in replies {
-                let _ = reply.send(Err("the server is stopping".into()));
+            for waiter in waiters {
+                let _ = waiter.send(Err("the server is stopping".into()));
             }
         }
         let mut scheduler = self.pool.lock();

@@ -5,8 +5,8 @@ use crate::lane::Lane;
 use howdah_transport::Mode;
 use howdah_transport::zygote_protocol::Finding;
 
-/// Calls of a worker after which its restores are judged.
-const CALLS_TO_JUDGE: u64 = 50;
+/// Requests of a worker after which its restores are judged.
+const REQUESTS_TO_JUDGE: u64 = 50;
 
 /// What the warm-up of a generation has shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,7 +46,7 @@ pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));
-    let slow = |lane: &Lane| lane.calls >= CALLS_TO_JUDGE && searches(lane) * 2 > lane.calls;
+    let slow = |lane: &Lane| lane.requests >= REQUESTS_TO_JUDGE && searches(lane) * 2 > lane.requests;
     let wanted = lanes.any(slow);
     if wanted {
         tracing::info!(

@@ -1,5 +1,5 @@
 //! Frames and wake-ups that get nothing done: what of them one worker may cost the server. An I/O thread serves many, so a
-//! worker that makes work is read more slowly; one that does so without a call is not honest.
+//! worker that makes work is read more slowly; one that does so without a request is not honest.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 const PER_PAUSE: u32 = 32;
 /// How long.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
-/// So much without a call, none of which was done since, and the lane is broken.
+/// So much without a request, none of which was done since, and the lane is broken.
 const MOST_IDLE: u32 = 2000;
 /// Rounds of a reader that finds something each time it wants to sleep, until other tasks get their turn.
 const RESTLESS_ROUNDS: u32 = 8;
@@ -21,18 +21,18 @@ pub(crate) struct Waste {
 }
 
 impl Waste {
-    /// Something was useless; `idle`: the worker has no call.
+    /// Something was useless; `idle`: the worker has no request.
     pub(crate) fn note(&mut self, idle: bool) {
         self.since_pause += 1;
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// A call is done: the worker is good for something.
+    /// A request is done: the worker is good for something.
     pub(crate) fn something_done(&mut self) {
         self.idle = 0;
     }
 
-    /// True if the worker keeps the server busy and has no call.
+    /// True if the worker keeps the server busy and has no request.
     pub(crate) fn is_too_much(&self) -> bool {
         self.idle > MOST_IDLE
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waste_makes_for_pauses_and_without_a_call_for_the_end() {
+    fn waste_makes_for_pauses_and_without_a_request_for_the_end() {
         let mut waste = Waste::default();
         let pauses = (0..3200).filter(|_| {
             waste.note(false);

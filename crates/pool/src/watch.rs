@@ -1,8 +1,8 @@
-//! Looks after calls that were put behind others: wakes up when `Scheduler::spread` wants to look at them again.
+//! Looks after requests that were put behind others: wakes up when `Scheduler::spread` wants to look at them again.
 //!
 //! One task on each I/O thread, with a timer of its own: a timerfd, since the runtime's timers have steps of a
-//! millisecond, in which an idle worker could have run a hundred short calls. It is armed only while something waits behind
-//! something else. The timer is never read: setting it anew makes the next expiry a new edge.
+//! millisecond, in which an idle worker could have run a hundred short requests. It is armed only while something waits
+//! behind something else. The timer is never read: setting it anew makes the next expiry a new edge.
 
 use crate::descriptor::{self, SharedFd};
 use crate::panics;
@@ -22,7 +22,7 @@ pub(crate) fn start(pool: &Arc<Shared>) {
         let (looked_after, notify) = (Arc::downgrade(pool), pool.lock().watch(io_thread));
         pool.io_threads().runtime(io_thread).spawn(async move {
             let watch = || run(looked_after.clone(), io_thread, notify.clone());
-            panics::kept_running("the watch over waiting calls", watch).await;
+            panics::kept_running("the watch over waiting requests", watch).await;
         });
     }
 }
@@ -58,7 +58,7 @@ impl Timer {
                 .and_then(|timer| descriptor::watch(Arc::new(timer)));
         timer.map_or_else(
             |error| {
-                tracing::warn!("no fine timer, calls are moved a millisecond later: {error}");
+                tracing::warn!("no fine timer, requests are moved a millisecond later: {error}");
                 Self::Coarse
             },
             Self::Fine,

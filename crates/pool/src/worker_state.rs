@@ -15,11 +15,11 @@ pub(crate) enum WorkerState {
     /// Forked, has not said that it is ready.
     #[default]
     Starting,
-    /// Takes calls.
+    /// Takes requests.
     Serving,
-    /// Finishes the calls it has, then ends (reload, shrink, retire).
+    /// Finishes the requests it has, then ends (reload, shrink, retire).
     Draining,
-    /// Gets no more calls and will be killed for this reason, once it has told where its code is.
+    /// Gets no more requests and will be killed for this reason, once it has told where its code is.
     Condemned(KillReason),
     /// Is being killed; whatever it still says does not count.
     Ending(KillReason),
@@ -30,7 +30,7 @@ pub(crate) enum WorkerState {
 pub(crate) enum WorkerEvent {
     /// It says that it is ready.
     Ready,
-    /// It is to end after the calls it has.
+    /// It is to end after the requests it has.
     Stop,
     /// It is to be killed, but not yet.
     Condemn(KillReason),
@@ -38,12 +38,12 @@ pub(crate) enum WorkerEvent {
     Kill(KillReason),
 }
 
-/// Why a worker is being killed; decides what its call is told.
+/// Why a worker is being killed; decides what its request is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KillReason {
-    /// Its call ran past the deadline.
+    /// Its request ran past the deadline.
     Deadline,
-    /// It is multiplexed, and one of its calls did not end after its deadline.
+    /// It is multiplexed, and one of its requests did not end after its deadline.
     Stuck,
     /// It broke the lane's rules.
     Broken(String),
@@ -86,12 +86,12 @@ impl WorkerState {
         matches!(self, Self::Starting)
     }
 
-    /// True if the worker takes calls.
+    /// True if the worker takes requests.
     pub(crate) const fn is_serving(&self) -> bool {
         matches!(self, Self::Serving)
     }
 
-    /// True if the worker takes calls or will: nobody has told it to end.
+    /// True if the worker takes requests or will: nobody has told it to end.
     pub(crate) const fn is_to_stay(&self) -> bool {
         matches!(self, Self::Starting | Self::Serving)
     }

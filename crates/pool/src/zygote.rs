@@ -81,7 +81,7 @@ impl Zygote {
         Ok(zygote)
     }
 
-    /// Orders a fork; the answer is an event.
+    /// Orders a fork; what comes of it is an event.
     pub(crate) fn fork(&self, worker: u32, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.send(&ToZygote::Fork { worker }, fds)
     }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use howdah_budget::{Budgets, Charge, Share};
 use howdah_config::HttpSettings;
 use howdah_observe::Metrics;
+use howdah_tls::Session;
+use howdah_tls::acme::Demand;
 use std::sync::{Arc, OnceLock};
 
 /// Room for a head in a connection's buffer even where the settings allow less, so that the refusal can be the right one.
@@ -27,12 +29,14 @@ pub struct Shared {
     /// The longest head that a connection reads, which is no shorter than the longest that is allowed.
     pub head_buffer: usize,
     /// The size of a header list in HTTP/2, where each line counts 32 bytes more than it has (RFC 9113 6.5.2). A byte on the
-    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself answers 431.
+    /// wire may stand for kilobytes that were sent once, so this is what bounds the work, and h2 itself responds with 431.
     pub header_list: usize,
     /// What everything that waits is charged to.
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Who gets certificates that there are none of yet.
+    pub(crate) demand: OnceLock<Demand>,
 }
 
 impl Shared {
@@ -48,6 +52,15 @@ impl Shared {
             header_list: head.saturating_add(MOST_LINES * 32),
             budgets,
             metrics,
+            demand: OnceLock::new(),
+        }
+    }
+
+    /// Has handshakes ask for certificates that are missing.
+    pub fn on_missing_certificates(&self, demand: Option<Demand>) {
+        if let Some(demand) = demand {
+            // Said once, at the start.
+            let _ = self.demand.set(demand);
         }
     }
 }
@@ -57,6 +70,8 @@ impl Shared {
 pub struct Connection {
     /// Both ends.
     pub peer: Peer,
+    /// What was agreed on, if the connection is encrypted.
+    pub session: OnceLock<Box<Session>>,
     /// What its requests hold of the budgets together, if it may have several at once.
     pub share: OnceLock<Arc<Share>>,
     pub(crate) shared: Arc<Shared>,
@@ -68,7 +83,15 @@ pub struct Connection {
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, peer: Peer, now: u64) -> Self {
         let (share, state, informational) = (OnceLock::new(), State::new(now), Queue::default());
-        Self { peer, share, shared, state, informational }
+        Self { peer, session: OnceLock::new(), share, shared, state, informational }
+    }
+
+    /// The same connection for those who ask whose it is, after its client has moved to another address.
+    pub(crate) fn moved(&self, peer: Peer) -> Self {
+        let (state, informational) = (State::new(1), Queue::default());
+        state.set_multiplexed();
+        let (session, share, shared) = (self.session.clone(), self.share.clone(), self.shared.clone());
+        Self { peer, session, share, shared, state, informational }
     }
 
     /// The timeouts as they are now; those with clients that do not read are shorter while budgets are scarce.

@@ -1,11 +1,14 @@
 //! The task of one connection: finds out the protocol, lets its driver serve it, and acts on the I/O thread's verdicts.
 
+use crate::certificate_wanted;
 use crate::connection::Connection;
 use crate::exchange::Handler;
+use crate::handshake::{Handshake, Shaken};
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
-use crate::{http1, http2};
+use crate::{http1, http2, http3};
 use bytes::BytesMut;
+use rustls::ServerConfig;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -34,6 +37,51 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
     } else {
         false
     };
+    serve(handler, connection, socket, ahead, is_h2).await;
+}
+
+/// The same over TLS, where the handshake says which protocol is spoken.
+pub(crate) async fn drive_tls<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    socket: Socket,
+    tls: Arc<ServerConfig>,
+) {
+    let Socket::Tcp(stream) = socket else { return };
+    if let Some(demand) = connection.shared.demand.get() {
+        let mut waiting = pin!(certificate_wanted::wait(&stream, demand));
+        let waited = supervise(&connection.state, |cx, verdict| {
+            if verdict > Verdict::Finish { Poll::Ready(None) } else { waiting.as_mut().poll(cx).map(Some) }
+        });
+        if waited.await.flatten().is_none() {
+            return;
+        }
+    }
+    let mut handshake = match Handshake::new(stream, tls, &connection) {
+        Ok(handshake) => handshake,
+        Err(error) => {
+            tracing::error!(target: "howdah::tls", %error, "no handshake can begin");
+            return;
+        }
+    };
+    let state = &connection.state;
+    let shaking = supervise(state, |cx, verdict| {
+        if verdict > Verdict::Finish { Poll::Ready(None) } else { handshake.poll(cx, &connection).map(Some) }
+    });
+    let Some(result) = shaking.await.flatten() else { return };
+    match handshake.finish(result, &connection) {
+        Shaken::Done(socket, is_h2) => serve(handler, connection, socket, BytesMut::new(), is_h2).await,
+        Shaken::Refused(stream) => {
+            let mut forgetting = pin!(http1::forget(&connection, Socket::Tcp(stream)));
+            supervise(state, |cx, _| forgetting.as_mut().poll(cx)).await;
+        }
+        Shaken::Over => {}
+    }
+}
+
+/// Serves what is known to speak this protocol.
+async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket: Socket, ahead: BytesMut, is_h2: bool) {
+    let state = &connection.state;
     let ended = if is_h2 {
         let mut driven = http2::Driven::new(handler, connection.clone(), socket, ahead.freeze());
         let mut finishing = false;
@@ -51,6 +99,23 @@ pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connectio
         served.await.map(|ended| ended.map_err(|error| error.to_string()))
     };
     if let Some(Err(error)) = ended {
+        tracing::debug!(target: "howdah::conn", %error, "connection ended");
+    }
+}
+
+/// Serves a connection over QUIC to its end. Only HTTP/3 is spoken there.
+pub(crate) async fn drive_quic<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, guest: http3::Guest) {
+    let leave = http3::Leave::default();
+    let mut serving = pin!(http3::serve(handler, connection.clone(), guest, &leave));
+    let mut leaving = false;
+    let served = supervise(&connection.state, |cx, verdict| {
+        if !leaving && verdict != Verdict::None {
+            leaving = true;
+            leave.now();
+        }
+        serving.as_mut().poll(cx)
+    });
+    if let Some(Err(error)) = served.await {
         tracing::debug!(target: "howdah::conn", %error, "connection ended");
     }
 }

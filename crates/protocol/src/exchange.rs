@@ -37,7 +37,7 @@ use std::time::{Instant, SystemTime};
 
 pub use crate::body::Ending;
 
-/// Answers requests. One of them serves all connections of an I/O thread.
+/// Responds to requests. One of them serves all connections of an I/O thread.
 pub trait Handler: Send + Sync + 'static {
     /// Responds to a request.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;

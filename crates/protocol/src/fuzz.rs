@@ -1,6 +1,5 @@
 //! A target for fuzzing: connections as strangers send them, through our reading of HTTP/1 and through hyper's, which is
-//! widely used and was ours before. And what drives such targets in tests: inputs of `fuzz/corpus` and mutations of those,
-//! seeded, so that a failure comes again. `fuzz/` is for libFuzzer; `make fuzz` runs them for longer.
+//! widely used and was ours before.
 //!
 //! **Where we differ from hyper on purpose:**
 //! 1. Targets may have bytes that hyper's URI type refuses (`<`, `>`, `"`, text that is no UTF-8, more than 65,534 of them), and
@@ -12,6 +11,8 @@
 //! 5. CONNECT is a request like others (and refused by `site`); hyper gives its connection up after it.
 //! 6. A body that broke ends the connection; so it does in hyper, but for what it had still read ahead.
 //! 7. Lines of trailers end in CR LF, all of them; hyper takes LF within them for an end.
+
+pub use crate::http3::fuzz::http3_stream;
 
 use crate::exchange::Head;
 use crate::http1::incoming::{Broken, Decoder};
@@ -25,17 +26,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use std::convert::Infallible;
 use std::io;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
-
-/// A target by its name, which is that of its corpus.
-pub type Target = (&'static str, fn(&[u8]));
-
-/// All targets of this crate.
-pub const TARGETS: &[Target] = &[("http1_requests", http1_requests)];
 
 /// What was made of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,75 +211,16 @@ fn read_by_hyper(data: &[u8]) -> Vec<Seen> {
     all.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Numbers that look random; the same ones for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n.max(1)
-    }
-}
-
-/// Another input, made of these.
-fn mutated(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut input = corpus[random.below(corpus.len())].clone();
-    for _ in 0..=random.below(6) {
-        let at = random.below(input.len() + 1);
-        match random.below(6) {
-            0 => input.insert(at, random.below(256) as u8),
-            1 if at < input.len() => input[at] ^= 1 << random.below(8),
-            2 => input.truncate(at),
-            3 => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len() + 1);
-                input.splice(at..at, other[from..].iter().copied());
-            }
-            4 => input.insert(at, b"\n\r:;,\"\\=-*%/. \0\xff"[random.below(16)]),
-            _ => {
-                let end = (at + random.below(20)).min(input.len());
-                let part = input[at..end].to_vec();
-                input.splice(at..at, part.repeat(random.below(20)));
-            }
-        }
-        input.truncate(20_000);
-    }
-    input
-}
-
-/// Runs targets on the corpora in this directory and on mutations of those: `HOWDAH_FUZZ_SECONDS` for each target, otherwise
-/// `rounds`.
-///
-/// # Panics
-/// A target breaks a rule, or has no corpus.
-pub fn run(targets: &[Target], corpora: &Path, rounds: u64) {
-    let seconds = std::env::var("HOWDAH_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let limit = seconds.map(Duration::from_secs);
-    for (name, target) in targets {
-        let files = std::fs::read_dir(corpora.join(name)).map(|all| all.flatten().map(|entry| entry.path()));
-        let mut files: Vec<_> = files.into_iter().flatten().collect();
-        files.sort();
-        let corpus: Vec<_> = files.iter().filter_map(|file| std::fs::read(file).ok()).collect();
-        assert!(!corpus.is_empty(), "{name}");
-        corpus.iter().for_each(|input| target(input));
-        let mut random = Random(limit.map_or(1, |_| std::process::id().into()));
-        let (began, mut done) = (Instant::now(), 0_u64);
-        while limit.map_or(done < rounds, |limit| began.elapsed() < limit) {
-            let input = mutated(&corpus, &mut random);
-            let outcome = std::panic::catch_unwind(|| target(&input));
-            assert!(outcome.is_ok(), "{name} breaks on {}", input.escape_ascii());
-            done += 1;
-        }
-        println!("{name}: {done} inputs");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_fuzz_driver::Target;
 
     #[test]
     fn whatever_comes_over_a_connection_is_read_as_hyper_reads_it() {
-        run(TARGETS, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 20_000);
+        let words: &[&[u8]] =
+            &[b"\r\n", b"\r\n\r\n", b"GET ", b" HTTP/1.1\r\n", b"Transfer-Encoding: chunked\r\n", b"Content-Length: "];
+        let target = Target { name: "http1_requests", corpus: "http1_requests", words, run: http1_requests };
+        howdah_fuzz_driver::drive(&target, 20_000);
     }
 }

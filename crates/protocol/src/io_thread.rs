@@ -1,8 +1,9 @@
 //! One I/O thread: its connections, its clock, and the look at them that replaces timers.
 
 use crate::connection::{Connection, Shared};
-use crate::drive::drive;
+use crate::drive::{drive, drive_quic, drive_tls};
 use crate::exchange::Handler;
+use crate::http3::Guest;
 use crate::listener::Accepted;
 use crate::peer::Peer;
 use crate::socket::Socket;
@@ -123,12 +124,14 @@ impl<H: Handler> IoThread<H> {
 
     fn take(self: &Arc<Self>, accepted: Accepted) {
         let trusts = |peer| self.handler.trusts(peer);
-        let (socket, peer) = match accepted {
-            Accepted::Tcp { stream, remote, local } => {
-                (TcpStream::from_std(stream).map(Socket::Tcp), Peer::tcp(remote, local, trusts))
+        let (socket, peer, tls) = match accepted {
+            Accepted::Quic(guest) => return self.take_quic(*guest),
+            Accepted::Tcp { stream, remote, local, tls } => {
+                let peer = Peer { https: tls.is_some(), ..Peer::tcp(remote, local, trusts) };
+                (TcpStream::from_std(stream).map(Socket::Tcp), peer, tls)
             }
             Accepted::Unix { stream, path } => {
-                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts))
+                (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), None)
             }
         };
         let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
@@ -143,7 +146,22 @@ impl<H: Handler> IoThread<H> {
         let handler = self.handler.clone();
         tokio::spawn(async move {
             let _registration = registration;
-            drive(handler, conn, socket).await;
+            match tls {
+                None => drive(handler, conn, socket).await,
+                // Of its own size: a plain connection has no room for what only this one needs.
+                Some(tls) => Box::pin(drive_tls(handler, conn, socket, tls)).await,
+            }
+        });
+    }
+
+    fn take_quic(self: &Arc<Self>, guest: Guest) {
+        let peer = Peer::quic(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
+        let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
+        let registration = self.register(&conn);
+        let handler = self.handler.clone();
+        tokio::spawn(async move {
+            let _registration = registration;
+            drive_quic(handler, conn, guest).await;
         });
     }
 
@@ -196,7 +214,7 @@ impl<H: Handler> IoThread<H> {
         };
         let all = || connections.open.iter().map(|(number, conn)| (*number, &conn.state));
         let idle = all().filter_map(|(number, state)| Some((state.idle_since(now)?, number, state))).collect();
-        // A client of HTTP/2 would be asked first whether it agrees, and the answer may never come.
+        // A client of HTTP/2 would be asked first whether it agrees, and the response may never come.
         if !close(idle, |state| if state.is_multiplexed() { Verdict::Drop } else { Verdict::Idle }) {
             let slow =
                 all().filter_map(|(number, state)| Some((state.slow_header_since(now)?, number, state))).collect();

@@ -5,15 +5,16 @@
 //! sent.
 //!
 //! Reading order, which is the path of a request: `listener` (bind, accept), `front` (threads), `io_thread` (one of them:
-//! its connections and its clock), `drive` (one connection: which protocol?), `http1` or `http2`. What both use stands
-//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files`, `stream` and `upgrade`,
-//! `panics`.
+//! its connections and its clock), `drive` (one connection: which protocol?), `http1`, `http2` or `http3`. What they use stands
+//! below them: `connection` (with `peer`, `state` and `informational`), `socket`, `body` with `files` and `stream`,
+//! `multiplexed`, `panics`.
 //!
-//! TLS has its place in `socket` as another kind of socket; HTTP/3, FastCGI and WebSocket are further drivers beside `http1`
+//! TLS is another kind of `socket` (`tls_socket`), after its `handshake`; FastCGI and WebSocket are further drivers beside `http1`
 //! that end at the same `Handler`.
 #![forbid(unsafe_code)]
 
 pub mod body;
+mod certificate_wanted;
 pub mod connection;
 mod drive;
 pub mod exchange;
@@ -21,18 +22,22 @@ pub mod files;
 pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod handshake;
 pub mod hop_by_hop;
 mod http1;
 mod http2;
+pub mod http3;
 pub mod informational;
 pub mod io_thread;
 pub mod listener;
+mod multiplexed;
 pub mod panics;
 pub mod peer;
 mod socket;
 pub mod state;
 pub mod stream;
 pub mod target;
+mod tls_socket;
 pub mod unix_socket;
 pub mod upgrade;
 
@@ -40,6 +45,7 @@ pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
 pub use exchange::{BodyError, BodySource, Handler, Head, Reason, Request, RequestBody, Response};
 pub use files::FileBody;
+pub use howdah_tls::Session;
 pub use informational::{Informational, Taken};
 pub use peer::Peer;
 pub use stream::{Chunk, ChunkStream, Stream};

@@ -1,8 +1,10 @@
 //! Listening sockets: bound with plain errors, accepted without detours, removed at the end.
 
+use crate::http3::{self, Guest};
 use crate::unix_socket::{self, UnixAccess};
 use howdah_config::ListenAddr;
 use rustix::net::SocketFlags;
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -19,7 +21,7 @@ const BACKLOG: i32 = 4096;
 
 /// A connection that was accepted and has no owner yet.
 #[derive(Debug)]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// Over TCP, with both ends' addresses.
     Tcp {
         /// The connection.
@@ -28,6 +30,8 @@ pub enum Accepted {
         remote: SocketAddr,
         /// The address it connected to.
         local: SocketAddr,
+        /// How TLS is spoken over it, if it is.
+        tls: Option<Arc<ServerConfig>>,
     },
     /// Over the Unix socket at `path`.
     Unix {
@@ -36,20 +40,29 @@ pub enum Accepted {
         /// The listener's path.
         path: Arc<Path>,
     },
+    /// Over QUIC.
+    Quic(Box<Guest>),
 }
 
 /// Why an address could not be listened on.
 #[derive(Debug, thiserror::Error)]
 pub struct BindError {
     addr: ListenAddr,
+    over_udp: bool,
     source: io::Error,
 }
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot listen on {}: {}", self.addr, self.source)?;
+        let udp = if self.over_udp { " for HTTP/3 (UDP)" } else { "" };
+        write!(f, "cannot listen on {}{udp}: {}", self.addr, self.source)?;
         match (self.source.kind(), &self.addr) {
-            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr)) => {
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) if self.over_udp => write!(
+                f,
+                "; another program uses UDP port {} (`ss -lunp` shows which), or a server that is being replaced still drains",
+                addr.port()
+            ),
+            (io::ErrorKind::AddrInUse, ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => {
                 write!(
                     f,
                     "; another program uses port {} (`ss -ltnp` shows which), or choose another with `listen`",
@@ -57,10 +70,14 @@ impl fmt::Display for BindError {
                 )
             }
             (io::ErrorKind::AddrInUse, ListenAddr::Unix(_)) => write!(f, "; another server answers there"),
-            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr)) if addr.port() < 1024 => write!(
-                f,
-                "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
-            ),
+            (io::ErrorKind::PermissionDenied, ListenAddr::Tcp(addr) | ListenAddr::Https(addr))
+                if addr.port() < 1024 =>
+            {
+                write!(
+                    f,
+                    "; ports below 1024 need root or CAP_NET_BIND_SERVICE (`AmbientCapabilities=` in a systemd unit), or choose a port above"
+                )
+            }
             (io::ErrorKind::PermissionDenied, ListenAddr::Unix(path)) => {
                 write!(f, "; this user needs write permission in {}", path.parent().unwrap_or(Path::new("/")).display())
             }
@@ -75,6 +92,13 @@ impl fmt::Display for BindError {
 
 #[derive(Debug)]
 enum Inner {
+    Stream(Stream),
+    Quic(http3::Endpoint),
+}
+
+/// What connections are accepted from.
+#[derive(Debug)]
+enum Stream {
     Tcp(TcpListener, SocketAddr),
     Unix(UnixListener, UnixPath),
 }
@@ -103,6 +127,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 #[derive(Debug)]
 pub struct Listener {
     inner: Inner,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 impl Listener {
@@ -114,42 +139,41 @@ impl Listener {
     /// The same, with a Unix socket opened to these.
     pub fn bind_for(addr: &ListenAddr, access: UnixAccess) -> Result<Self, BindError> {
         let bound = match addr {
-            ListenAddr::Tcp(tcp) => bind_tcp(*tcp),
+            ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
             ListenAddr::Unix(path) => bind_unix(path, access),
         };
-        bound.map(|inner| Self { inner }).map_err(|source| BindError { addr: addr.clone(), source })
+        bound.map(|stream| Self { inner: Inner::Stream(stream), tls: None }).map_err(|source| BindError {
+            addr: addr.clone(),
+            over_udp: false,
+            source,
+        })
+    }
+
+    /// Speaks TLS over what is accepted.
+    #[must_use]
+    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// Binds an address for HTTP/3.
+    pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
+        let bound = http3::Endpoint::bind(addr, config);
+        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint), tls: None }).map_err(|source| BindError {
+            addr: ListenAddr::Https(addr),
+            over_udp: true,
+            source,
+        })
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
         match &self.inner {
-            Inner::Tcp(_, addr) => ListenAddr::Tcp(*addr),
-            Inner::Unix(_, path) => ListenAddr::Unix(PathBuf::from(&*path.path)),
-        }
-    }
-
-    fn accept(&self) -> io::Result<Accepted> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        match &self.inner {
-            Inner::Tcp(listener, addr) => {
-                let (fd, remote) = rustix::net::acceptfrom_with(listener, flags)?;
-                let stream = TcpStream::from(fd);
-                let remote = match remote.map(SocketAddr::try_from) {
-                    Some(Ok(remote)) => remote,
-                    _ => stream.peer_addr()?,
-                };
-                // Only a listener on every address has to ask which one the client used.
-                let local = if addr.ip().is_unspecified() { stream.local_addr()? } else { *addr };
-                if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
-                    do_without_pacing(&stream);
-                }
-                Ok(Accepted::Tcp { stream, remote, local })
-            }
-            Inner::Unix(listener, path) => {
-                let fd = rustix::net::accept_with(listener, flags)?;
-                Ok(Accepted::Unix { stream: UnixStream::from(fd), path: path.path.clone() })
-            }
+            Inner::Stream(Stream::Tcp(_, addr)) if self.tls.is_some() => ListenAddr::Https(*addr),
+            Inner::Stream(Stream::Tcp(_, addr)) => ListenAddr::Tcp(*addr),
+            Inner::Stream(Stream::Unix(_, path)) => ListenAddr::Unix(PathBuf::from(&*path.path)),
+            Inner::Quic(endpoint) => ListenAddr::Https(endpoint.local_addr()),
         }
     }
 
@@ -160,16 +184,21 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let fd = match &self.inner {
-            Inner::Tcp(listener, _) => std::os::fd::AsFd::as_fd(listener),
-            Inner::Unix(listener, _) => std::os::fd::AsFd::as_fd(listener),
+        let Self { inner, tls } = self;
+        let stream = match inner {
+            Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
+            Inner::Stream(stream) => stream,
         };
-        // The replacement is an unsafe function whose contract (the descriptor stays open) the borrow of `self` keeps.
+        let fd = match &stream {
+            Stream::Tcp(listener, _) => std::os::fd::AsFd::as_fd(listener),
+            Stream::Unix(listener, _) => std::os::fd::AsFd::as_fd(listener),
+        };
+        // The replacement is an unsafe function whose contract (the descriptor stays open) the borrow of `stream` keeps.
         #[allow(deprecated)]
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| self.accept()) {
+            match guard.try_io(|_| stream.accept(tls.as_ref())) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // Not yet: the guard has cleared the readiness.
                 Err(_would_block) => {}
@@ -185,9 +214,35 @@ impl Listener {
     }
 }
 
+impl Stream {
+    fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Accepted> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        match self {
+            Self::Tcp(listener, addr) => {
+                let (fd, remote) = rustix::net::acceptfrom_with(listener, flags)?;
+                let stream = TcpStream::from(fd);
+                let remote = match remote.map(SocketAddr::try_from) {
+                    Some(Ok(remote)) => remote,
+                    _ => stream.peer_addr()?,
+                };
+                // Only a listener on every address has to ask which one the client used.
+                let local = if addr.ip().is_unspecified() { stream.local_addr()? } else { *addr };
+                if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
+                    do_without_pacing(&stream);
+                }
+                Ok(Accepted::Tcp { stream, remote, local, tls: tls.cloned() })
+            }
+            Self::Unix(listener, path) => {
+                let fd = rustix::net::accept_with(listener, flags)?;
+                Ok(Accepted::Unix { stream: UnixStream::from(fd), path: path.path.clone() })
+            }
+        }
+    }
+}
+
 /// Chooses the plainest congestion control for a client on this machine, such as a proxy in front. Nothing is ever lost
 /// between two sockets of one machine, but where BBR is the system's choice it spaces out even their packets, with
-/// timers: a fifth to a quarter of the processor time of a large answer, and connections that wait. Reno is part of
+/// timers: a fifth to a quarter of the processor time of a large response, and connections that wait. Reno is part of
 /// every kernel and may be chosen without privileges (tcp(7), `TCP_CONGESTION`).
 fn do_without_pacing(socket: impl std::os::fd::AsFd) {
     // Without it the connection works as well, only slower.
@@ -203,7 +258,7 @@ fn is_about_one_connection(error: &io::Error) -> bool {
         .any(|errno| errno.raw_os_error() == code)
 }
 
-fn bind_tcp(addr: SocketAddr) -> io::Result<Inner> {
+fn bind_tcp(addr: SocketAddr) -> io::Result<Stream> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if addr.is_ipv6() {
@@ -221,10 +276,10 @@ fn bind_tcp(addr: SocketAddr) -> io::Result<Inner> {
     socket.set_nonblocking(true)?;
     let listener = TcpListener::from(socket);
     let local = listener.local_addr()?;
-    Ok(Inner::Tcp(listener, local))
+    Ok(Stream::Tcp(listener, local))
 }
 
-fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Inner> {
+fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Stream> {
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         if !meta.file_type().is_socket() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is in the way"));
@@ -241,7 +296,7 @@ fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Inner> {
     unix_socket::open_up(&path.path, access)?;
     socket.set_nonblocking(true)?;
     let listener = UnixListener::from(std::os::fd::OwnedFd::from(socket));
-    Ok(Inner::Unix(listener, path))
+    Ok(Stream::Unix(listener, path))
 }
 
 #[cfg(test)]
@@ -261,9 +316,10 @@ mod tests {
     fn a_client_on_this_machine_is_not_paced() {
         let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap()).unwrap();
         let ListenAddr::Tcp(addr) = listener.local_addr() else { unreachable!() };
+        let Inner::Stream(stream) = listener.inner else { unreachable!() };
         let _client = TcpStream::connect(addr).unwrap();
         let accepted = loop {
-            match listener.accept() {
+            match stream.accept(None) {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }

@@ -17,6 +17,8 @@ pub struct Peer {
     pub server_port: Box<str>,
     /// Whether the handler believes what this peer says about others.
     pub trusted: bool,
+    /// Whether the connection is encrypted.
+    pub https: bool,
 }
 
 impl Peer {
@@ -31,7 +33,14 @@ impl Peer {
             server_addr: local.ip().to_canonical().to_string().into(),
             server_port: local.port().to_string().into(),
             trusted: trusts(Some(addr)),
+            https: false,
         }
+    }
+
+    /// A peer over QUIC, which is always encrypted.
+    #[must_use]
+    pub fn quic(remote: SocketAddr, local: SocketAddr, trusts: impl Fn(Option<IpAddr>) -> bool) -> Self {
+        Self { https: true, ..Self::tcp(remote, local, trusts) }
     }
 
     /// A peer on the Unix socket at `path`. The texts are those nginx gives its scripts.
@@ -44,6 +53,7 @@ impl Peer {
             server_addr: format!("unix:{}", path.display()).into(),
             server_port: "".into(),
             trusted: trusts(None),
+            https: false,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! socket and does not begin with a call that is known to fail. Nothing here ever blocks.
 
 use crate::files::{FilePart, truncated};
+use crate::tls_socket::TlsSocket;
 use rustix::fs::{fstat, sendfile};
 use rustix::io::{Errno, pread};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
@@ -19,11 +20,12 @@ const LONGEST_CALL: u64 = 2 << 20;
 /// Bytes that are read at once where the file system has no `sendfile`.
 const COPY: usize = 128 << 10;
 
-/// A stream socket. TLS will be a variant that wraps one of these.
+/// A stream socket.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsSocket>),
 }
 
 /// What one attempt to write did.
@@ -40,6 +42,7 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(tls) => tls.stream().as_fd(),
         }
     }
 }
@@ -49,10 +52,12 @@ impl Socket {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(tls) => tls.poll_read(cx, buf),
         }
     }
 
-    /// As `AsyncWrite::poll_write_vectored`, for protocols that write by themselves.
+    /// As `AsyncWrite::poll_write_vectored`, for protocols that write by themselves. They call `poll_flush` behind it, or go on
+    /// reading.
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,
@@ -61,6 +66,27 @@ impl Socket {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(tls) => tls.poll_write_vectored(cx, bufs),
+        }
+    }
+
+    /// True if something that counts as written waits for the kernel to take it.
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(self, Self::Tls(tls) if tls.is_behind())
+    }
+
+    /// Ready when the kernel has all that counts as written.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(tls) => tls.poll_flush(cx),
+        }
+    }
+
+    /// Marks the end of what was written where a protocol has a mark for it: all was written, and the close follows.
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.say_goodbye();
         }
     }
 
@@ -69,22 +95,24 @@ impl Socket {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(tls) => tls.poll_shutdown(cx),
         }
     }
 
     /// One attempt to write without waiting for anything.
-    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
             Self::Unix(stream) => stream.try_write(bytes),
+            Self::Tls(tls) => tls.try_write(bytes),
         }
     }
 
-    /// The same socket, registered a second time.
+    /// The same socket, registered a second time, to be watched: what is read from it or written to it goes past TLS.
     pub(crate) fn registered_again(&self) -> io::Result<Self> {
         let descriptor = self.as_fd().try_clone_to_owned()?;
         Ok(match self {
-            Self::Tcp(_) => Self::Tcp(TcpStream::from_std(descriptor.into())?),
+            Self::Tcp(_) | Self::Tls(_) => Self::Tcp(TcpStream::from_std(descriptor.into())?),
             Self::Unix(_) => Self::Unix(UnixStream::from_std(descriptor.into())?),
         })
     }
@@ -94,10 +122,12 @@ impl Socket {
         let _ = match self {
             Self::Tcp(stream) => stream.ready(Interest::ERROR).await,
             Self::Unix(stream) => stream.ready(Interest::ERROR).await,
+            Self::Tls(tls) => tls.stream().ready(Interest::ERROR).await,
         };
     }
 
-    /// Waits until the socket may take something and lets `write` make one attempt.
+    /// Waits until the socket may take something and lets `write` make one attempt. Not for TLS, where nobody but the session
+    /// writes to the socket.
     pub(crate) fn poll_write_with(
         &self,
         cx: &mut Context<'_>,
@@ -107,6 +137,7 @@ impl Socket {
             ready!(match self {
                 Self::Tcp(stream) => stream.poll_write_ready(cx),
                 Self::Unix(stream) => stream.poll_write_ready(cx),
+                Self::Tls(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
             })?;
             let mut taken = 0;
             let attempt = || {
@@ -120,6 +151,7 @@ impl Socket {
             let result = match self {
                 Self::Tcp(stream) => stream.try_io(Interest::WRITABLE, attempt),
                 Self::Unix(stream) => stream.try_io(Interest::WRITABLE, attempt),
+                Self::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

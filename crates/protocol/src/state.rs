@@ -19,7 +19,7 @@ pub enum Verdict {
     Finish = 1,
     /// Waited too long without a request: close.
     Idle = 2,
-    /// A request's header took too long: answer 408 and close.
+    /// A request's header took too long: respond with 408 and close.
     HeaderTimeout = 3,
     /// The client reads nothing (or does not go away): drop everything.
     Drop = 4,
@@ -86,7 +86,7 @@ impl Timeouts {
 #[derive(Debug)]
 pub struct State {
     verdict: AtomicU8,
-    /// Requests whose answer has not been handed over completely.
+    /// Requests whose response has not been handed over completely.
     in_flight: AtomicU32,
     /// HTTP/2, whose control frames must not look like the start of a header.
     multiplexed: AtomicBool,
@@ -103,7 +103,7 @@ pub struct State {
     /// Since when the client is behind with reading, and the bytes it has taken since then; 0 if it is not.
     behind: AtomicU64,
     taken: AtomicU64,
-    /// HTTP/2: answers whose body is being sent, how many of these wait for their source, and when one last moved.
+    /// HTTP/2: responses whose body is being sent, how many of these wait for their source, and when one last moved.
     /// There, a client that reads nothing blocks no write of the socket.
     sending: AtomicU32,
     waiting_for_source: AtomicU32,
@@ -175,6 +175,12 @@ impl State {
         }
     }
 
+    /// What came in until now was a handshake: the clock of the first header begins.
+    pub fn on_handshake_over(&self) {
+        self.reading_head.store(false, Relaxed);
+        self.since.store(self.now.load(Relaxed), Relaxed);
+    }
+
     /// Bytes of a request's header have come in, but not all.
     #[must_use]
     pub fn reads_head(&self) -> bool {
@@ -188,7 +194,7 @@ impl State {
         self.fresh.store(false, Relaxed);
     }
 
-    /// A request has ended: its answer has been handed over, or given up.
+    /// A request has ended: its response has been handed over, or given up.
     pub fn end(&self) {
         if self.in_flight.fetch_sub(1, Relaxed) == 1 {
             self.since.store(self.now.load(Relaxed), Relaxed);
@@ -246,7 +252,7 @@ impl State {
 
     /// A write made progress.
     fn on_written(&self) {
-        // What is written may belong to an answer that was handed over long ago: the connection idles from its last byte.
+        // What is written may belong to a response that was handed over long ago: the connection idles from its last byte.
         if self.write_blocked.load(Relaxed) != 0 || self.is_multiplexed() {
             self.write_blocked.store(0, Relaxed);
             self.since.store(self.now.load(Relaxed), Relaxed);
@@ -259,13 +265,13 @@ impl State {
         self.multiplexed.load(Relaxed)
     }
 
-    /// HTTP/2: an answer's body begins.
+    /// HTTP/2: a response's body begins.
     pub fn sending_begins(&self) {
         self.sending.fetch_add(1, Relaxed);
         self.body_moved();
     }
 
-    /// HTTP/2: an answer's body has ended.
+    /// HTTP/2: a response's body has ended.
     pub fn sending_ends(&self) {
         self.sending.fetch_sub(1, Relaxed);
         self.body_moved();
@@ -307,7 +313,7 @@ impl State {
             && now.saturating_sub(self.moved.load(Relaxed)) > limit
     }
 
-    /// The client takes some, but so little that it could hold an answer for ever. Judged anew for each `timeouts.write`.
+    /// The client takes some, but so little that it could hold a response for ever. Judged anew for each `timeouts.write`.
     fn is_too_slow(&self, now: u64, timeouts: &Timeouts) -> bool {
         let behind = self.behind.load(Relaxed);
         let took = now.saturating_sub(behind);
@@ -339,7 +345,7 @@ impl State {
         (slow && self.verdict() == Verdict::None).then_some(since)
     }
 
-    /// The answer is out, and the connection waits for the client to close.
+    /// The response is out, and the connection waits for the client to close.
     pub fn set_lingering(&self) {
         if self.lingering.load(Relaxed) == 0 {
             self.lingering.store(self.now.load(Relaxed), Relaxed);

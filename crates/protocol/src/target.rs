@@ -66,6 +66,16 @@ impl Target {
         Self::new(text, authority, uri.scheme() == Some(&Scheme::HTTPS))
     }
 
+    /// The target of a request in HTTP/3: a path or `*`, or nothing (CONNECT).
+    ///
+    /// # Errors
+    /// It is something else, or has a byte that no target may have.
+    pub(crate) fn of_parts(text: Bytes, authority: Option<Bytes>, https: bool) -> Result<Self, InvalidTarget> {
+        let is_target = matches!(&text[..], b"" | b"*" | [b'/', ..]) && text.iter().all(|&byte| is_visible(byte));
+        let fits = text.len() <= u32::MAX as usize / 2;
+        (is_target && fits).then(|| Self::new(text, authority, https)).ok_or(InvalidTarget)
+    }
+
     fn new(text: Bytes, authority: Option<Bytes>, https: bool) -> Self {
         let end = text.iter().position(|&b| b == b'#').unwrap_or(text.len());
         let mark = text[..end].iter().position(|&b| b == b'?');

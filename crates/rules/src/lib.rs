@@ -1,2 +1,40 @@
-//! The rules of a site.
+//! The rules of a site: what is matched in a request, and what is done with it.
+//!
+//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`read`]), many
+//! are compiled into [`Rules`], and [`Rules::evaluate`] says for each request what the site must do: an [`Outcome`].
 #![forbid(unsafe_code)]
+
+pub mod auth;
+mod conditions;
+mod describe;
+mod evaluate;
+mod index;
+pub mod keys;
+pub mod limit;
+pub mod outcome;
+mod password;
+pub mod path;
+pub mod pattern;
+pub mod presets;
+pub mod proxy;
+mod quantity;
+mod read;
+mod read_actions;
+mod read_response;
+pub mod regex;
+pub mod request;
+pub mod response;
+pub mod rule;
+pub mod template;
+#[cfg(test)]
+mod testing;
+pub mod trace;
+pub mod tree;
+pub mod users;
+
+pub use evaluate::Rules;
+pub use outcome::{Access, Attempt, Failure, Outcome, Stop};
+pub use read::read;
+pub use request::{Files, NoFiles, Request};
+pub use rule::{Action, Conditions, Kind, Place, Rule};
+pub use tree::{Entry, Node, Problem, Value};

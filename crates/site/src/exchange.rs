@@ -1,21 +1,24 @@
-//! One request from its head to the last byte of its response: what the phases know about it, and what the access log
-//! and the metrics are told at its end, however it ends.
+//! One request from its head to the last byte of its response: what the phases know about it. It ends when it is dropped,
+//! which is when `phase::access_log` counts and logs it.
 
 use crate::site::Site;
+use crate::sites::{Found, Sites};
 use crate::{forwarded, request_id};
 use howdah_config::TrustedHeader;
 use howdah_observe::Front;
-use howdah_pool::{CallStats, RequestId};
+use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug)]
 pub struct Exchange {
-    /// What all requests share.
+    /// The site it is for; if it is for none, the one whose limits hold for the refusal.
     pub site: Arc<Site>,
+    /// Whether its host is no site's.
+    pub misdirected: bool,
     /// The connection it came over.
     pub connection: Arc<Connection>,
     /// The request's head.
@@ -30,33 +33,33 @@ pub struct Exchange {
     pub time: SystemTime,
     /// The client's address, as logged; behind trusted proxies the one they named.
     pub remote: Option<IpAddr>,
-    /// What answered.
+    /// What responded.
     pub front: Front,
-    /// The answer's status; 499 until there is one.
+    /// The response's status; 499 until there is one.
     pub status: u16,
-    /// The coding that the server compressed the answer with.
+    /// The coding that the server compressed the response with.
     pub coding: Option<&'static str>,
-    /// Where the call ran and what it took.
+    /// Where the request ran and what it took.
     pub ran: Ran,
     /// Bytes of body handed to the connection.
     pub bytes: u64,
 }
 
-/// Where a call ran and what it took.
+/// Where a request ran and what it took.
 #[derive(Debug)]
 pub enum Ran {
-    /// There was no call.
+    /// It was not for PHP.
     Nowhere,
     /// Known.
-    Known(CallStats),
-    /// Known when the answer's stream has ended.
-    Later(Arc<OnceLock<CallStats>>),
+    Known(RequestStats),
+    /// Known when the response's stream has ended.
+    Later(Arc<OnceLock<RequestStats>>),
 }
 
 impl Ran {
     /// What is known.
     #[must_use]
-    pub fn stats(&self) -> Option<&CallStats> {
+    pub fn stats(&self) -> Option<&RequestStats> {
         match self {
             Self::Nowhere => None,
             Self::Known(stats) => Some(stats),
@@ -65,25 +68,33 @@ impl Ran {
     }
 }
 
-/// The status in the log of a request whose client left before the answer.
+/// The status in the log of a request whose client left before the response.
 const CLIENT_GONE: u16 = 499;
 
 impl Exchange {
     /// A request begins. Its body is on its own.
     #[must_use]
-    pub fn begin(site: &Arc<Site>, request: Request) -> (Box<Self>, RequestBody) {
+    pub fn begin(sites: &Sites, request: Request) -> (Box<Self>, RequestBody) {
         let Request { head, body, informational, connection, received, time } = request;
-        let (mut remote, mut id) = (connection.peer.addr, None);
+        let (mut remote, mut id, mut found) = (connection.peer.addr, None, sites.only().map(Found::Site));
         if connection.peer.trusted {
-            let settings = &site.settings.http;
-            remote = forwarded::client(&connection.peer, &head.headers, settings).ip;
+            let settings = &sites.server.settings.http;
+            let client = forwarded::client(&connection.peer, &head.headers, settings);
+            remote = client.ip;
+            found = found.or_else(|| Some(sites.find(forwarded::host(&head, &client))));
             if settings.trusted_headers.contains(&TrustedHeader::RequestId) {
                 let last = head.headers.get_all("x-request-id").iter().next_back();
                 id = last.and_then(|id| request_id::parse(id.as_bytes()));
             }
         }
+        let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
+            // A client that has asked for another site's certificate does not get this one's pages over that connection.
+            Found::Site(site) => (site, !sites.may_serve(site, &connection)),
+            Found::Nobody(site) => (site, true),
+        };
         let exchange = Self {
             site: site.clone(),
+            misdirected,
             connection,
             head,
             informational,
@@ -107,11 +118,5 @@ impl Ending for Exchange {
         if !complete {
             tracing::debug!(target: "howdah::request", id = %self.id, bytes, "the response was cut off");
         }
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        crate::phase::access_log::record(self);
     }
 }

@@ -7,8 +7,8 @@
 //! Fields are taken as bytes: one that is no text must not hide what the proxy has put behind it.
 
 use howdah_config::{HttpSettings, TrustedHeader, TrustedProxy};
-use howdah_protocol::Peer;
-use http::HeaderMap;
+use howdah_protocol::{Head, Peer};
+use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
@@ -36,7 +36,7 @@ impl<'a> Client<'a> {
             ip: peer.addr,
             addr: Cow::Borrowed(&peer.addr_text),
             port: Cow::Borrowed(&peer.port_text),
-            https: false,
+            https: peer.https,
             host: None,
             server_port: None,
         }
@@ -223,6 +223,19 @@ fn complete_port(client: &mut Client<'_>) {
     if let Some(port) = port {
         client.server_port = Some(Cow::Owned(port));
     }
+}
+
+/// The host that a request names: a target in absolute form, and HTTP/2's `:authority`, count more than `Host` (RFC 9112
+/// 3.2.2). `limits` makes sure that it is one.
+#[must_use]
+pub fn named_host(head: &Head) -> Option<&[u8]> {
+    head.target.authority().or_else(|| head.headers.get(http::header::HOST).map(HeaderValue::as_bytes))
+}
+
+/// The host that the client asked for, with its port if it named one.
+#[must_use]
+pub fn host<'a>(head: &'a Head, client: &'a Client<'_>) -> Option<&'a [u8]> {
+    client.host.as_deref().map(str::as_bytes).or_else(|| named_host(head))
 }
 
 /// Splits `host:port`; brackets of an IPv6 address stay with the host.

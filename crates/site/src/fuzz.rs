@@ -1,26 +1,17 @@
 //! Targets for fuzzing: what strangers send, through the code that reads it first. Each takes any bytes and panics if a rule is
-//! broken; `howdah_protocol::fuzz` drives them.
+//! broken; `howdah_fuzz_driver` runs them in tests.
 
 use crate::compress::negotiate;
 use crate::forwarded;
 use crate::host::is_host;
 use crate::phase::php;
-use crate::phase::request_path::{decode, normalise};
-use crate::phase::static_files::fuzz as files;
+use crate::request_path::{decode, normalise};
+use crate::static_files::fuzz as files;
 use bytes::Bytes;
 use howdah_config::{Algorithm, HttpSettings, TrustedHeader};
 use howdah_protocol::Peer;
-use howdah_protocol::fuzz::Target;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
-
-/// All targets.
-pub const TARGETS: &[Target] = &[
-    ("request_path", request_path),
-    ("forwarded", forwarded_fields),
-    ("file_request", file_request),
-    ("answer_head", answer_head),
-];
 
 /// Header lines as they come over the wire; those that a connection would refuse are left out.
 fn fields(data: &[u8]) -> HeaderMap {
@@ -89,23 +80,31 @@ pub fn file_request(data: &[u8]) {
     let _ = negotiate::choose(accepted, &offered);
 }
 
-/// The head of an answer, first line the status, as a compromised worker may send it. What comes of it can be sent: every
+/// The head of a response, first line the status, as a compromised worker may send it. What comes of it can be sent: every
 /// name and value is valid, nothing is about the connection, there is not too much of it.
-pub fn answer_head(data: &[u8]) {
+pub fn response_head(data: &[u8]) {
     let (status, rest) = data.split_at(data.len().min(3));
     let status = std::str::from_utf8(status).ok().and_then(|digits| digits.parse().ok()).unwrap_or(200);
     let lines = lines(rest);
-    php::fuzz::answer(status, lines.clone());
+    php::fuzz::response_head(status, lines.clone());
     howdah_protocol::informational::fuzz(status, &lines);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use howdah_fuzz_driver::{Target, drive};
 
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
-        howdah_protocol::fuzz::run(TARGETS, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus"), 1000);
+        let targets: [(&'static str, fn(&[u8])); 4] = [
+            ("request_path", request_path),
+            ("forwarded", forwarded_fields),
+            ("file_request", file_request),
+            ("response_head", response_head),
+        ];
+        for (name, run) in targets {
+            drive(&Target { name, corpus: name, words: &[], run }, 1000);
+        }
     }
 }

@@ -1,23 +1,36 @@
-//! The inner half of the front: what a request means, and what answers it.
+//! The inner half of the front: what a request means, and what responds to it.
 //!
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
-//! for PHP goes through `upstream`. `site` holds what all requests share, `exchange` what is known of one. Connections and
-//! sockets are `howdah-protocol`'s; nothing here sees them.
+//! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
+//! what is known of one request. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
+//! `compress`. `explain` asks the same code what would become of a request. Connections and sockets are `howdah-protocol`'s;
+//! nothing here sees them.
 #![forbid(unsafe_code)]
 
+pub mod challenges;
 pub mod compress;
 mod entity_tags;
 pub mod exchange;
+pub mod explain;
 pub mod forwarded;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod handed_over;
 mod host;
+pub mod https;
+pub mod notes;
 pub mod phase;
 pub mod refusal;
 pub mod request_id;
+pub(crate) mod request_path;
+pub mod server;
 pub mod service;
 pub mod site;
+pub mod sites;
+pub mod static_files;
 pub mod upstream;
+pub mod withheld;
 
 pub use service::Service;
 pub use site::Site;
+pub use sites::Sites;

@@ -1,4 +1,4 @@
-//! Answers that the server gives by itself: a status and a small page. What went wrong inside is for the log, not for
+//! Responses that the server gives by itself: a status and a small page. What went wrong inside is for the log, not for
 //! the client.
 
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use howdah_pool::{Fault, FaultKind};
 use howdah_protocol::{Body, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-/// Why a request gets no proper answer.
+/// Why a request gets no proper response.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: StatusCode,
@@ -35,6 +35,13 @@ impl Refusal {
         Self::from(&Fault::new(FaultKind::OverBudget))
     }
 
+    /// Says what the request has that it must not have, or lacks.
+    #[must_use]
+    pub const fn because(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
     /// Names the methods that are allowed.
     #[must_use]
     pub const fn allow(mut self, methods: &'static str) -> Self {
@@ -59,7 +66,7 @@ impl Refusal {
     #[must_use]
     pub fn into_response(self, request: &HeaderMap) -> Response {
         let code = self.status.as_u16();
-        // 499 is for the log; nobody reads the answer.
+        // 499 is for the log; nobody reads the response.
         let title = self.status.canonical_reason().unwrap_or("Error");
         let html = request
             .get(header::ACCEPT)

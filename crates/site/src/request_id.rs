@@ -1,6 +1,6 @@
 //! Request ids: 64 random-looking bits, unique enough to find a request in logs, cheap enough for every request.
 
-use howdah_pool::call::RequestId;
+use howdah_pool::RequestId;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher};
 

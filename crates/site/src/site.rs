@@ -1,57 +1,84 @@
-//! What all requests share: the settings in the form in which the phases use them. Built once, read by all threads.
+//! A site: its settings in the form in which the phases use them. Built once, read by all threads.
 
-use crate::phase::compress::CompressContext;
-use crate::phase::limits::Limits;
-use crate::phase::php::handed_over::HandedOver;
-use crate::phase::static_files::StaticFiles;
-use crate::phase::withheld::Withheld;
-use howdah_budget::Budgets;
-use howdah_config::Settings;
-use howdah_observe::{AccessLog, Metrics};
+use crate::compress::Compressor;
+use crate::handed_over::HandedOver;
+use crate::https::Https;
+use crate::server::Server;
+use crate::static_files::StaticFiles;
+use crate::withheld::Withheld;
+use howdah_config::{HttpSettings, SiteSettings};
+use howdah_observe::AccessLog;
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Everything the phases need that does not change between requests.
+/// Limits on requests, from the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest target, in bytes.
+    pub max_uri: usize,
+    /// The bytes of all header lines, as they came over the wire.
+    pub max_header: usize,
+    /// The largest body.
+    pub max_body: u64,
+}
+
+impl Limits {
+    /// The limits of the settings.
+    #[must_use]
+    pub fn new(settings: &HttpSettings) -> Self {
+        Self {
+            max_uri: settings.max_uri.as_usize(),
+            max_header: settings.max_header_bytes.as_usize(),
+            max_body: settings.max_body.bytes(),
+        }
+    }
+}
+
+/// Everything the phases need that does not change between requests for one site.
 #[derive(Debug)]
 pub struct Site {
-    /// The settings as they were loaded.
-    pub settings: Arc<Settings>,
+    /// What all sites share.
+    pub server: Arc<Server>,
+    /// Its position among the sites.
+    pub number: usize,
+    /// Its settings.
+    pub settings: SiteSettings,
     /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
     pub root: PathBuf,
+    /// The position in the settings of the pool that runs its scripts.
+    pool: usize,
+    /// The same for each of its routes.
+    route_pools: Vec<usize>,
+    /// The position in the settings of the proxy that each of its routes hands its requests to.
+    route_proxies: Vec<Option<usize>>,
     /// Limits on requests.
     pub limits: Limits,
+    /// Where clients without TLS are sent.
+    pub https: Https,
     /// What is never sent.
     pub withheld: Arc<Withheld>,
     /// What the static phase needs.
     pub static_files: StaticFiles,
     /// The files that scripts may hand over.
     pub handed_over: HandedOver,
-    /// What the compress phase needs.
-    pub compress: CompressContext,
-    /// What everything that waits is charged to.
-    pub budgets: Budgets,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
+    /// What encodes bodies.
+    pub compressor: Compressor,
     /// The access log, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
     /// The value of `Server`.
     pub server_header: Option<HeaderValue>,
     /// The header that tells clients the request's id.
     pub request_id_header: Option<HeaderName>,
-    /// Where request bodies are spooled.
-    pub temp_dir: PathBuf,
-    /// `SERVER_SOFTWARE`. Applications look for "nginx" in it to learn that addresses can be rewritten (WordPress).
-    pub software: String,
 }
 
 impl Site {
-    /// Derives a site from settings. An error names the setting and what is wrong with it.
-    pub fn new(
-        settings: Arc<Settings>,
-        metrics: Arc<Metrics>,
+    /// Derives a site from its settings. An error names the setting and what is wrong with it.
+    pub(crate) fn new(
+        server: &Arc<Server>,
+        settings: SiteSettings,
+        number: usize,
         access_log: Option<Arc<AccessLog>>,
-        budgets: Budgets,
     ) -> Result<Self, String> {
         let root = std::path::absolute(&settings.root)
             .map_err(|error| format!("root: cannot make {} absolute: {error}", settings.root.display()))?;
@@ -68,25 +95,45 @@ impl Site {
         let request_id_header = request_id_header
             .map(|name| name.parse().map_err(|_| format!("http.request_id_header: {name} is not a header name")))
             .transpose()?;
-        let withheld = Arc::new(Withheld::new(&settings));
-        metrics.set_budgets(budgets);
+        let withheld = Arc::new(Withheld::new(&server.settings, &settings.static_files, server.private.clone()));
+        let pools = &server.settings.pools;
+        // Names were checked when the settings were loaded.
+        let position = |name: &str| pools.iter().position(|pool| pool.name == name).unwrap_or(0);
+        let proxy = |name: &str| server.settings.proxies.iter().position(|proxy| proxy.name == name);
         Ok(Self {
-            budgets,
+            number,
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
+            pool: position(&settings.pool),
+            route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
+            route_proxies: settings.routes.iter().map(|route| proxy(route.proxy.as_deref()?)).collect(),
             limits: Limits::new(&settings.http),
+            https: Https::new(&server.settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
                 .map_err(|error| format!("static: {error}"))?,
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
-            compress: CompressContext::new(&settings, metrics.clone()),
-            metrics,
+            compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
             access_log,
             server_header,
             request_id_header,
-            temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
-            software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
+            server: server.clone(),
             settings,
         })
+    }
+
+    /// The position of the proxy that takes a request path, if one does.
+    #[must_use]
+    pub fn proxy_for(&self, path: &[u8]) -> Option<usize> {
+        let mut routes = self.settings.routes.iter().zip(&self.route_proxies);
+        *routes.find(|(route, _)| route.pattern.matches(path))?.1
+    }
+
+    /// The position of the pool for a request path, and that of the share of its workers (`Settings::shares`).
+    #[must_use]
+    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
+        let mut routes = self.settings.routes.iter().zip(&self.route_pools);
+        let found = routes.find(|(route, _)| route.pattern.matches(path));
+        found.map_or((self.pool, None), |(route, pool)| (*pool, route.share))
     }
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use howdah_budget::Charge;
-use howdah_pool::{Call, Fault, Reply};
+use howdah_pool::{Fault, Request};
 use howdah_protocol::{Informational, RequestBody, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -37,9 +37,9 @@ pub struct Unreachable {
     pub why: String,
 }
 
-/// Runs calls. The composition root implements it on the pools.
+/// Runs requests. The composition root implements it on the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
-    /// Returns when the pool with this position in the settings has a place for a call, or has had none for a while.
+    /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while.
     fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
         let _ = pool;
         std::future::ready(())
@@ -55,6 +55,6 @@ pub trait Upstream: Send + Sync + 'static {
         }))
     }
 
-    /// Runs `call` on the pool with this position in the settings.
-    fn call(&self, pool: usize, call: Call) -> impl Future<Output = Result<Reply, Fault>> + Send;
+    /// Runs `request` on the pool with this position in the settings.
+    fn run(&self, pool: usize, request: Request) -> impl Future<Output = Result<howdah_pool::Response, Fault>> + Send;
 }

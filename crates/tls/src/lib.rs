@@ -1,2 +1,36 @@
-//! Certificates, and the server's side of TLS.
+//! The server's side of TLS: certificates, which of them a client gets, and what is known of a connection afterwards.
+//!
+//! Reading order: `certificate` (a chain and its key, loaded and checked together), `store` (name → certificate, read
+//! without locks), `resolver` (what a ClientHello gets out of the store), `server_config` (rustls' settings, in one place),
+//! `files` (certificates exchanged while the server runs), `acme` (certificates that the server gets itself), `local_ca`
+//! (those that it makes itself), `state_dir` (where both are kept), `session` (what PHP is told).
+//!
+//! Private keys and the secrets of session tickets are in this process's memory and nowhere else: PHP runs in processes
+//! that were started as programs and share none of it.
 #![forbid(unsafe_code)]
+
+pub mod acme;
+pub mod certificate;
+mod client_ca;
+mod distinguished_name;
+pub mod files;
+pub mod local_ca;
+pub mod names;
+pub mod provider;
+mod resolver;
+pub mod server_config;
+pub mod session;
+pub mod state_dir;
+pub mod store;
+#[cfg(test)]
+mod testing;
+
+pub use certificate::{Certificate, CertificateError, Concern};
+pub use client_ca::ClientAuth;
+pub use files::{Files, Pair};
+pub use provider::provider;
+pub use resolver::ACME_TLS;
+pub use rustls::ServerConfig;
+pub use server_config::{ConfigError, MinVersion, Options};
+pub use session::{ClientCertificate, Session};
+pub use store::Store;

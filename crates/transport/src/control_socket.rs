@@ -17,14 +17,14 @@ pub const MAX_MESSAGE: usize = 64 * 1024;
 /// What a worker's control socket carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Server → worker, with a descriptor: the body of a call that the worker has begun and asked for (`NeedBody`).
+    /// Server → worker, with a descriptor: the body of a request that the worker has begun and asked for (`NeedBody`).
     Body {
-        /// The call's number on the lane.
+        /// The request's number on the lane.
         number: u64,
     },
-    /// Server → worker: the body cannot be had; the call has failed and is not to be run.
+    /// Server → worker: the body cannot be had; the request has failed and is not to be run.
     NoBody {
-        /// The call's number on the lane.
+        /// The request's number on the lane.
         number: u64,
     },
     /// Worker → server: the PHP stack as text, sent from a signal handler.
@@ -142,7 +142,7 @@ impl ControlSocket {
     #[must_use]
     pub fn all_received(&self) -> bool {
         let mut unread: libc::c_int = 0;
-        // SAFETY: the request writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,
+        // SAFETY: the call writes one `int` to the address it is given, which lives through the call. (`SIOCOUTQ`,
         // which libc does not name for sockets, is the same number.)
         let asked = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
         asked != 0 || unread == 0

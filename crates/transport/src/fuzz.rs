@@ -1,5 +1,5 @@
-//! For fuzzing: a worker that writes anything into its lane, as a script of bytes says, and how targets are run on a corpus
-//! and on mutations of it. The target here is the server's end; `howdah-pool` has one for who reads answers.
+//! For fuzzing: a worker that writes anything into its lane, as a script of bytes says. The target here is the server's end;
+//! `howdah-pool` has one for who reads responses.
 //!
 //! A script is text, so that its corpus can be read; any other bytes mean something, too. A line is one step:
 //!
@@ -15,18 +15,36 @@
 use crate::ring::{FrameHeader, HEADER_LEN, Ring, frame_len};
 use crate::segment::Segment;
 use crate::wake;
-use crate::wire::{CallBuilder, EncodedCall, VarName};
-use crate::{BodyInLane, CallSender, CallSlot, FrameReceiver, HeldPayload, LaneSizes, create_lane};
+use crate::wire::{EncodedRequest, RequestBuilder, VarName};
+use crate::{BodyInLane, FrameReceiver, HeldPayload, LaneSizes, RequestSender, RequestSlot, create_lane};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use crate::fuzz_driver::drive;
+/// What scripts are made of, for mutations.
+pub const WORDS: &[&[u8]] = &[
+    b"\nshow\n",
+    b"\nclaim ",
+    b"\ncursor ",
+    b"\nskip 8\n",
+    b"\nword ",
+    b"\nhead 1 0 200 A: b\n",
+    b"\nbody 1 0 ",
+    b"\nend 1\n",
+    b"\ndone 1\n",
+    b"\ninterim 1 0 103 A: b\n",
+    b"\nlog 0 0 1 x\n",
+    b"\nback 1\n",
+    b"\nready\n",
+    b" 4294967295 ",
+    b" 2 ",
+    b"|",
+];
 
 /// Names of frame kinds in scripts, with their numbers on the wire.
 const KINDS: [(&str, u16); 13] = [
     ("pad", crate::wire::FrameKind::Pad as u16),
-    ("call", crate::wire::FrameKind::Call as u16),
+    ("call", crate::wire::FrameKind::Request as u16),
     ("stop", crate::wire::FrameKind::Stop as u16),
     ("cancel", crate::wire::FrameKind::Cancel as u16),
     ("ready", crate::wire::FrameKind::Ready as u16),
@@ -52,7 +70,7 @@ pub enum Step {
         kind: u16,
         /// `FLAG_*` bits, or others.
         flags: u16,
-        /// The call.
+        /// The request.
         number: u64,
         /// What it holds.
         payload: Vec<u8>,
@@ -69,7 +87,8 @@ pub enum Step {
     Show,
 }
 
-/// Reads a script. A frame whose text is empty is `REPEAT` zero bytes long, but for ends of calls, which get a whole one.
+/// Reads a script. A frame whose text is empty is `REPEAT` zero bytes long, but for ends of requests, which get a whole
+/// one.
 #[must_use]
 pub fn script(data: &[u8]) -> Vec<Step> {
     let mut claimed = None;
@@ -90,7 +109,7 @@ pub fn script(data: &[u8]) -> Vec<Step> {
             _ => {
                 let named = KINDS.iter().find(|(known, _)| known.as_bytes() == name);
                 let kind = named.map_or_else(|| parse(name) as u16, |(_, kind)| *kind);
-                let (call, flags, times) = (number(), number() as u16, number());
+                let (request, flags, times) = (number(), number() as u16, number());
                 let text = words.next().unwrap_or_default();
                 let payload = match (named.map(|(name, _)| *name), text) {
                     (Some("head" | "interim"), text) => head(times as u16, text),
@@ -99,7 +118,7 @@ pub fn script(data: &[u8]) -> Vec<Step> {
                     (_, []) => vec![0; times.min(1 << 19) as usize],
                     (_, text) => text.repeat((times as usize).clamp(1, (1 << 19) / text.len())),
                 };
-                Step::Frame { kind, flags, number: call, payload, claimed: claimed.take() }
+                Step::Frame { kind, flags, number: request, payload, claimed: claimed.take() }
             }
         };
         steps.push(step);
@@ -168,8 +187,8 @@ impl RawWorker {
             Step::Skip(value) => self.head = self.head.wrapping_add(*value),
             Step::Word(place, value) => {
                 let words = std::ptr::from_ref(self.segment.control()).cast::<AtomicU64>();
-                // SAFETY: the control page has 512 words of 8 bytes, all of them mapped, zeroed at first and used as atomics
-                // only; those of half the size are read by halves.
+                // SAFETY: the control page has 512 words of 8 bytes, all of them mapped, zeroed at first and used as
+                // atomics only; those of half the size are read by halves.
                 unsafe { &*words.add(place % 512) }.store(*value, Ordering::Relaxed);
             }
             Step::Show => self.show(),
@@ -199,8 +218,8 @@ impl RawWorker {
     }
 }
 
-fn some_call() -> EncodedCall {
-    let mut builder = CallBuilder::new(1, 1001, 1);
+fn some_request() -> EncodedRequest {
+    let mut builder = RequestBuilder::new(1, 1001, 1);
     let method = builder.var(VarName::REQUEST_METHOD, b"GET");
     builder.method(method);
     builder.finish()
@@ -208,9 +227,9 @@ fn some_call() -> EncodedCall {
 
 /// The server's side of a lane.
 struct Server {
-    sender: CallSender,
+    sender: RequestSender,
     frames: FrameReceiver,
-    slots: Vec<CallSlot>,
+    slots: Vec<RequestSlot>,
     held: Vec<HeldPayload>,
     /// Up to where everything was read.
     seen: u64,
@@ -220,7 +239,7 @@ impl Server {
     /// Does all that a server does with a lane of which so much is published; false if the lane is broken.
     fn turn(&mut self, published: u64, in_place: bool) -> bool {
         let number = self.slots.len() as u64 + 1;
-        self.slots.extend(self.sender.send_call(&some_call(), number, BodyInLane::Inline(b"body")).ok());
+        self.slots.extend(self.sender.send_request(&some_request(), number, BodyInLane::Inline(b"body")).ok());
         let (new, mut read) = (published.wrapping_sub(self.seen), 0);
         loop {
             let frame = if in_place { self.frames.next_frame_in_place() } else { self.frames.next_frame() };
@@ -277,10 +296,12 @@ pub fn worker_frames(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use howdah_fuzz_driver::Target;
 
     #[test]
     fn nothing_in_a_lane_breaks_the_servers_end() {
-        drive("worker_frames", 3000, worker_frames);
+        let target = Target { name: "worker_frames", corpus: "worker_frames", words: WORDS, run: worker_frames };
+        howdah_fuzz_driver::drive(&target, 3000);
     }
 
     #[test]

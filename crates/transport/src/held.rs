@@ -1,4 +1,4 @@
-//! Payloads that stay in the response ring until they have been used: an answer's body on its way to the socket.
+//! Payloads that stay in the response ring until they have been used: a response's body on its way to the socket.
 //!
 //! Room is given back in the order of the frames, so a held payload keeps what lies behind it from being given back as
 //! well; whoever holds one must let go of it within its turn, or copy it. The segment stays mapped until the last payload
@@ -180,8 +180,8 @@ impl HeldPayload {
         message.msg_iovlen = before.len() + 1;
         loop {
             // (Not rustix: its vectored calls take `IoSlice`, that is `&[u8]`.)
-            // SAFETY: the message and its parts live until the call returns; the kernel only reads what they point to, which
-            // is `before`, borrowed here, and the payload, mapped for as long as `self` lives.
+            // SAFETY: the message and its parts live until the call returns; the kernel only reads what they point to,
+            // which is `before`, borrowed here, and the payload, mapped for as long as `self` lives.
             let sent = unsafe {
                 libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
             };

@@ -22,23 +22,22 @@
 //! | wake pipe of a worker in async mode | nobody: a pipe whose write end never leaves the server | writes, `O_NONBLOCK` |
 //! | lane | zygote, worker | memory only; sealed, so that no page of it can vanish |
 //! | pidfd | zygote | waits in epoll, sends signals; neither waits |
-//! | a body's file | the worker that runs the call | nothing, once it was handed over |
+//! | a body's file | the worker that runs the request | nothing, once it was handed over |
 //! | standard output and error of a zygote | nobody: the server has the read ends of pipes | reads, `O_NONBLOCK` |
 
+pub mod awaited_bodies;
 mod c_text;
-mod call_state;
 mod clock;
 pub mod control_socket;
 pub mod descendants;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-#[cfg(any(test, feature = "fuzz"))]
-mod fuzz_driver;
 pub mod held;
 #[cfg(test)]
 mod model_tests;
 mod pool_page;
 pub mod privileges;
+mod request_state;
 mod ring;
 mod segment;
 pub mod server_end;
@@ -50,20 +49,20 @@ pub mod worker_events;
 pub mod worker_spec;
 pub mod zygote_protocol;
 
+pub use awaited_bodies::Event;
 pub use c_text::CText;
 pub use clock::monotonic_us;
 pub use held::HeldPayload;
 pub use pool_page::PoolReport;
 pub use segment::{Hole, LaneSizes};
-pub use server_end::{BodyInLane, Broken, CallSender, CallSlot, Frame, FrameReceiver, SendError, create_lane};
+pub use server_end::{BodyInLane, Broken, Frame, FrameReceiver, RequestSender, RequestSlot, SendError, create_lane};
 pub use wake::new_wake_pipe;
 pub use worker_end::WorkerEnd;
-pub use worker_events::Event;
 pub use worker_spec::{Mode, SandboxProfile, WorkerSpec};
 
-/// What is kept of open calls, by their number on the lane. The server gives the numbers out, so nobody can choose ones
+/// What is kept of open requests, by their number on the lane. The server gives the numbers out, so nobody can choose ones
 /// that collide.
-pub type CallMap<T> = rustc_hash::FxHashMap<u64, T>;
+pub type RequestMap<T> = rustc_hash::FxHashMap<u64, T>;
 
 /// A descriptor that a worker writes to in order to wake the server, which waits on it and does nothing else with it.
 ///

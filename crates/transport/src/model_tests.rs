@@ -1,9 +1,9 @@
-//! `wake` and `call_state` in every order in which two processors may run them, by the model checker loom: nobody sleeps for
-//! ever, and no call runs twice or not at all. The same models with words that lack their fence, or whose exchange is
-//! none, must fail: else they would show nothing.
+//! `wake` and `request_state` in every order in which two processors may run them, by the model checker loom: nobody
+//! sleeps for ever, and no request runs twice or not at all. The same models with words that lack their fence, or whose
+//! exchange is none, must fail: else they would show nothing.
 
-use crate::call_state;
-use crate::wake::{self, WORKER_WAITS_CALL, WORKER_WAITS_EVENT, WORKER_WAITS_ROOM};
+use crate::request_state;
+use crate::wake::{self, WORKER_WAITS_EVENT, WORKER_WAITS_REQUEST, WORKER_WAITS_ROOM};
 use crate::word::Word;
 use loom::cell::UnsafeCell;
 use loom::sync::Notify;
@@ -114,59 +114,60 @@ fn in_every_order(lack: Lack, worker: fn(&Model), server: fn(&Model)) {
     });
 }
 
-// --- a worker that waits for calls, and then for room --------------------------------------------------------------------
+// --- a worker that waits for requests, and then for room
+// --------------------------------------------------------------------
 
-fn send_calls(model: &Model) {
+fn send_requests(model: &Model) {
     for n in 1..=2 {
         model.request_head.store(n, Release);
-        wake::wake_worker(&model.worker_word, WORKER_WAITS_CALL);
+        wake::wake_worker(&model.worker_word, WORKER_WAITS_REQUEST);
     }
 }
 
-fn wait_for_calls(model: &Model) {
+fn wait_for_requests(model: &Model) {
     let mut tail = 0;
     while tail < 2 {
         let head = model.request_head.load(Acquire);
         if head == tail {
             let ready = || model.request_head.load(Acquire) != tail;
-            wake::sleep_worker(&model.worker_word, WORKER_WAITS_CALL, ready);
+            wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, ready);
         }
         tail = head;
     }
 }
 
 #[test]
-fn a_worker_that_waits_for_calls_gets_each() {
-    in_every_order(Lack::Nothing, wait_for_calls, send_calls);
+fn a_worker_that_waits_for_requests_gets_each() {
+    in_every_order(Lack::Nothing, wait_for_requests, send_requests);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn without_the_fence_a_worker_would_miss_its_call() {
-    in_every_order(Lack::Fence, wait_for_calls, send_calls);
+fn without_the_fence_a_worker_would_miss_its_request() {
+    in_every_order(Lack::Fence, wait_for_requests, send_requests);
 }
 
-fn give_room_and_send_a_call(model: &Model) {
+fn give_room_and_send_a_request(model: &Model) {
     model.response_tail.store(1, Release);
     wake::wake_worker(&model.worker_word, WORKER_WAITS_ROOM);
     model.request_head.store(1, Release);
-    wake::wake_worker(&model.worker_word, WORKER_WAITS_CALL);
+    wake::wake_worker(&model.worker_word, WORKER_WAITS_REQUEST);
 }
 
-fn wait_for_room_and_for_a_call(model: &Model) {
+fn wait_for_room_and_for_a_request(model: &Model) {
     while model.response_tail.load(Acquire) == 0 {
         let ready = || model.response_tail.load(Acquire) != 0;
         wake::sleep_worker(&model.worker_word, WORKER_WAITS_ROOM, ready);
     }
     while model.request_head.load(Acquire) == 0 {
         let ready = || model.request_head.load(Acquire) != 0;
-        wake::sleep_worker(&model.worker_word, WORKER_WAITS_CALL, ready);
+        wake::sleep_worker(&model.worker_word, WORKER_WAITS_REQUEST, ready);
     }
 }
 
 #[test]
 fn a_worker_is_woken_for_what_it_waits_for() {
-    in_every_order(Lack::Nothing, wait_for_room_and_for_a_call, give_room_and_send_a_call);
+    in_every_order(Lack::Nothing, wait_for_room_and_for_a_request, give_room_and_send_a_request);
 }
 
 fn abort(model: &Model) {
@@ -192,9 +193,10 @@ fn without_the_fence_it_would_not_learn_that() {
     in_every_order(Lack::Fence, wait_for_room_or_the_clients_end, abort);
 }
 
-// --- a worker that waits for its wake pipe among other descriptors ------------------------------------------------------------
+// --- a worker that waits for its wake pipe among other descriptors
+// ------------------------------------------------------------
 
-fn send_calls_with_the_wake_pipe(model: &Model) {
+fn send_requests_with_the_wake_pipe(model: &Model) {
     for n in 1..=2 {
         model.request_head.store(n, Release);
         if wake::take(&model.worker_word, WORKER_WAITS_EVENT) {
@@ -218,14 +220,14 @@ fn wait_for_the_wake_pipe(model: &Model) {
 }
 
 #[test]
-fn a_worker_that_waits_for_its_wake_pipe_gets_each_call() {
-    in_every_order(Lack::Nothing, wait_for_the_wake_pipe, send_calls_with_the_wake_pipe);
+fn a_worker_that_waits_for_its_wake_pipe_gets_each_request() {
+    in_every_order(Lack::Nothing, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn without_the_fence_its_wake_would_be_lost() {
-    in_every_order(Lack::Fence, wait_for_the_wake_pipe, send_calls_with_the_wake_pipe);
+    in_every_order(Lack::Fence, wait_for_the_wake_pipe, send_requests_with_the_wake_pipe);
 }
 
 // --- the server ----------------------------------------------------------------------------------------------------------
@@ -287,9 +289,10 @@ fn without_the_fence_it_would_wait_for_room_for_ever() {
     in_every_order(Lack::Fence, give_back, want_room);
 }
 
-// --- who has a call ------------------------------------------------------------------------------------------------------
+// --- who has a request
+// ------------------------------------------------------------------------------------------------------
 
-/// One call in one slot: the worker begins it while the server takes it back, and the slot is used again.
+/// One request in one slot: the worker begins it while the server takes it back, and the slot is used again.
 fn exchange_in_every_order(lack: Lack) {
     struct Slot {
         state: ModelWord,
@@ -303,7 +306,7 @@ fn exchange_in_every_order(lack: Lack) {
         if slot.head.load(Acquire) == 0 {
             return 0;
         }
-        let begun = call_state::begin(&slot.state);
+        let begun = request_state::begin(&slot.state);
         if begun {
             slot.bytes.with(|_| ());
         }
@@ -323,29 +326,29 @@ fn exchange_in_every_order(lack: Lack) {
         let other = slot.clone();
         let thread = thread::spawn(move || work(&other));
         slot.bytes.with_mut(|_| ());
-        slot.state.store(call_state::QUEUED, Relaxed);
+        slot.state.store(request_state::QUEUED, Relaxed);
         slot.head.store(1, Release);
         // Whoever takes it back has it run elsewhere.
-        let elsewhere = u32::from(!call_state::is_decided(&slot.state) && call_state::take_back(&slot.state));
+        let elsewhere = u32::from(!request_state::is_decided(&slot.state) && request_state::take_back(&slot.state));
         if slot.tail.load(Acquire) == 1 {
             slot.bytes.with_mut(|_| ());
         }
         let mut here = thread.join().unwrap();
         if slot.tail.load(Acquire) == 0 {
-            // It had looked before the call was there.
+            // It had looked before the request was there.
             here = work(&slot);
         }
-        assert_eq!(here + elsewhere, 1, "a call runs once");
+        assert_eq!(here + elsewhere, 1, "a request runs once");
     });
 }
 
 #[test]
-fn a_call_runs_once_whoever_comes_first() {
+fn a_request_runs_once_whoever_comes_first() {
     exchange_in_every_order(Lack::Nothing);
 }
 
 #[test]
-#[should_panic(expected = "a call runs once")]
+#[should_panic(expected = "a request runs once")]
 fn without_the_exchange_it_would_run_twice() {
     exchange_in_every_order(Lack::Exchange);
 }

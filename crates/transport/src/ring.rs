@@ -3,15 +3,18 @@
 //! A frame is a 24-byte header and a payload, starts at a multiple of 8 and never wraps: what is left at the ring's end
 //! is filled with a `Pad` frame, or skipped when it is shorter than a header. Cursors count bytes for ever; the low bits
 //! are the offset. A producer that finds the ring empty, and a quarter of it used since offset 0, starts again there, so
-//! that short calls keep using the same few cache lines and pages. Not sooner: until the consumer has passed the padding,
-//! only what lies before it is free, and an answer would be published in pieces for want of room.
+//! that short requests keep using the same few cache lines and pages. Not sooner: until the consumer has passed the
+//! padding, only what lies before it is free, and a response would be published in pieces for want of room.
 //!
 //! This file knows neither who owns which cursor nor the memory orders; the two ends do.
 
-use crate::segment::MAX_FRAME_DIVISOR;
 use crate::wire::FrameKind;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
+
+/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring
+/// is empty.
+const MAX_FRAME_DIVISOR: usize = 2;
 
 /// Bytes of a frame header.
 pub(crate) const HEADER_LEN: usize = 24;
@@ -26,12 +29,12 @@ pub(crate) struct FrameHeader {
     pub(crate) kind: u16,
     /// `FLAG_*` bits.
     pub(crate) flags: u16,
-    /// The call this frame belongs to.
+    /// The request this frame belongs to.
     pub(crate) number: u64,
-    /// See `call_state`; used in call frames only, and then only through `Ring::state`.
+    /// See `request_state`; used in request frames only, and then only through `Ring::state`.
     pub(crate) state: u32,
-    /// When the worker began the call, by `clock::monotonic_us`; 0 until then. Used in call frames only, and then only
-    /// through `Ring::began`.
+    /// When the worker began the request, by `clock::monotonic_us`; 0 until then. Used in request frames only, and then
+    /// only through `Ring::began`.
     pub(crate) began: u32,
 }
 
@@ -235,17 +238,17 @@ impl Ring {
         unsafe { NonNull::new_unchecked(self.payload_ptr(cursor, 0)) }
     }
 
-    /// The payload's address, for the worker, which reads calls in place.
+    /// The payload's address, for the worker, which reads requests in place.
     pub(crate) fn payload(&self, cursor: u64) -> *const u8 {
         self.payload_ptr(cursor, 0)
     }
 
-    /// The state word of the call frame at `cursor`.
+    /// The state word of the request frame at `cursor`.
     pub(crate) fn state(&self, cursor: u64) -> &AtomicU32 {
         self.header_word(cursor, STATE_OFFSET)
     }
 
-    /// The time stamp of the call frame at `cursor`.
+    /// The time stamp of the request frame at `cursor`.
     pub(crate) fn began(&self, cursor: u64) -> &AtomicU32 {
         self.header_word(cursor, BEGAN_OFFSET)
     }

@@ -3,7 +3,7 @@
 //! The server creates the segment, seals its size (a worker that shrank it would make the server die of SIGBUS) and hands
 //! the descriptor to one worker. Either mapping lives until its owner drops it.
 //!
-//! The worker's mapping does not pass to processes that it forks: a script's child must not be able to answer in the
+//! The worker's mapping does not pass to processes that it forks: a script's child must not be able to respond in the
 //! worker's name. Such a process has a hole there (`Hole`), which it may fill with memory of its own.
 
 use crate::pool_page::{POOL_PAGE_LEN, PoolPage};
@@ -22,9 +22,6 @@ const MAGIC: u64 = 0x454e_414c_4457_4f48;
 const CONTROL_LEN: usize = 4096;
 /// Bytes before the first ring.
 const RINGS_AT: usize = CONTROL_LEN + POOL_PAGE_LEN;
-/// A frame takes at most this part of its ring. With a half, a frame always fits on one side of the wrap once the ring
-/// is empty.
-pub(crate) const MAX_FRAME_DIVISOR: usize = 2;
 
 /// Keeps what one side writes out of the cache line the other side writes (two lines, as CPUs fetch pairs).
 #[repr(C, align(128))]
@@ -51,14 +48,14 @@ pub(crate) struct Control {
     pub(crate) worker_word: Line<AtomicU32>,
     /// 1 = the server waits on its eventfd for this lane.
     pub(crate) server_word: Line<AtomicU32>,
-    /// Written by the server: the number of the last call whose client has gone.
+    /// Written by the server: the number of the last request whose client has gone.
     pub(crate) aborted: Line<AtomicU64>,
     /// 1 = the server has something for the request ring that did not fit; set by it, taken back by a worker that runs
-    /// several calls.
+    /// several requests.
     pub(crate) room_wanted: Line<AtomicU32>,
-    /// Written by a multiplexed worker: the call whose code runs, or 0.
+    /// Written by a multiplexed worker: the request whose code runs, or 0.
     pub(crate) selected: Line<AtomicU64>,
-    /// Written by the worker, in a signal handler: the last call whose script has run past its time limit.
+    /// Written by the worker, in a signal handler: the last request whose script has run past its time limit.
     pub(crate) timed_out: Line<AtomicU64>,
 }
 
@@ -75,8 +72,8 @@ pub struct LaneSizes {
 
 impl LaneSizes {
     /// What the server uses. Memory is only taken for pages that are ever written, and rings restart at their beginning
-    /// whenever they are empty, so short calls touch a few pages of each. The response ring has room for several answers
-    /// of 50 KB, which stay there until they are sent.
+    /// whenever they are empty, so short requests touch a few pages of each. The response ring has room for several
+    /// responses of 50 KB, which stay there until they are sent.
     pub const DEFAULT: Self = Self { request: 256 * 1024, response: 512 * 1024 };
     /// The smallest sizes that work; used by tests to meet every boundary.
     pub const TINY: Self = Self { request: 16 * 1024, response: 4096 };
@@ -239,7 +236,7 @@ pub struct Hole {
 
 impl Hole {
     /// Fills the hole with memory of this process's own that holds these bytes and is zero elsewhere, so that pointers into
-    /// the call that ran at the fork stay good.
+    /// the request that ran at the fork stay good.
     ///
     /// # Errors
     /// The system's error; also if something is mapped there.

@@ -1,20 +1,20 @@
-//! The server's end of a lane: sends calls, takes them back, reads frames. Trusts nothing it reads.
+//! The server's end of a lane: sends requests, takes them back, reads frames. Trusts nothing it reads.
 //!
-//! Memory orders: the server publishes a call with a `Release` store of `request_head`, which the worker loads with
+//! Memory orders: the server publishes a request with a `Release` store of `request_head`, which the worker loads with
 //! `Acquire`; the worker publishes frames with a `Release` store of `response_head`, loaded here with `Acquire`, so frame
 //! bytes are visible before the cursor that announces them. `response_tail` is stored with `Release` after the bytes were
 //! copied out or, where they are used in place (`held`), let go, so that the worker cannot overwrite what is being read;
 //! `request_tail` likewise by the worker. A side reads its own cursors with `Relaxed`, as nobody else writes them. Words
-//! that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are `Relaxed`: seen late, they cost time
-//! only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
+//! that announce nothing but themselves (`aborted`, `selected`, `timed_out`, `room_wanted`) are `Relaxed`: seen late,
+//! they cost time only. Where one side would sleep for ever if both missed each other, `wake` has the fences.
 
-use crate::call_state;
 use crate::held::{HeldPayload, Holds};
 use crate::pool_page::PoolReport;
+use crate::request_state;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{LaneSizes, Segment};
 use crate::wake;
-use crate::wire::{CALL_BODY_FD, CALL_BODY_INLINE, EncodedCall, FrameKind, WireCall};
+use crate::wire::{EncodedRequest, FrameKind, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireRequest};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -26,9 +26,9 @@ pub use crate::ring::RingBroken as Broken;
 /// A body frame that takes at least this part of its ring can stay there: 8 KB of 512. Shorter ones are copied sooner.
 const LEAST_HELD_DIVISOR: usize = 64;
 
-/// Where a call lies in its lane; needed to take it back.
+/// Where a request lies in its lane; needed to take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallSlot(u64);
+pub struct RequestSlot(u64);
 
 #[derive(Debug)]
 pub struct Frame {
@@ -36,7 +36,7 @@ pub struct Frame {
     pub kind: FrameKind,
     /// `FLAG_*` bits.
     pub flags: u16,
-    /// The call it claims to belong to; the caller compares it with what the lane is running.
+    /// The request it claims to belong to; the caller compares it with what the lane is running.
     pub number: u64,
     /// The payload, copied out of the lane; empty if it is held.
     pub payload: Vec<u8>,
@@ -44,13 +44,13 @@ pub struct Frame {
     pub held: Option<HeldPayload>,
 }
 
-/// Why a call could not be put into a lane.
+/// Why a request could not be put into a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// No room now; calls taken back still lie there.
+    /// No room now; requests taken back still lie there.
     #[error("no room in the lane")]
     Full,
-    /// The call does not fit into any lane.
+    /// The request does not fit into any lane.
     #[error("the request's head does not fit into a lane")]
     TooLarge,
     /// The worker broke the lane.
@@ -58,7 +58,7 @@ pub enum SendError {
     Broken(#[from] RingBroken),
 }
 
-/// How a body travels with its call.
+/// How a body travels with its request.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyInLane<'a> {
     /// There is none.
@@ -69,24 +69,24 @@ pub enum BodyInLane<'a> {
     Descriptor(u64),
 }
 
-/// Creates a lane: the half that sends calls, the half that receives frames, and the descriptor for the worker. The
+/// Creates a lane: the half that sends requests, the half that receives frames, and the descriptor for the worker. The
 /// segment is unmapped when both halves are gone.
 ///
 /// # Errors
 /// The system's error when memory or descriptors run out.
-pub fn create_lane(sizes: LaneSizes) -> io::Result<(CallSender, FrameReceiver, OwnedFd)> {
+pub fn create_lane(sizes: LaneSizes) -> io::Result<(RequestSender, FrameReceiver, OwnedFd)> {
     let (segment, fd) = Segment::create(sizes)?;
     let segment = Arc::new(segment);
     let sender =
-        CallSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, wake_pipe: None };
+        RequestSender { requests: segment.request_ring(), segment: segment.clone(), request_head: 0, wake_pipe: None };
     let holds = Arc::new(Holds::new(segment.clone()));
     let receiver = FrameReceiver { responses: segment.response_ring(), segment, holds, response_tail: 0 };
     Ok((sender, receiver, fd))
 }
 
-/// The half of the server's end that sends calls.
+/// The half of the server's end that sends requests.
 #[derive(Debug)]
-pub struct CallSender {
+pub struct RequestSender {
     segment: Arc<Segment>,
     requests: Ring,
     /// Own copy of `Control::request_head`.
@@ -105,7 +105,7 @@ pub struct FrameReceiver {
     response_tail: u64,
 }
 
-impl CallSender {
+impl RequestSender {
     /// Makes this the end of a lane of a multiplexed worker, which waits for this wake pipe, of which nobody else has the
     /// write end.
     #[must_use]
@@ -114,50 +114,55 @@ impl CallSender {
         self
     }
 
-    /// The longest inline body that still goes with a call of this size.
+    /// The longest inline body that still goes with a request of this size.
     #[must_use]
-    pub fn inline_room(&self, call: &EncodedCall) -> usize {
-        self.requests.max_payload().saturating_sub(call.wire_len())
+    pub fn inline_room(&self, request: &EncodedRequest) -> usize {
+        self.requests.max_payload().saturating_sub(request.wire_len())
     }
 
-    /// Puts a call into the lane under a number and wakes the worker if it sleeps.
+    /// Puts a request into the lane under a number and wakes the worker if it sleeps.
     ///
     /// # Errors
     /// See `SendError`; nothing was sent then.
-    pub fn send_call(&mut self, call: &EncodedCall, number: u64, body: BodyInLane<'_>) -> Result<CallSlot, SendError> {
-        self.send_call_with(call, number, body, 0)
-    }
-
-    /// The same, with `CALL_MEASURE` or `CALL_NICE` in `flags`.
-    ///
-    /// # Errors
-    /// See `SendError`; nothing was sent then.
-    pub fn send_call_with(
+    pub fn send_request(
         &mut self,
-        call: &EncodedCall,
+        request: &EncodedRequest,
+        number: u64,
+        body: BodyInLane<'_>,
+    ) -> Result<RequestSlot, SendError> {
+        self.send_request_with(request, number, body, 0)
+    }
+
+    /// The same, with `REQUEST_MEASURE` or `REQUEST_NICE` in `flags`.
+    ///
+    /// # Errors
+    /// See `SendError`; nothing was sent then.
+    pub fn send_request_with(
+        &mut self,
+        request: &EncodedRequest,
         number: u64,
         body: BodyInLane<'_>,
         flags: u32,
-    ) -> Result<CallSlot, SendError> {
+    ) -> Result<RequestSlot, SendError> {
         let (inline, body_len, body_flag): (&[u8], u64, u32) = match body {
             BodyInLane::None => (&[], 0, 0),
-            BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, CALL_BODY_INLINE),
-            BodyInLane::Descriptor(len) => (&[], len, CALL_BODY_FD),
+            BodyInLane::Inline(bytes) => (bytes, bytes.len() as u64, REQUEST_BODY_INLINE),
+            BodyInLane::Descriptor(len) => (&[], len, REQUEST_BODY_FD),
         };
-        let len = call.wire_len() + inline.len();
+        let len = request.wire_len() + inline.len();
         let at = self.place(len)?;
-        let head = WireCall { number, body_len, flags: call.head.flags | body_flag | flags, ..call.head };
+        let head = WireRequest { number, body_len, flags: request.head.flags | body_flag | flags, ..request.head };
         self.requests.write_payload(at, 0, head.as_bytes());
-        let mut skip = size_of::<WireCall>();
-        for part in [call.vars.as_bytes(), &call.strings, inline] {
+        let mut skip = size_of::<WireRequest>();
+        for part in [request.vars.as_bytes(), &request.strings, inline] {
             self.requests.write_payload(at, skip, part);
             skip += part.len();
         }
-        self.publish(at, FrameKind::Call, number, len);
-        Ok(CallSlot(at))
+        self.publish(at, FrameKind::Request, number, len);
+        Ok(RequestSlot(at))
     }
 
-    /// Tells the worker to end after the calls it has.
+    /// Tells the worker to end after the requests it has.
     ///
     /// # Errors
     /// See `SendError`.
@@ -190,7 +195,7 @@ impl CallSender {
     }
 
     /// Asks a multiplexed worker to wake the server once it has taken what lies in the lane. Any other makes
-    /// room with the end of each call.
+    /// room with the end of each request.
     pub fn want_room(&self) {
         // The server stores its wish and then looks at the worker's cursor; the worker stores that and then looks at the
         // wish (`WorkerEnd::give_back`). With a fence between on both sides they cannot miss each other.
@@ -198,45 +203,51 @@ impl CallSender {
     }
 
     fn publish(&mut self, at: u64, kind: FrameKind, number: u64, len: usize) {
-        let header =
-            FrameHeader { len: len as u32, kind: kind as u16, flags: 0, number, state: call_state::QUEUED, began: 0 };
+        let header = FrameHeader {
+            len: len as u32,
+            kind: kind as u16,
+            flags: 0,
+            number,
+            state: request_state::QUEUED,
+            began: 0,
+        };
         self.requests.write_header(at, header);
         self.request_head = at + frame_len(len) as u64;
         let control = self.segment.control();
         control.request_head.0.store(self.request_head, Ordering::Release);
         match &self.wake_pipe {
-            None => wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL),
+            None => wake::wake_worker(&control.worker_word.0, wake::WORKER_WAITS_REQUEST),
             Some(wake_pipe) => wake::wake_worker_event(&control.worker_word.0, wake_pipe.as_fd()),
         }
     }
 
-    /// A body was sent over the control socket, on which a worker that runs one call at a time waits by itself.
+    /// A body was sent over the control socket, on which a worker that runs one request at a time waits by itself.
     pub fn body_sent(&self) {
         if let Some(wake_pipe) = &self.wake_pipe {
             wake::wake_worker_event(&self.segment.control().worker_word.0, wake_pipe.as_fd());
         }
     }
 
-    /// Takes back a call that the worker has not begun. True: the worker will skip it. The exchange decides the race
-    /// against the worker's own exchange to "running"; a worker that cheats here answers a call its lane no longer has,
-    /// which the caller sees by the frame's number.
+    /// Takes back a request that the worker has not begun. True: the worker will skip it. The exchange decides the race
+    /// against the worker's own exchange to "running"; a worker that cheats here responds to a request its lane no
+    /// longer has, which the caller sees by the frame's number.
     #[must_use]
-    pub fn take_back(&self, slot: CallSlot) -> bool {
-        !self.is_begun(slot) && call_state::take_back(self.requests.state(slot.0))
+    pub fn take_back(&self, slot: RequestSlot) -> bool {
+        !self.is_begun(slot) && request_state::take_back(self.requests.state(slot.0))
     }
 
-    /// True if the worker has begun the call (as far as it tells).
+    /// True if the worker has begun the request (as far as it tells).
     #[must_use]
-    pub fn is_begun(&self, slot: CallSlot) -> bool {
-        // Where calls are copied out, a slot that was given back may hold another call by now.
-        call_state::is_decided(self.requests.state(slot.0))
+    pub fn is_begun(&self, slot: RequestSlot) -> bool {
+        // Where requests are copied out, a slot that was given back may hold another request by now.
+        request_state::is_decided(self.requests.state(slot.0))
             || (self.wake_pipe.is_some() && self.segment.control().request_tail.0.load(Ordering::Acquire) > slot.0)
     }
 
-    /// For how long a worker that runs one call at a time has run this one, in microseconds (as far as it tells); `None` if
-    /// it has not said when it began. `now_us` is the time by `monotonic_us`.
+    /// For how long a worker that runs one request at a time has run this one, in microseconds (as far as it tells);
+    /// `None` if it has not said when it began. `now_us` is the time by `monotonic_us`.
     #[must_use]
-    pub fn ran_us(&self, slot: CallSlot, now_us: u32) -> Option<u32> {
+    pub fn ran_us(&self, slot: RequestSlot, now_us: u32) -> Option<u32> {
         // Relaxed: the number announces nothing but itself.
         match self.requests.began(slot.0).load(Ordering::Relaxed) {
             0 => None,
@@ -244,7 +255,7 @@ impl CallSender {
         }
     }
 
-    /// Tells a multiplexed worker that the answer to one of them is not wanted any more; `reason` is one of
+    /// Tells a multiplexed worker that the response to one of them is not wanted any more; `reason` is one of
     /// `wire::CANCEL_*`.
     ///
     /// # Errors
@@ -257,14 +268,14 @@ impl CallSender {
         Ok(())
     }
 
-    /// The call whose code a multiplexed worker was running when it was last heard of (as far as it tells); 0
+    /// The request whose code a multiplexed worker was running when it was last heard of (as far as it tells); 0
     /// for none.
     #[must_use]
     pub fn selected(&self) -> u64 {
         self.segment.control().selected.0.load(Ordering::Relaxed)
     }
 
-    /// True if the script of this call has run past its time limit (as far as the worker tells).
+    /// True if the script of this request has run past its time limit (as far as the worker tells).
     #[must_use]
     pub fn timed_out(&self, number: u64) -> bool {
         self.segment.control().timed_out.0.load(Ordering::Relaxed) == number
@@ -282,7 +293,7 @@ impl CallSender {
         self.segment.control().request_tail.0.load(Ordering::Acquire) == self.request_head
     }
 
-    /// Tells a worker that runs one call at a time that its client has gone. A worker that waits for room is woken.
+    /// Tells a worker that runs one request at a time that its client has gone. A worker that waits for room is woken.
     pub fn abort(&self, number: u64) {
         let control = self.segment.control();
         control.aborted.0.store(number, Ordering::Relaxed);

@@ -17,8 +17,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-/// The worker waits for a call.
-pub(crate) const WORKER_WAITS_CALL: u32 = 1;
+/// The worker waits for a request.
+pub(crate) const WORKER_WAITS_REQUEST: u32 = 1;
 /// The worker waits for room in the response ring.
 pub(crate) const WORKER_WAITS_ROOM: u32 = 2;
 /// The worker waits for its wake pipe, among other descriptors.

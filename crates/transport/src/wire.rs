@@ -1,9 +1,9 @@
-//! The wire layout, defined once: how a call looks in the request ring and which frames come back.
+//! The wire layout, defined once: how a request looks in the request ring and which frames come back.
 //!
 //! Both ends run on one machine and are built from this file, so numbers are native-endian and structures are
 //! `repr(C)`. The C side reads the same structures through `crates/php-host/shim/wire.h`, which is generated from here
-//! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what the server
-//! wrote; the server checks every number that comes from the worker.
+//! and compared in a test (`tests/headers.rs`). Everything refers by offset, never by pointer. The worker trusts what
+//! the server wrote; the server checks every number that comes from the worker.
 
 use std::ffi::CStr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_transmute};
@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes, try_t
 /// Raised with every change of layout; both ends compare it when a lane is attached and refuse to work on a difference.
 pub const WIRE_VERSION: u32 = 9;
 
-/// A byte string inside the string area of a call. The byte behind it is NUL, so C can use it in place.
+/// A byte string inside the string area of a request. The byte behind it is NUL, so C can use it in place.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct StrRef {
@@ -21,7 +21,7 @@ pub struct StrRef {
     pub len: u32,
 }
 
-/// One variable of a call, as it will appear in `$_SERVER`.
+/// One variable of a request, as it will appear in `$_SERVER`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireVar {
@@ -33,25 +33,25 @@ pub struct WireVar {
     pub value: StrRef,
 }
 
-/// The call expects no body in its answer (HEAD).
-pub const CALL_HEAD_ONLY: u32 = 1;
+/// The request expects no body in its response (HEAD).
+pub const REQUEST_HEAD_ONLY: u32 = 1;
 /// The request's body follows the strings in the frame.
-pub const CALL_BODY_INLINE: u32 = 2;
-/// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the call
+pub const REQUEST_BODY_INLINE: u32 = 2;
+/// The request's body comes as a file descriptor over the worker's control socket, once the worker has begun the request
 /// and asks for it (`NeedBody`).
-pub const CALL_BODY_FD: u32 = 4;
-/// The worker is to measure the processor time that this call takes (`WireDone::cpu_ns`).
-pub const CALL_MEASURE: u32 = 8;
-/// The worker is to set its nice value before it runs this call: to its own, plus bits 8 to 12 of the flags.
-pub const CALL_NICE: u32 = 16;
-/// Where in the flags of a call with `CALL_NICE` the amount begins; five bits, 0 to 19.
-pub const CALL_NICE_SHIFT: u32 = 8;
+pub const REQUEST_BODY_FD: u32 = 4;
+/// The worker is to measure the processor time that this request takes (`WireDone::cpu_ns`).
+pub const REQUEST_MEASURE: u32 = 8;
+/// The worker is to set its nice value before it runs this request: to its own, plus bits 8 to 12 of the flags.
+pub const REQUEST_NICE: u32 = 16;
+/// Where in the flags of a request with `REQUEST_NICE` the amount begins; five bits, 0 to 19.
+pub const REQUEST_NICE_SHIFT: u32 = 8;
 
-/// Fixed head of a call. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
+/// Fixed head of a request. In the ring it is followed by `n_vars` × `WireVar`, the strings and an inline body.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
-pub struct WireCall {
-    /// The call's number on its lane; set by the server when the call is put there.
+pub struct WireRequest {
+    /// The request's number on its lane; set by the server when the request is put there.
     pub number: u64,
     /// The request's id in logs.
     pub id: u64,
@@ -59,7 +59,7 @@ pub struct WireCall {
     pub received_unix_us: u64,
     /// Length of the whole request body in bytes.
     pub body_len: u64,
-    /// `CALL_*` bits.
+    /// `REQUEST_*` bits.
     pub flags: u32,
     /// HTTP version × 1000: 1000, 1001, 2000, 3000.
     pub proto: u32,
@@ -89,32 +89,32 @@ pub struct WireCall {
 pub enum FrameKind {
     /// Filler up to the ring's end; skipped.
     Pad = 0,
-    /// A call (server → worker).
-    Call = 1,
+    /// A request (server → worker).
+    Request = 1,
     /// Stop after this (server → worker).
     Stop = 2,
-    /// The answer to a call is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a worker that
-    /// runs several calls).
+    /// The response to a request is not wanted any more; payload `u32`, one of `CANCEL_*` (server → worker, only to a
+    /// worker that runs several requests).
     Cancel = 3,
-    /// Part of the answer's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all
+    /// Part of the response's head: `u16` status, then for each line `u32` length and `Name: value`. `FLAG_MORE` on all
     /// but the last part.
     Head = 16,
-    /// Part of the answer's body.
+    /// Part of the response's body.
     Body = 17,
-    /// The answer is complete for the client; the worker may go on working (`fastcgi_finish_request`).
+    /// The response is complete for the client; the worker may go on working (`fastcgi_finish_request`).
     End = 18,
-    /// The worker is free for the next call; payload `WireDone`.
+    /// The worker is free for the next request; payload `WireDone`.
     Done = 19,
     /// A line for the log: one byte level (syslog 0–7), then the text.
     Log = 20,
-    /// An interim answer (1xx), laid out like `Head`.
+    /// An informational response (1xx), laid out like `Head`.
     Interim = 21,
-    /// The worker has booted and waits for its first call.
+    /// The worker has booted and waits for its first request.
     Ready = 22,
-    /// The worker gives its call back unanswered, for one that has booted later, and ends; payload `u64`, when its boot
+    /// The worker gives its request back unanswered, for one that has booted later, and ends; payload `u64`, when its boot
     /// began, microseconds since the epoch.
     GiveBack = 23,
-    /// The worker has begun a call with `CALL_BODY_FD` and waits for the descriptor.
+    /// The worker has begun a request with `REQUEST_BODY_FD` and waits for the descriptor.
     NeedBody = 24,
 }
 
@@ -128,7 +128,7 @@ impl FrameKind {
 
 /// In `Cancel`: the client has gone.
 pub const CANCEL_CLIENT_GONE: u32 = 1;
-/// In `Cancel`: the call has run past the pool's deadline.
+/// In `Cancel`: the request has run past the pool's deadline.
 pub const CANCEL_DEADLINE: u32 = 2;
 
 /// On `Head`: another part follows.
@@ -140,9 +140,9 @@ pub const FLAG_FLUSH: u16 = 2;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, IntoBytes, FromBytes, Immutable, KnownLayout)]
 pub struct WireDone {
-    /// Nanoseconds the worker spent on the call.
+    /// Nanoseconds the worker spent on the request.
     pub php_ns: u64,
-    /// Nanoseconds of processor time that the call used, where that was asked for (`CALL_MEASURE`); else 0.
+    /// Nanoseconds of processor time that the request used, where that was asked for (`REQUEST_MEASURE`); else 0.
     pub cpu_ns: u64,
     /// Peak memory in bytes.
     pub peak_memory: u64,
@@ -163,19 +163,19 @@ impl WireDone {
         self.flags >> DONE_WAY_SHIFT & 0xff
     }
 
-    /// How many sessions of connections opened at boot were reset after this call.
+    /// How many sessions of connections opened at boot were reset after this request.
     #[must_use]
     pub const fn resets(&self) -> u32 {
         self.flags >> DONE_RESETS_SHIFT & 0xff
     }
 
-    /// Whether the worker ends after this call.
+    /// Whether the worker ends after this request.
     #[must_use]
     pub const fn retires(&self) -> bool {
         self.flags & DONE_RETIRE != 0
     }
 
-    /// Whether that is because the worker cannot be put back after this call.
+    /// Whether that is because the worker cannot be put back after this request.
     #[must_use]
     pub const fn is_unfit(&self) -> bool {
         self.flags & DONE_UNFIT != 0
@@ -187,11 +187,11 @@ pub const DONE_WAY_SHIFT: u32 = 8;
 /// Names of the ways, by number (`snapshot_way` in snapshot/engine/snapshot.h).
 pub const SNAPSHOT_WAYS: [&str; 4] = ["none", "pagemap_scan", "pagemap", "fork"];
 
-/// On `Done`: the worker ends after this call (its request limit, or its state cannot be trusted).
+/// On `Done`: the worker ends after this request (its request limit, or its state cannot be trusted).
 pub const DONE_RETIRE: u32 = 1;
-/// On `Done`, with `DONE_RETIRE`: in snapshot mode the worker cannot be put back after this call.
+/// On `Done`, with `DONE_RETIRE`: in snapshot mode the worker cannot be put back after this request.
 pub const DONE_UNFIT: u32 = 2;
-/// On `Done`, bits 16 to 23 of the flags: how many sessions of connections opened at boot were reset after this call.
+/// On `Done`, bits 16 to 23 of the flags: how many sessions of connections opened at boot were reset after this request.
 pub const DONE_RESETS_SHIFT: u32 = 16;
 
 /// Connection pools that a worker can tell about. Beyond that, none is told about.
@@ -289,22 +289,22 @@ var_names! {
     HTTP_X_CSRF_TOKEN HTTP_X_REQUEST_ID HTTP_TRACEPARENT HTTP_LAST_EVENT_ID
 }
 
-/// A call in wire form: copied into a lane when a worker gets it, kept until it can no longer be repeated.
+/// A request in wire form: copied into a lane when a worker gets it, kept until it can no longer be repeated.
 #[derive(Debug, Clone, Default)]
-pub struct EncodedCall {
-    pub(crate) head: WireCall,
+pub struct EncodedRequest {
+    pub(crate) head: WireRequest,
     pub(crate) vars: Vec<WireVar>,
     pub(crate) strings: Vec<u8>,
 }
 
-impl EncodedCall {
-    /// Bytes the call needs in a ring, without a body.
+impl EncodedRequest {
+    /// Bytes the request needs in a ring, without a body.
     #[must_use]
     pub fn wire_len(&self) -> usize {
-        size_of::<WireCall>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
+        size_of::<WireRequest>() + self.vars.len() * size_of::<WireVar>() + self.strings.len()
     }
 
-    /// The call as it lies in a lane, without a body. In 8-byte words, so that it is aligned as there.
+    /// The request as it lies in a lane, without a body. In 8-byte words, so that it is aligned as there.
     #[must_use]
     pub fn to_words(&self) -> Box<[u64]> {
         let mut words = vec![0u64; self.wire_len().div_ceil(8)].into_boxed_slice();
@@ -335,7 +335,7 @@ impl EncodedCall {
         self.text(self.head.uri)
     }
 
-    /// The bytes behind a reference this call's builder returned.
+    /// The bytes behind a reference this request's builder returned.
     #[must_use]
     pub fn text(&self, r: StrRef) -> &[u8] {
         self.strings.get(r.off as usize..(r.off + r.len) as usize).unwrap_or_default()
@@ -353,29 +353,32 @@ impl EncodedCall {
     }
 }
 
-/// Bytes of strings that most calls do not exceed. (A power of two: for other sizes of more than 1 KB mimalloc takes a slow way.)
+/// Bytes of strings that most requests do not exceed. (A power of two: for other sizes of more than 1 KB mimalloc takes
+/// a slow way.)
 const USUAL_STRINGS: usize = 1024;
 
-/// Builds an `EncodedCall`.
+/// Builds an `EncodedRequest`.
 ///
 /// Values go in once: `var` returns where the bytes lie, and the setters (`script`, `query`, …) take that place, so that
 /// `SCRIPT_FILENAME` and the script to run share their bytes.
 #[derive(Debug, Default)]
-pub struct CallBuilder {
-    call: EncodedCall,
+pub struct RequestBuilder {
+    request: EncodedRequest,
 }
 
-impl CallBuilder {
-    /// A call with the request's id, protocol version × 1000 and time of arrival (microseconds since the epoch).
+impl RequestBuilder {
+    /// A request with its id in logs, protocol version × 1000 and time of arrival (microseconds since the epoch).
     #[must_use]
     pub fn new(id: u64, proto: u32, received_unix_us: u64) -> Self {
-        let head = WireCall { id, proto, received_unix_us, ..WireCall::default() };
-        Self { call: EncodedCall { head, vars: Vec::with_capacity(40), strings: Vec::with_capacity(USUAL_STRINGS) } }
+        let head = WireRequest { id, proto, received_unix_us, ..WireRequest::default() };
+        Self {
+            request: EncodedRequest { head, vars: Vec::with_capacity(40), strings: Vec::with_capacity(USUAL_STRINGS) },
+        }
     }
 
     /// Adds bytes that are not a variable.
     pub fn text(&mut self, value: &[u8]) -> StrRef {
-        let strings = &mut self.call.strings;
+        let strings = &mut self.request.strings;
         let off = strings.len() as u32;
         strings.reserve(value.len() + 1);
         strings.extend_from_slice(value);
@@ -384,12 +387,12 @@ impl CallBuilder {
     }
 
     fn text_parts(&mut self, parts: &[&[u8]]) -> StrRef {
-        let off = self.call.strings.len() as u32;
+        let off = self.request.strings.len() as u32;
         for part in parts {
-            self.call.strings.extend_from_slice(part);
+            self.request.strings.extend_from_slice(part);
         }
-        let len = self.call.strings.len() as u32 - off;
-        self.call.strings.push(0);
+        let len = self.request.strings.len() as u32 - off;
+        self.request.strings.push(0);
         StrRef { off, len }
     }
 
@@ -400,9 +403,9 @@ impl CallBuilder {
         value
     }
 
-    /// Adds a variable with a known name whose value is in the call already.
+    /// Adds a variable with a known name whose value is in the request already.
     pub fn var_at(&mut self, name: VarName, value: StrRef) {
-        self.call.vars.push(WireVar { name_id: name as u32, name: StrRef::default(), value });
+        self.request.vars.push(WireVar { name_id: name as u32, name: StrRef::default(), value });
     }
 
     /// Adds a variable with a known name, its value given in parts.
@@ -416,61 +419,61 @@ impl CallBuilder {
     pub fn custom_var(&mut self, name: &[u8], value: &[u8]) -> StrRef {
         let name = self.text(name);
         let value = self.text(value);
-        self.call.vars.push(WireVar { name_id: 0, name, value });
+        self.request.vars.push(WireVar { name_id: 0, name, value });
         value
     }
 
-    /// Sets the method; HEAD calls get no body.
+    /// Sets the method; HEAD requests get no body.
     pub fn method(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.method = at;
-        if self.call.text(at) == b"HEAD" {
-            self.call.head.flags |= CALL_HEAD_ONLY;
+        self.request.head.method = at;
+        if self.request.text(at) == b"HEAD" {
+            self.request.head.flags |= REQUEST_HEAD_ONLY;
         }
         self
     }
 
     /// Sets the script to run.
     pub fn script(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.script = at;
+        self.request.head.script = at;
         self
     }
 
     /// Sets the request target.
     pub fn uri(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.uri = at;
+        self.request.head.uri = at;
         self
     }
 
     /// Sets the query string.
     pub fn query(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.query = at;
+        self.request.head.query = at;
         self
     }
 
     /// Sets the body's media type.
     pub fn content_type(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.content_type = at;
+        self.request.head.content_type = at;
         self
     }
 
     /// Sets the cookies.
     pub fn cookie(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.cookie = at;
+        self.request.head.cookie = at;
         self
     }
 
     /// Sets the `Authorization` header from which PHP fills `PHP_AUTH_*`.
     pub fn authorization(&mut self, at: StrRef) -> &mut Self {
-        self.call.head.authorization = at;
+        self.request.head.authorization = at;
         self
     }
 
-    /// The finished call. The caller sets the body's length through `Call::body`.
+    /// The finished request. The caller sets the body's length through `Request::body`.
     #[must_use]
-    pub fn finish(mut self) -> EncodedCall {
-        self.call.head.n_vars = self.call.vars.len() as u32;
-        self.call.head.strings_len = self.call.strings.len() as u32;
-        self.call
+    pub fn finish(mut self) -> EncodedRequest {
+        self.request.head.n_vars = self.request.vars.len() as u32;
+        self.request.head.strings_len = self.request.strings.len() as u32;
+        self.request
     }
 }
 
@@ -479,7 +482,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_of_call_of_another_length_is_refused() {
+    fn an_end_of_request_of_another_length_is_refused() {
         let done = WireDone { php_ns: 1, flags: 2 << DONE_WAY_SHIFT | 3 << DONE_RESETS_SHIFT, ..WireDone::default() };
         let bytes = done.as_bytes();
         let read = WireDone::read_from_bytes(bytes).unwrap();

@@ -1,24 +1,25 @@
-//! The worker's end of a lane: waits for calls, writes answers. Used by one single-threaded process.
+//! The worker's end of a lane: waits for requests, writes responses. Used by one single-threaded process.
 //!
-//! Nothing about the lane is kept in private memory across calls: `next_call` reads every cursor from the control page
-//! again, because a later mode restores all private memory of the process between two calls.
+//! Nothing about the lane is kept in private memory across requests: `next_request` reads every cursor from the control
+//! page again, because a later mode restores all private memory of the process between two requests.
 //!
-//! Answers are published in batches: frames are written behind `head`, which only `publish` shows to the server. That
-//! happens at the end of a call, when PHP flushes, and when a quarter of the ring is waiting; so a short answer costs one
-//! store and at most one wake-up.
+//! Responses are published in batches: frames are written behind `head`, which only `publish` shows to the server. That
+//! happens at the end of a request, when PHP flushes, and when a quarter of the ring is waiting; so a short response
+//! costs one store and at most one wake-up.
 //!
 //! The memory orders are explained in `server_end`.
 
-use crate::call_state;
+use crate::awaited_bodies::AwaitedBodies;
 use crate::clock;
 use crate::control_socket::{ControlSocket, Message};
+use crate::request_state;
 use crate::ring::{FrameHeader, Ring, RingBroken, frame_len};
 use crate::segment::{Hole, Segment};
 use crate::wake;
 use crate::wire::{
-    CALL_BODY_FD, CALL_BODY_INLINE, FLAG_FLUSH, FLAG_MORE, FrameKind, POOL_NUMBERS, WireCall, WireDone, WireVar,
+    FLAG_FLUSH, FLAG_MORE, FrameKind, POOL_NUMBERS, REQUEST_BODY_FD, REQUEST_BODY_INLINE, WireDone, WireRequest,
+    WireVar,
 };
-use crate::worker_events::AwaitedBodies;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +34,7 @@ struct OpenBody {
     limit: usize,
 }
 
-/// The client of the current call has gone; what is written for it is dropped.
+/// The client of the current request has gone; what is written for it is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientGone;
 
@@ -45,7 +46,7 @@ pub struct WorkerEnd {
     responses: Ring,
     eventfd: OwnedFd,
     pub(crate) control: ControlSocket,
-    /// Where the server wakes a multiplexed worker; `None`: one call at a time.
+    /// Where the server wakes a multiplexed worker; `None`: one request at a time.
     pub(crate) wake_pipe: Option<WakePipe>,
     /// End of what is written in the response ring, published or not.
     head: u64,
@@ -54,14 +55,14 @@ pub struct WorkerEnd {
     /// Bytes behind that which were skipped because the ring ended.
     padding: u64,
     open: Option<OpenBody>,
-    /// Number of the current call, 0 between calls.
+    /// Number of the current request, 0 between requests.
     number: u64,
-    /// Cursor behind the current call's frame, which lies in the ring until the call is done. `None` where calls are
-    /// copied out at once.
-    call_end: Option<u64>,
-    /// Memory of calls that are done, where calls are copied out.
+    /// Cursor behind the current request's frame, which lies in the ring until the request is done. `None` where
+    /// requests are copied out at once.
+    request_end: Option<u64>,
+    /// Memory of requests that are done, where requests are copied out.
     pub(crate) spare_memory: Vec<Vec<u64>>,
-    /// Calls that wait for their bodies, where there may be several.
+    /// Requests that wait for their bodies, where there may be several.
     pub(crate) bodies: AwaitedBodies,
 }
 
@@ -96,11 +97,11 @@ impl WorkerEnd {
             padding: 0,
             open: None,
             number: 0,
-            call_end: None,
+            request_end: None,
         })
     }
 
-    /// Makes this the end of a multiplexed worker: it uses `worker_events` instead of `next_call`, and the
+    /// Makes this the end of a multiplexed worker: it uses `worker_events` instead of `next_request`, and the
     /// server wakes it through this wake pipe.
     #[must_use]
     pub fn with_wake_pipe(mut self, wake_pipe: OwnedFd) -> Self {
@@ -108,7 +109,7 @@ impl WorkerEnd {
         self
     }
 
-    /// The current call's number, 0 between calls.
+    /// The current request's number, 0 between requests.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
@@ -131,11 +132,11 @@ impl WorkerEnd {
         self.publish();
     }
 
-    /// Waits for a call and begins it. `None`: the server wants the worker to end. The pointer is valid until `done`.
+    /// Waits for a request and begins it. `None`: the server wants the worker to end. The pointer is valid until `done`.
     ///
     /// # Errors
     /// The server's side of the ring makes no sense (a bug); the worker must end.
-    pub fn next_call(&mut self) -> Result<Option<*const WireCall>, RingBroken> {
+    pub fn next_request(&mut self) -> Result<Option<*const WireRequest>, RingBroken> {
         let control = self.segment.control();
         self.head = control.response_head.0.load(Ordering::Relaxed);
         self.all_is_published();
@@ -147,7 +148,7 @@ impl WorkerEnd {
             let head = control.request_head.0.load(Ordering::Acquire);
             let available = self.requests.used(head, tail)?;
             if available == 0 {
-                wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_CALL, || {
+                wake::sleep_worker(&control.worker_word.0, wake::WORKER_WAITS_REQUEST, || {
                     control.request_head.0.load(Ordering::Acquire) != tail
                 });
                 continue;
@@ -159,33 +160,33 @@ impl WorkerEnd {
             };
             let end = tail + frame_len(header.len as usize) as u64;
             match FrameKind::from_u16(header.kind) {
-                Some(FrameKind::Call) if self.begin(tail) => {
+                Some(FrameKind::Request) if self.begin(tail) => {
                     self.set_began(clock::monotonic_us());
                     self.number = header.number;
-                    self.call_end = Some(end);
+                    self.request_end = Some(end);
                     return Ok(Some(self.requests.payload(tail).cast()));
                 }
-                Some(FrameKind::Call | FrameKind::Pad) => control.request_tail.0.store(end, Ordering::Release),
+                Some(FrameKind::Request | FrameKind::Pad) => control.request_tail.0.store(end, Ordering::Release),
                 Some(FrameKind::Stop) => return Ok(None),
                 _ => return Err(RingBroken("unexpected frame in the request ring")),
             }
         }
     }
 
-    /// Says when the current call began, by `monotonic_us`: the server puts no other behind one that runs for long.
+    /// Says when the current request began, by `monotonic_us`: the server puts no other behind one that runs for long.
     pub fn set_began(&self, now_us: u32) {
         // Both Relaxed: this end owns the cursor, and the number announces nothing but itself.
         let at = self.segment.control().request_tail.0.load(Ordering::Relaxed);
         self.requests.began(at).store(now_us, Ordering::Relaxed);
     }
 
-    /// Marks a queued call as running; false if the server has taken it back.
+    /// Marks a queued request as running; false if the server has taken it back.
     pub(crate) fn begin(&self, at: u64) -> bool {
-        call_state::begin(self.requests.state(at))
+        request_state::begin(self.requests.state(at))
     }
 
-    /// Asks for the current call's body and waits for its descriptor, which the server sends to nobody but a worker that
-    /// has begun the call. `None`: it cannot be had, and the call has failed; the worker ends it with `done` at once.
+    /// Asks for the current request's body and waits for its descriptor, which the server sends to nobody but a worker that
+    /// has begun the request. `None`: it cannot be had, and the request has failed; the worker ends it with `done` at once.
     ///
     /// # Errors
     /// The control socket is closed or says something unexpected.
@@ -200,22 +201,22 @@ impl WorkerEnd {
         }
     }
 
-    /// Asks for the body of a call that was begun.
+    /// Asks for the body of a request that was begun.
     pub fn ask_for_body(&mut self, number: u64) {
-        // What is being written belongs to the selected call.
+        // What is being written belongs to the selected request.
         self.close_body(0);
         let selected = std::mem::replace(&mut self.number, number);
         self.put(FrameKind::NeedBody, 0, &[]);
         self.number = selected;
     }
 
-    /// True if the client of the current call has gone.
+    /// True if the client of the current request has gone.
     #[must_use]
     pub fn client_gone(&self) -> bool {
         self.segment.control().aborted.0.load(Ordering::Relaxed) == self.number && self.number != 0
     }
 
-    /// Writes the answer's head (or an interim one) laid out as `FrameKind::Head` says, split over frames where needed.
+    /// Writes the response's head (or an interim one) laid out as `FrameKind::Head` says, split over frames where needed.
     pub fn head(&mut self, interim: bool, mut payload: &[u8]) {
         let kind = if interim { FrameKind::Interim } else { FrameKind::Head };
         let max = self.responses.max_payload();
@@ -230,7 +231,7 @@ impl WorkerEnd {
         }
     }
 
-    /// Adds to the answer's body.
+    /// Adds to the response's body.
     ///
     /// # Errors
     /// The client has gone; the bytes are dropped.
@@ -282,7 +283,7 @@ impl WorkerEnd {
         limit > 0
     }
 
-    /// To which call belongs what is written from now on; 0: to none.
+    /// To which request belongs what is written from now on; 0: to none.
     pub(crate) fn write_for(&mut self, number: u64) {
         if number != self.number {
             self.close_body(0);
@@ -309,7 +310,7 @@ impl WorkerEnd {
         self.publish();
     }
 
-    /// The answer is complete for the client.
+    /// The response is complete for the client.
     pub fn end_response(&mut self, publish: bool) {
         self.close_body(0);
         self.put(FrameKind::End, 0, &[]);
@@ -318,12 +319,12 @@ impl WorkerEnd {
         }
     }
 
-    /// The call is over. Its frame is given back to the server. Of several calls the end is published with what comes
+    /// The request is over. Its frame is given back to the server. Of several requests the end is published with what comes
     /// next, unless much is waiting.
     pub fn done(&mut self, done: WireDone) {
         self.close_body(0);
         self.put(FrameKind::Done, 0, done.as_bytes());
-        if let Some(end) = self.call_end.take() {
+        if let Some(end) = self.request_end.take() {
             self.segment.control().request_tail.0.store(end, Ordering::Release);
         }
         if self.wake_pipe.is_none() || self.unpublished() >= self.responses.cap() / 4 {
@@ -335,8 +336,8 @@ impl WorkerEnd {
         self.number = 0;
     }
 
-    /// Gives the call back, of which nothing was answered. The worker must end then; its lane is thrown away.
-    pub fn return_call(&mut self, boot_began_us: u64) {
+    /// Gives the request back, of which nothing was answered. The worker must end then; its lane is thrown away.
+    pub fn return_request(&mut self, boot_began_us: u64) {
         self.put(FrameKind::GiveBack, 0, boot_began_us.as_bytes());
         self.publish();
     }
@@ -355,7 +356,7 @@ impl WorkerEnd {
         self.put(FrameKind::Log, 0, &payload);
     }
 
-    /// Between calls everything is published, so the shared cursor is the true one: a process that was restored to an
+    /// Between requests everything is published, so the shared cursor is the true one: a process that was restored to an
     /// earlier state has an old copy of it.
     fn look_again(&mut self) {
         self.head = self.segment.control().response_head.0.load(Ordering::Relaxed);
@@ -369,7 +370,7 @@ impl WorkerEnd {
     }
 
     /// Bytes that wait to be published. What was skipped at the ring's end does not count: it would have the first lines
-    /// of an answer published alone, and the front takes half an answer for a stream.
+    /// of a response published alone, and the front takes half a response for a stream.
     fn unpublished(&self) -> usize {
         self.head.wrapping_sub(self.published).wrapping_sub(self.padding) as usize
     }
@@ -395,7 +396,7 @@ impl WorkerEnd {
     }
 
     /// Waits until the server has given some room back. What was published before is on its way out; only where nothing
-    /// of that is left, the part of an answer that is written is published, as the front would take it for a stream.
+    /// of that is left, the part of a response that is written is published, as the front would take it for a stream.
     fn wait_for_room(&mut self) {
         let tail = self.segment.control().response_tail.0.load(Ordering::Acquire);
         if tail == self.published {
@@ -411,7 +412,7 @@ impl WorkerEnd {
         });
     }
 
-    /// Where it is noted which call's script has run past its time limit. Valid as long as this value.
+    /// Where it is noted which request's script has run past its time limit. Valid as long as this value.
     #[must_use]
     pub fn timeout_word(&self) -> *const AtomicU64 {
         &raw const self.segment.control().timed_out.0
@@ -425,13 +426,13 @@ impl WorkerEnd {
         self.segment.pass_to_forks(pass)
     }
 
-    /// What a fork that is no worker may still read of the lane: the call that runs.
+    /// What a fork that is no worker may still read of the lane: the request that runs.
     #[must_use]
     pub fn copy_for_fork(&self) -> LaneCopy {
         let tail = self.segment.control().request_tail.0.load(Ordering::Relaxed);
-        let call = self.requests.place_of(tail, self.call_end.unwrap_or(tail));
+        let request = self.requests.place_of(tail, self.request_end.unwrap_or(tail));
         let rings = Segment::rings_at();
-        LaneCopy(self.segment.copy([0..rings, rings + call.start..rings + call.end]))
+        LaneCopy(self.segment.copy([0..rings, rings + request.start..rings + request.end]))
     }
 
     /// In a process that was forked without the lane: lets go of the descriptors.
@@ -470,36 +471,36 @@ impl LaneCopy {
     }
 }
 
-/// The pieces of a call in place. Lifetimes are the caller's promise: valid until `WorkerEnd::done`.
+/// The pieces of a request in place. Lifetimes are the caller's promise: valid until `WorkerEnd::done`.
 #[derive(Debug, Clone, Copy)]
-pub struct CallParts {
+pub struct RequestParts {
     /// The fixed head.
-    pub head: WireCall,
+    pub head: WireRequest,
     pub vars: *const WireVar,
     /// The string area.
     pub strings: *const u8,
-    /// The inline body (`body_len` bytes when `CALL_BODY_INLINE` is set).
+    /// The inline body (`body_len` bytes when `REQUEST_BODY_INLINE` is set).
     pub body: *const u8,
 }
 
-/// Splits a call frame.
+/// Splits a request frame.
 ///
 /// # Safety
-/// `call` came from `WorkerEnd::next_call` and `done` has not been called since.
+/// `request` came from `WorkerEnd::next_request` and `done` has not been called since.
 #[must_use]
-pub unsafe fn call_parts(call: *const WireCall) -> CallParts {
-    // SAFETY: the frame starts with a `WireCall` written by the server and is 8-aligned.
-    let head = unsafe { *call };
+pub unsafe fn request_parts(request: *const WireRequest) -> RequestParts {
+    // SAFETY: the frame starts with a `WireRequest` written by the server and is 8-aligned.
+    let head = unsafe { *request };
     // SAFETY: the server lays these areas out one behind the other inside the frame.
     unsafe {
-        let vars = call.add(1).cast::<WireVar>();
+        let vars = request.add(1).cast::<WireVar>();
         let strings = vars.add(head.n_vars as usize).cast::<u8>();
-        CallParts { head, vars, strings, body: strings.add(head.strings_len as usize) }
+        RequestParts { head, vars, strings, body: strings.add(head.strings_len as usize) }
     }
 }
 
-/// How the current call's body travels.
+/// How the current request's body travels.
 #[must_use]
 pub fn body_kind(flags: u32) -> (bool, bool) {
-    (flags & CALL_BODY_INLINE != 0, flags & CALL_BODY_FD != 0)
+    (flags & REQUEST_BODY_INLINE != 0, flags & REQUEST_BODY_FD != 0)
 }

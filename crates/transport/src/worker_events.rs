@@ -1,27 +1,27 @@
 //! The worker's end for a multiplexed worker, which waits for requests among its own descriptors.
 //!
-//! Each call is copied out of the request ring when it is taken, so the ring's room is given back at once whatever the
-//! calls do. The worker says for which call it writes (`select`) and when all of it is to be seen (`publish`). Waiting is
-//! the worker's own business: it announces it (`prepare_wait`), waits on `wake_fd` among others, and takes the
-//! announcement back (`woken`).
+//! Each request is copied out of the request ring when it is taken, so the ring's room is given back at once whatever the
+//! requests do. The worker says for which request it writes (`select`) and when all of it is to be seen (`publish`).
+//! Waiting is the worker's own business: it announces it (`prepare_wait`), waits on `wake_fd` among others, and takes
+//! the announcement back (`woken`).
 //!
-//! A call whose body travels as a descriptor is handed out once that has come; until then it waits here, and the others go
-//! on.
+//! A request whose body travels as a descriptor is handed out once that has come; until then it waits here, and the
+//! others go on.
 //!
 //! The memory orders are explained in `server_end`.
 
+use crate::awaited_bodies::{Event, TakenRequest};
 use crate::control_socket::Message;
 use crate::ring::{RingBroken, frame_len};
 use crate::wake;
-use crate::wire::{CALL_BODY_FD, FrameKind, WireCall, WireDone};
+use crate::wire::{FrameKind, WireDone, WireRequest};
 use crate::worker_end::WorkerEnd;
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Memory kept for calls to come: so many pieces, none longer than so many words.
+/// Memory kept for requests to come: so many pieces, none longer than so many words.
 const SPARE_MEMORY: usize = 64;
 const LARGEST_SPARE: usize = 2048;
 
@@ -30,72 +30,6 @@ const WAITS_UNTIL_SILENCED: u32 = 1024;
 
 /// Bodies that may be asked for and not received: they fit into the control socket many times over.
 const ASKED_AT_ONCE: usize = 16;
-
-/// Calls that are begun and wait for their bodies, in the order in which they were sent.
-#[derive(Debug, Default)]
-pub(crate) struct AwaitedBodies {
-    calls: VecDeque<TakenCall>,
-    /// Of these, so many have been asked for, from the first on.
-    asked: usize,
-    /// What was said meanwhile, and is to be heard behind them.
-    later: VecDeque<Event>,
-}
-
-/// What the server has sent.
-#[derive(Debug)]
-pub enum Event {
-    /// A call, begun.
-    Call(TakenCall),
-    /// The answer to a call is not wanted any more. The call may be over already.
-    Cancel {
-        /// The call.
-        number: u64,
-        /// One of `wire::CANCEL_*`.
-        reason: u32,
-    },
-    /// No call follows: the worker ends with the last one it has.
-    Stop,
-}
-
-/// A call in memory of its own.
-#[derive(Debug)]
-pub struct TakenCall {
-    /// Its number on the lane.
-    pub number: u64,
-    /// The call as it lay in the ring; see `call_parts`.
-    words: Vec<u64>,
-    /// Its body, if that travels as a descriptor.
-    pub body: Option<OwnedFd>,
-}
-
-impl AwaitedBodies {
-    /// True if this has to wait until calls that were sent before it have their bodies.
-    fn delays(&self, event: &Event) -> bool {
-        match event {
-            Event::Call(_) => false,
-            Event::Cancel { number, .. } => self.calls.iter().any(|call| call.number == *number),
-            Event::Stop => !self.calls.is_empty(),
-        }
-    }
-}
-
-impl TakenCall {
-    fn awaits_body(&self) -> bool {
-        WireCall::ref_from_prefix(self.words.as_bytes()).is_ok_and(|(call, _)| call.flags & CALL_BODY_FD != 0)
-    }
-
-    /// The call's fixed head, with the rest behind it. Valid as long as `self`, also when that is moved.
-    #[must_use]
-    pub fn call(&self) -> *const WireCall {
-        self.words.as_ptr().cast()
-    }
-
-    /// The call's memory, to be given to `recycle`.
-    #[must_use]
-    pub fn into_memory(self) -> Vec<u64> {
-        self.words
-    }
-}
 
 /// Why no event can be taken; the worker must end.
 #[derive(Debug, thiserror::Error)]
@@ -114,10 +48,10 @@ impl WorkerEnd {
     /// # Errors
     /// The server's side makes no sense (a bug).
     pub fn take_event(&mut self) -> Result<Option<Event>, TakeError> {
-        if !self.bodies.calls.is_empty()
-            && let Some(call) = self.take_body()?
+        if !self.bodies.requests.is_empty()
+            && let Some(request) = self.take_body()?
         {
-            return Ok(Some(Event::Call(call)));
+            return Ok(Some(Event::Request(request)));
         }
         if let Some(event) = self.heard_meanwhile() {
             return Ok(Some(event));
@@ -137,13 +71,13 @@ impl WorkerEnd {
             };
             let len = header.len as usize;
             let event = match FrameKind::from_u16(header.kind) {
-                Some(FrameKind::Call) if len < size_of::<WireCall>() => {
-                    return Err(RingBroken("a call shorter than its head").into());
+                Some(FrameKind::Request) if len < size_of::<WireRequest>() => {
+                    return Err(RingBroken("a request shorter than its head").into());
                 }
-                Some(FrameKind::Call) => self.begin(tail).then(|| {
+                Some(FrameKind::Request) => self.begin(tail).then(|| {
                     let mut words = self.spare_memory.pop().unwrap_or_default();
                     self.requests.copy_words(tail, len, &mut words);
-                    Event::Call(TakenCall { number: header.number, words, body: None })
+                    Event::Request(TakenRequest::new(header.number, words))
                 }),
                 Some(FrameKind::Cancel) => {
                     let mut words = Vec::new();
@@ -157,8 +91,8 @@ impl WorkerEnd {
             };
             self.give_back(head, tail + frame_len(len) as u64);
             match event {
-                Some(Event::Call(call)) if call.awaits_body() => {
-                    self.bodies.calls.push_back(call);
+                Some(Event::Request(request)) if request.awaits_body() => {
+                    self.bodies.requests.push_back(request);
                     self.ask_for_bodies();
                 }
                 Some(event) if self.bodies.delays(&event) => self.bodies.later.push_back(event),
@@ -168,13 +102,13 @@ impl WorkerEnd {
         }
     }
 
-    /// Asks for bodies as far as may be, at once: their calls wait for nothing else.
+    /// Asks for bodies as far as may be, at once: their requests wait for nothing else.
     fn ask_for_bodies(&mut self) {
         let asked = self.bodies.asked;
         while self.bodies.asked < ASKED_AT_ONCE
-            && let Some(call) = self.bodies.calls.get(self.bodies.asked)
+            && let Some(request) = self.bodies.requests.get(self.bodies.asked)
         {
-            self.ask_for_body(call.number);
+            self.ask_for_body(request.number);
             self.bodies.asked += 1;
         }
         if self.bodies.asked != asked {
@@ -182,8 +116,8 @@ impl WorkerEnd {
         }
     }
 
-    /// The next call whose body has come.
-    fn take_body(&mut self) -> Result<Option<TakenCall>, TakeError> {
+    /// The next request whose body has come.
+    fn take_body(&mut self) -> Result<Option<TakenRequest>, TakeError> {
         loop {
             let (message, fd) = match self.control.try_receive() {
                 Ok(Some(received)) => received,
@@ -194,16 +128,16 @@ impl WorkerEnd {
             let (Message::Body { number: wanted } | Message::NoBody { number: wanted }) = message else {
                 return Err(io::Error::other("unexpected message on the control socket").into());
             };
-            let position = self.bodies.calls.iter().position(|call| call.number == wanted);
-            let Some(mut call) = position.and_then(|at| self.bodies.calls.remove(at)) else { continue };
+            let position = self.bodies.requests.iter().position(|request| request.number == wanted);
+            let Some(mut request) = position.and_then(|at| self.bodies.requests.remove(at)) else { continue };
             self.bodies.asked = self.bodies.asked.saturating_sub(1);
             self.ask_for_bodies();
             if fd.is_some() {
-                call.body = fd;
-                return Ok(Some(call));
+                request.body = fd;
+                return Ok(Some(request));
             }
             // It has failed already, on the server's side.
-            self.recycle(call.into_memory());
+            self.recycle(request.into_memory());
             let selected = self.number();
             self.write_for(wanted);
             self.done(WireDone::default());
@@ -211,14 +145,14 @@ impl WorkerEnd {
         }
     }
 
-    /// What was said while calls waited for their bodies, once nothing keeps it back.
+    /// What was said while requests waited for their bodies, once nothing keeps it back.
     fn heard_meanwhile(&mut self) -> Option<Event> {
         let bodies = &mut self.bodies;
         let at = (0..bodies.later.len()).find(|&at| !bodies.delays(&bodies.later[at]))?;
         bodies.later.remove(at)
     }
 
-    /// Takes the memory of a call that is done, for another one.
+    /// Takes the memory of a request that is done, for another one.
     pub fn recycle(&mut self, memory: Vec<u64>) {
         if self.spare_memory.len() < SPARE_MEMORY && memory.capacity() <= LARGEST_SPARE {
             self.spare_memory.push(memory);
@@ -226,24 +160,24 @@ impl WorkerEnd {
     }
 
     /// Gives the request ring up to `tail` back to the server, and tells it once half of the ring is free if it waits for
-    /// room: not sooner, else there would be one wake-up for each call.
+    /// room: not sooner, else there would be one wake-up for each request.
     fn give_back(&self, head: u64, tail: u64) {
         let control = self.segment.control();
         control.request_tail.0.store(tail, Ordering::Release);
         if head.wrapping_sub(tail) <= self.requests.cap() as u64 / 2 {
-            // The cursor is stored: see `CallSender::want_room`.
+            // The cursor is stored: see `RequestSender::want_room`.
             if wake::take_any(&control.room_wanted.0) {
                 self.wake_server();
             }
         }
     }
 
-    /// Says to which call belongs what is written, logged, ended and done from now on; 0: to none.
+    /// Says to which request belongs what is written, logged, ended and done from now on; 0: to none.
     pub fn select(&mut self, number: u64) {
         self.write_for(number);
     }
 
-    /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one call at a time.
+    /// The descriptor to wait on, edge-triggered, and not to read; `None` if this worker runs one request at a time.
     #[must_use]
     pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.wake_pipe.as_ref().map(|wake_pipe| wake_pipe.fd.as_fd())
@@ -255,8 +189,8 @@ impl WorkerEnd {
         self.publish();
         let control = self.segment.control();
         let tail = control.request_tail.0.load(Ordering::Relaxed);
-        // A body is sent before the server looks whether the worker waits, as a call is published before.
-        let body_has_come = || !self.bodies.calls.is_empty() && self.control.has_message();
+        // A body is sent before the server looks whether the worker waits, as a request is published before.
+        let body_has_come = || !self.bodies.requests.is_empty() && self.control.has_message();
         let ready = || control.request_head.0.load(Ordering::Acquire) != tail || body_has_come();
         if wake::prepare_worker_event(&control.worker_word.0, ready) {
             return true;

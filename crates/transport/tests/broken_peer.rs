@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket;
-use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
+use howdah_transport::wire::{FrameKind, RequestBuilder, VarName, WireDone};
 use howdah_transport::{
     BodyInLane, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd, new_wake_pipe,
 };
@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 /// Set in the child of `a_worker_killed_at_any_moment_leaves_only_whole_frames`.
 const CHILD: &str = "HOWDAH_TEST_KILLED_PEER";
 
-fn some_call() -> howdah_transport::wire::EncodedCall {
-    let mut builder = CallBuilder::new(1, 1001, 1);
+fn some_request() -> howdah_transport::wire::EncodedRequest {
+    let mut builder = RequestBuilder::new(1, 1001, 1);
     let method = builder.var(VarName::REQUEST_METHOD, b"GET");
     builder.method(method);
     builder.finish()
@@ -46,7 +46,7 @@ fn child_that_writes_until_it_is_killed() {
     let (_ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(stdin.as_fd(), new_eventfd().unwrap(), theirs.into()).unwrap();
     println!("\nwriting");
-    worker.next_call().unwrap();
+    worker.next_request().unwrap();
     let mut len = 1;
     loop {
         worker.write(&vec![b'x'; len]).unwrap();
@@ -61,7 +61,7 @@ fn child_that_writes_until_it_is_killed() {
 fn a_worker_killed_at_any_moment_leaves_only_whole_frames() {
     for round in 0..40u32 {
         let (mut sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
-        sender.send_call(&some_call(), 1, BodyInLane::None).unwrap();
+        sender.send_request(&some_request(), 1, BodyInLane::None).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_that_writes_until_it_is_killed", "--nocapture"])
             .env(CHILD, "1")
@@ -132,11 +132,11 @@ fn attack(mut seed: u64) {
     let view = View::of(&fd);
     let (mut slots, mut held) = (Vec::new(), Vec::new());
     for round in 0..6 {
-        if let Ok(slot) = sender.send_call(&some_call(), round + 1, BodyInLane::Inline(&[b'b'; 700])) {
+        if let Ok(slot) = sender.send_request(&some_request(), round + 1, BodyInLane::Inline(&[b'b'; 700])) {
             slots.push(slot);
         }
-        // An honest answer while the lane is honest; afterwards an honest worker would wait for calls that never come.
-        if round == 0 && worker.next_call().unwrap().is_some() {
+        // An honest response while the lane is honest; afterwards an honest worker would wait for requests that never come.
+        if round == 0 && worker.next_request().unwrap().is_some() {
             let _ = worker.write(&vec![b'x'; 900]);
             worker.done(WireDone::default());
         }

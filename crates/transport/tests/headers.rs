@@ -26,31 +26,31 @@ const NAMES: &[(&str, &str)] = &[
     ("CodeRule", "howdah_code_rule"),
     ("EventKind", "howdah_event"),
     ("Mode", "howdah_mode"),
-    ("Recorded", "howdah_warmup_answer"),
+    ("Recorded", "howdah_warmup_response"),
     ("RecordedPath", "howdah_warmup_path"),
     ("SnapshotNumbers", "snapshot_report"),
     ("WorkerSpec", "howdah_worker_spec"),
 ];
 
-/// Types of calls in a ring.
-const OF_THE_WIRE: &[&str] = &["StrRef", "WireVar", "WireCall"];
+/// Types of requests in a ring.
+const OF_THE_WIRE: &[&str] = &["StrRef", "WireVar", "WireRequest"];
 
 /// Numbers that C does not need, or has under another name.
 const ONLY_IN_RUST: &[&str] =
     &["WIRE_VERSION", "FLAG_MORE", "FLAG_FLUSH", "DONE_WAY_SHIFT", "DONE_RETIRE", "DONE_UNFIT", "DONE_RESETS_SHIFT"];
 
 const ABOUT_THE_WIRE: &str = "\
-/* The C view of a call in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
+/* The C view of a request in the request ring, from crates/transport/src/wire.rs. Written by `make generate`, and compared
  * in a test: do not edit. */
 /* clang-format off */";
 
 const ABOUT_THE_BRIDGE: &str = "\
 /* The border between C and Rust: everything the shim calls in Rust (howdah_rs_*) and everything Rust calls in the shim
- * (howdah_c_*). Rust functions return and never call back into PHP, so no Rust frame lies between a PHP bailout
+ * (howdah_c_*). Rust functions return and never request back into PHP, so no Rust frame lies between a PHP bailout
  * (longjmp) and its target. Strings are borrowed for the duration of a call unless a comment says otherwise.
  *
- * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_call(). The other functions are then about the
- * selected call, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
+ * In async mode howdah_rs_take_event() takes the place of howdah_rs_next_request(). The other functions are then about the
+ * selected request, and what they write reaches the server with howdah_rs_publish(), howdah_rs_flush(),
  * howdah_rs_prepare_wait(), or when much of it is waiting. Nothing waits but writing, for room that the server makes at
  * once.
  *

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::wire::{CallBuilder, FrameKind, VarName, WireDone};
+use howdah_transport::wire::{FrameKind, RequestBuilder, VarName, WireDone};
 use howdah_transport::{
-    BodyInLane, CallSender, FrameReceiver, HeldPayload, LaneSizes, WorkerEnd, create_lane, new_eventfd,
+    BodyInLane, FrameReceiver, HeldPayload, LaneSizes, RequestSender, WorkerEnd, create_lane, new_eventfd,
 };
 use std::io::{IoSlice, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SIZES: LaneSizes = LaneSizes { request: 16 * 1024, response: 64 * 1024 };
 
 struct Lane {
-    sender: CallSender,
+    sender: RequestSender,
     frames: FrameReceiver,
     worker: WorkerEnd,
     next: u64,
@@ -32,18 +32,18 @@ fn lane() -> Lane {
 }
 
 impl Lane {
-    /// The worker begins a call.
+    /// The worker begins a request.
     fn begin(&mut self) {
-        let mut builder = CallBuilder::new(1, 1001, 1);
+        let mut builder = RequestBuilder::new(1, 1001, 1);
         let method = builder.var(VarName::REQUEST_METHOD, b"GET");
         builder.method(method);
-        self.sender.send_call(&builder.finish(), self.next, BodyInLane::None).unwrap();
+        self.sender.send_request(&builder.finish(), self.next, BodyInLane::None).unwrap();
         self.next += 1;
-        self.worker.next_call().unwrap().unwrap();
+        self.worker.next_request().unwrap().unwrap();
     }
 
-    /// The worker answers a call with these bytes.
-    fn answer(&mut self, body: &[u8]) {
+    /// The worker responds to a request with these bytes.
+    fn response(&mut self, body: &[u8]) {
         self.begin();
         self.worker.write(body).unwrap();
         self.worker.end_response(false);
@@ -70,7 +70,7 @@ fn pattern(len: usize, seed: u8) -> Vec<u8> {
 fn a_body_can_be_read_compared_and_sent_where_it_lies() {
     let mut lane = lane();
     let body = pattern(20_000, 1);
-    lane.answer(&body);
+    lane.response(&body);
     let held = lane.take().remove(0);
     assert_eq!(held.len(), body.len());
     assert!(held.copy_from(0) == body && held.copy_from(19_990) == body[19_990..]);
@@ -100,7 +100,7 @@ fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
         let bodies: Vec<_> =
             (0..3).map(|n| pattern(1_100 + (round * 37 + n * 911) % 3_000, (round + n) as u8)).collect();
         for body in &bodies {
-            lane.answer(body);
+            lane.response(body);
         }
         // A body that met the end of the ring is in two pieces.
         let mut held = lane.take();
@@ -108,13 +108,13 @@ fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
         assert_eq!(lengths, bodies.concat().len());
         let all: Vec<u8> = held.iter().flat_map(|held| held.copy_from(0)).collect();
         assert!(all == bodies.concat());
-        // The last is let go first: nothing becomes free by that, and the first stays whole through another answer.
+        // The last is let go first: nothing becomes free by that, and the first stays whole through another response.
         held.rotate_left(round % 3);
         let kept = held.pop().unwrap();
         let copy = kept.copy_from(0);
         drop(held);
         let small = pattern(2_000, 99);
-        lane.answer(&small);
+        lane.response(&small);
         assert!(lane.take().iter().flat_map(|held| held.copy_from(0)).eq(small));
         assert!(kept.equals(&copy), "round {round}");
     }
@@ -123,8 +123,8 @@ fn the_worker_never_writes_over_what_is_held_whatever_the_order_of_release() {
 #[test]
 fn a_worker_that_waits_for_room_is_woken_when_a_body_is_let_go() {
     let mut lane = lane();
-    lane.answer(&pattern(30_000, 1));
-    lane.answer(&pattern(25_000, 2));
+    lane.response(&pattern(30_000, 1));
+    lane.response(&pattern(25_000, 2));
     let held = lane.take();
     let third = pattern(31_000, 3);
     std::thread::scope(|scope| {
@@ -149,10 +149,10 @@ fn a_worker_that_waits_for_room_is_woken_when_a_body_is_let_go() {
 }
 
 #[test]
-fn an_answer_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
+fn a_response_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
     let mut lane = lane();
     for size in [30_000, 25_000] {
-        lane.answer(&pattern(size, 1));
+        lane.response(&pattern(size, 1));
     }
     let held = lane.take();
     std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn an_answer_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
             worker.write(&pattern(12_000, 3)).unwrap();
             worker.end_response(true);
         });
-        // The part for which there is room is never shown while other answers hold the rest.
+        // The part for which there is room is never shown while other responses hold the rest.
         for _ in 0..200 {
             assert!(frames.next_frame().unwrap().is_none());
             std::thread::yield_now();
@@ -180,7 +180,7 @@ fn an_answer_that_fits_is_published_in_one_piece_although_it_waits_for_room() {
 fn a_held_body_outlives_its_lane() {
     let mut lane = lane();
     let body = pattern(9_000, 5);
-    lane.answer(&body);
+    lane.response(&body);
     let held = lane.take();
     drop(lane);
     assert!(held[0].equals(&body));
@@ -190,7 +190,7 @@ fn a_held_body_outlives_its_lane() {
 #[test]
 fn bytes_that_change_while_they_are_used_do_no_harm() {
     let mut lane = lane();
-    lane.answer(&pattern(20_000, 1));
+    lane.response(&pattern(20_000, 1));
     let held = lane.take().remove(0);
     // A hostile worker writes to the memory whenever it likes.
     let memory = std::fs::File::from(lane.memory.try_clone().unwrap());
@@ -217,15 +217,15 @@ fn bytes_that_change_while_they_are_used_do_no_harm() {
 }
 
 #[test]
-fn what_was_skipped_at_the_rings_end_has_no_half_answer_published() {
+fn what_was_skipped_at_the_rings_end_has_no_half_response_published() {
     let mut lane = lane();
     // A frame for each line, as a script prints them; in all less than what is published early.
     let line = pattern(1000, 3);
-    for call in 0..100 {
+    for request in 0..100 {
         lane.begin();
         for _ in 0..12 {
             lane.worker.write(&line).unwrap();
-            assert!(lane.frames.next_frame().unwrap().is_none(), "call {call}: a part came alone");
+            assert!(lane.frames.next_frame().unwrap().is_none(), "request {request}: a part came alone");
         }
         lane.worker.end_response(false);
         lane.worker.done(WireDone::default());

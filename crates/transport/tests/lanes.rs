@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use howdah_transport::control_socket::{self, ControlSocket};
-use howdah_transport::wire::{CallBuilder, EncodedCall, FLAG_FLUSH, FrameKind, VarName, WireDone};
-use howdah_transport::worker_end::call_parts;
+use howdah_transport::wire::{EncodedRequest, FLAG_FLUSH, FrameKind, RequestBuilder, VarName, WireDone};
+use howdah_transport::worker_end::request_parts;
 use howdah_transport::{
-    BodyInLane, CallSender, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+    BodyInLane, FrameReceiver, LaneSizes, RequestSender, SendError, WorkerEnd, create_lane, new_eventfd,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Random {
 }
 
 struct Server {
-    sender: CallSender,
+    sender: RequestSender,
     frames: FrameReceiver,
     eventfd: OwnedFd,
     _control: ControlSocket,
@@ -45,8 +45,8 @@ fn lane(sizes: LaneSizes) -> (Server, WorkerEnd) {
     (Server { sender, frames, eventfd, _control: ours.into() }, worker)
 }
 
-fn call(query: &[u8]) -> EncodedCall {
-    let mut builder = CallBuilder::new(7, 1001, 1);
+fn request(query: &[u8]) -> EncodedRequest {
+    let mut builder = RequestBuilder::new(7, 1001, 1);
     let at = builder.var(VarName::QUERY_STRING, query);
     builder.query(at);
     let method = builder.var(VarName::REQUEST_METHOD, b"POST");
@@ -74,10 +74,10 @@ impl Server {
         }
     }
 
-    /// Sends a call, waiting for room.
-    fn send(&mut self, call: &EncodedCall, number: u64, body: &[u8]) {
+    /// Sends a request, waiting for room.
+    fn send(&mut self, request: &EncodedRequest, number: u64, body: &[u8]) {
         loop {
-            match self.sender.send_call(call, number, BodyInLane::Inline(body)) {
+            match self.sender.send_request(request, number, BodyInLane::Inline(body)) {
                 Ok(_) => return,
                 Err(SendError::Full) => std::thread::yield_now(),
                 Err(error) => panic!("{error}"),
@@ -86,13 +86,13 @@ impl Server {
     }
 }
 
-/// Answers each call with its inline body, in writes of random sizes, some flushed.
+/// Responds to each request with its inline body, in writes of random sizes, some flushed.
 fn echo_worker(mut worker: WorkerEnd, seed: u64) {
     let mut random = Random(seed);
     worker.ready();
-    while let Some(at) = worker.next_call().unwrap() {
-        // SAFETY: returned by next_call, and `done` comes last.
-        let parts = unsafe { call_parts(at) };
+    while let Some(at) = worker.next_request().unwrap() {
+        // SAFETY: returned by next_request, and `done` comes last.
+        let parts = unsafe { request_parts(at) };
         // SAFETY: an inline body has body_len bytes in the frame.
         let body = unsafe { std::slice::from_raw_parts(parts.body, parts.head.body_len as usize) }.to_vec();
         worker.head(false, &200u16.to_ne_bytes());
@@ -121,7 +121,7 @@ fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
     for number in 1..=rounds {
         let (len, query_len) = (random.below(largest), random.below(200));
         let (body, query) = (random.bytes(len), random.bytes(query_len));
-        server.send(&call(&query), number, &body);
+        server.send(&request(&query), number, &body);
         let mut got = Vec::new();
         loop {
             let frame = server.next();
@@ -151,53 +151,53 @@ fn every_byte_arrives_through_the_default_rings() {
 }
 
 #[test]
-fn a_call_taken_back_is_not_run_and_the_next_one_is() {
+fn a_request_taken_back_is_not_run_and_the_next_one_is() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let first = server.sender.send_call(&call(b"first"), 1, BodyInLane::None).unwrap();
-    server.sender.send_call(&call(b"second"), 2, BodyInLane::None).unwrap();
+    let first = server.sender.send_request(&request(b"first"), 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b"second"), 2, BodyInLane::None).unwrap();
     assert!(!server.sender.is_begun(first));
     assert!(server.sender.take_back(first));
     assert!(!server.sender.take_back(first), "only once");
-    worker.next_call().unwrap().unwrap();
+    worker.next_request().unwrap().unwrap();
     assert_eq!(worker.number(), 2);
 }
 
 #[test]
-fn a_call_that_runs_cannot_be_taken_back() {
+fn a_request_that_runs_cannot_be_taken_back() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let slot = server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
-    worker.next_call().unwrap().unwrap();
+    let slot = server.sender.send_request(&request(b"x"), 1, BodyInLane::None).unwrap();
+    worker.next_request().unwrap().unwrap();
     assert!(server.sender.is_begun(slot));
     assert!(!server.sender.take_back(slot));
 }
 
 #[test]
-fn a_full_lane_says_so_and_takes_calls_again_when_the_worker_is_done() {
+fn a_full_lane_says_so_and_takes_requests_again_when_the_worker_is_done() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let call = call(&[b'q'; 4000]);
+    let request = request(&[b'q'; 4000]);
     let mut sent = 0;
-    while server.sender.send_call(&call, sent + 1, BodyInLane::None).is_ok() {
+    while server.sender.send_request(&request, sent + 1, BodyInLane::None).is_ok() {
         sent += 1;
     }
     assert!((2..=4).contains(&sent), "{sent}");
-    worker.next_call().unwrap().unwrap();
+    worker.next_request().unwrap().unwrap();
     worker.done(WireDone::default());
-    server.sender.send_call(&call, sent + 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request, sent + 1, BodyInLane::None).unwrap();
 }
 
 #[test]
-fn a_call_that_fits_no_lane_is_refused_for_good() {
+fn a_request_that_fits_no_lane_is_refused_for_good() {
     let (mut server, _worker) = lane(LaneSizes::TINY);
-    let error = server.sender.send_call(&call(&[b'q'; 9000]), 1, BodyInLane::None).unwrap_err();
+    let error = server.sender.send_request(&request(&[b'q'; 9000]), 1, BodyInLane::None).unwrap_err();
     assert_eq!(error, SendError::TooLarge);
 }
 
 #[test]
 fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b"x"), 1, BodyInLane::None).unwrap();
     let thread = std::thread::spawn(move || {
-        worker.next_call().unwrap().unwrap();
+        worker.next_request().unwrap().unwrap();
         worker.write(&[b'x'; 100_000]).is_err()
     });
     // The first full ring is there: the worker waits for room or is about to.
@@ -214,10 +214,10 @@ fn a_worker_that_waits_for_room_learns_that_its_client_has_gone() {
 }
 
 #[test]
-fn a_flush_reaches_the_server_before_the_call_is_done() {
+fn a_flush_reaches_the_server_before_the_request_is_done() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
-    server.sender.send_call(&call(b"x"), 1, BodyInLane::None).unwrap();
-    worker.next_call().unwrap().unwrap();
+    server.sender.send_request(&request(b"x"), 1, BodyInLane::None).unwrap();
+    worker.next_request().unwrap().unwrap();
     worker.write(b"part").unwrap();
     assert!(server.frames.next_frame().unwrap().is_none(), "nothing is published without a reason");
     worker.flush();
@@ -226,23 +226,23 @@ fn a_flush_reaches_the_server_before_the_call_is_done() {
 }
 
 #[test]
-fn a_body_is_sent_to_a_worker_that_has_begun_its_call() {
+fn a_body_is_sent_to_a_worker_that_has_begun_its_request() {
     let (mut sender, mut frames, fd) = create_lane(LaneSizes::TINY).unwrap();
     let (ours, theirs) = control_socket::pair().unwrap();
     let mut worker = WorkerEnd::attach(&fd, new_eventfd().unwrap(), theirs.into()).unwrap();
     let control = ControlSocket::from(ours);
-    let first = sender.send_call(&call(b"1"), 1, BodyInLane::Descriptor(3)).unwrap();
-    sender.send_call(&call(b"2"), 2, BodyInLane::Descriptor(3)).unwrap();
-    sender.send_call(&call(b"3"), 3, BodyInLane::Descriptor(3)).unwrap();
+    let first = sender.send_request(&request(b"1"), 1, BodyInLane::Descriptor(3)).unwrap();
+    sender.send_request(&request(b"2"), 2, BodyInLane::Descriptor(3)).unwrap();
+    sender.send_request(&request(b"3"), 3, BodyInLane::Descriptor(3)).unwrap();
     assert!(sender.take_back(first), "its body is never sent");
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
-            worker.next_call().unwrap().unwrap();
+            worker.next_request().unwrap().unwrap();
             let body = worker.receive_body().unwrap().unwrap();
             let mut text = [0; 3];
             rustix::io::pread(&body, &mut text, 0).unwrap();
             worker.done(WireDone::default());
-            worker.next_call().unwrap().unwrap();
+            worker.next_request().unwrap().unwrap();
             (text, worker.receive_body().unwrap().is_none(), worker.number())
         });
         let mut asked = |number| loop {
@@ -271,23 +271,23 @@ fn a_worker_cannot_change_the_size_of_its_lane() {
 }
 
 #[test]
-fn a_long_answer_after_a_short_one_is_not_published_head_first() {
+fn a_long_response_after_a_short_one_is_not_published_head_first() {
     for short in [5, 300, 5_000, 60_000, 130_000] {
         let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
-        server.sender.send_call(&call(b"short"), 1, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(b"short"), 1, BodyInLane::None).unwrap();
         let thread = std::thread::spawn(move || {
             for len in [short, 100_000] {
-                worker.next_call().unwrap().unwrap();
+                worker.next_request().unwrap().unwrap();
                 worker.head(false, &200u16.to_ne_bytes());
                 worker.write(&vec![b'x'; len]).unwrap();
                 worker.done(WireDone::default());
             }
         });
         while server.next().kind != FrameKind::Done {}
-        // Only now, with the ring empty, comes the second call.
-        server.sender.send_call(&call(b"long"), 2, BodyInLane::None).unwrap();
+        // Only now, with the ring empty, comes the second request.
+        server.sender.send_request(&request(b"long"), 2, BodyInLane::None).unwrap();
         assert_eq!(server.next().kind, FrameKind::Head);
-        // The head of the second answer was just read; a good part of its body was published with it.
+        // The head of the second response was just read; a good part of its body was published with it.
         let body = server.frames.next_frame().unwrap().map(|frame| (frame.kind, frame.payload.len()));
         assert!(body.is_some_and(|(kind, len)| kind == FrameKind::Body && len >= 16 * 1024), "{short}: {body:?}");
         while server.next().kind != FrameKind::Done {}

@@ -1,14 +1,14 @@
 //! A lane of a multiplexed worker: both ends in one process, at every boundary of the smallest rings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use howdah_transport::awaited_bodies::TakenRequest;
 use howdah_transport::control_socket::{self, ControlSocket};
 use howdah_transport::wire::{
-    CANCEL_CLIENT_GONE, CANCEL_DEADLINE, CallBuilder, EncodedCall, FrameKind, VarName, WireDone,
+    CANCEL_CLIENT_GONE, CANCEL_DEADLINE, EncodedRequest, FrameKind, RequestBuilder, VarName, WireDone,
 };
-use howdah_transport::worker_end::call_parts;
-use howdah_transport::worker_events::TakenCall;
+use howdah_transport::worker_end::request_parts;
 use howdah_transport::{
-    BodyInLane, CallSender, Event, FrameReceiver, LaneSizes, SendError, WorkerEnd, create_lane, new_eventfd,
+    BodyInLane, Event, FrameReceiver, LaneSizes, RequestSender, SendError, WorkerEnd, create_lane, new_eventfd,
     new_wake_pipe,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 struct Server {
-    sender: CallSender,
+    sender: RequestSender,
     frames: FrameReceiver,
     eventfd: OwnedFd,
     control: ControlSocket,
@@ -72,8 +72,8 @@ fn lane(sizes: LaneSizes) -> (Server, Worker) {
     )
 }
 
-fn call(query: &[u8]) -> EncodedCall {
-    let mut builder = CallBuilder::new(7, 1001, 1);
+fn request(query: &[u8]) -> EncodedRequest {
+    let mut builder = RequestBuilder::new(7, 1001, 1);
     let at = builder.var(VarName::QUERY_STRING, query);
     builder.query(at);
     builder.finish()
@@ -103,16 +103,16 @@ fn next_event(worker: &mut Worker) -> Event {
     }
 }
 
-fn next_call(worker: &mut Worker) -> TakenCall {
+fn next_request(worker: &mut Worker) -> TakenRequest {
     match next_event(worker) {
-        Event::Call(call) => call,
+        Event::Request(request) => request,
         other => panic!("{other:?}"),
     }
 }
 
-fn inline_body(call: &TakenCall) -> Vec<u8> {
-    // SAFETY: `call` is alive.
-    let parts = unsafe { call_parts(call.call()) };
+fn inline_body(request: &TakenRequest) -> Vec<u8> {
+    // SAFETY: `request` is alive.
+    let parts = unsafe { request_parts(request.request()) };
     // SAFETY: an inline body has body_len bytes behind the strings.
     unsafe { std::slice::from_raw_parts(parts.body, parts.head.body_len as usize) }.to_vec()
 }
@@ -143,7 +143,7 @@ fn random(seed: &mut u64, below: usize) -> usize {
     (*seed % below as u64) as usize
 }
 
-/// Answers each call with its inline body, a few bytes of one open call at a time, in any order.
+/// Responds to each request with its inline body, a few bytes of one open request at a time, in any order.
 fn echo_worker(mut worker: Worker, most: usize) {
     let mut seed = 99;
     let mut open: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -154,7 +154,7 @@ fn echo_worker(mut worker: Worker, most: usize) {
             if open.is_empty() && !stop { Some(next_event(&mut worker)) } else { worker.take_event().unwrap() }
         {
             match event {
-                Event::Call(call) => open.push((call.number, inline_body(&call))),
+                Event::Request(request) => open.push((request.number, inline_body(&request))),
                 Event::Stop => stop = true,
                 Event::Cancel { .. } => panic!("nothing was cancelled"),
             }
@@ -199,7 +199,7 @@ fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
         while open.len() < MOST && number < rounds {
             let body: Vec<u8> =
                 (0..random(&mut seed, largest)).map(|at| (at as u64 + number).wrapping_mul(31) as u8).collect();
-            match server.sender.send_call(&call(b"q"), number + 1, BodyInLane::Inline(&body)) {
+            match server.sender.send_request(&request(b"q"), number + 1, BodyInLane::Inline(&body)) {
                 Ok(_) => {
                     number += 1;
                     open.insert(number, (body, Vec::new(), false));
@@ -208,7 +208,7 @@ fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
                 Err(error) => panic!("{error}"),
             }
         }
-        // Woken without a frame there is room for another call.
+        // Woken without a frame there is room for another request.
         let Some(frame) = server.woken() else { continue };
         let (sent, got, ended) = open.get_mut(&frame.number).unwrap();
         match frame.kind {
@@ -230,34 +230,34 @@ fn echo_many(sizes: LaneSizes, rounds: u64, largest: usize) {
 }
 
 #[test]
-fn answers_that_alternate_arrive_whole_through_the_smallest_rings() {
+fn responses_that_alternate_arrive_whole_through_the_smallest_rings() {
     echo_many(LaneSizes::TINY, 3000, 7000);
 }
 
 #[test]
-fn answers_that_alternate_arrive_whole_through_the_default_rings() {
+fn responses_that_alternate_arrive_whole_through_the_default_rings() {
     echo_many(LaneSizes::DEFAULT, 600, 100_000);
 }
 
 #[test]
-fn no_wake_up_is_lost_between_a_call_and_the_announcement_of_a_wait() {
+fn no_wake_up_is_lost_between_a_request_and_the_announcement_of_a_wait() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
-    const CALLS: u64 = 20_000;
+    const REQUESTS: u64 = 20_000;
     let thread = std::thread::spawn(move || {
-        for number in 1..=CALLS {
-            assert_eq!(next_call(&mut worker).number, number);
+        for number in 1..=REQUESTS {
+            assert_eq!(next_request(&mut worker).number, number);
             worker.select(number);
             worker.done(WireDone::default());
             worker.publish();
         }
     });
     let mut seed = 1;
-    for number in 1..=CALLS {
-        // A little later each time, so that the call comes at each moment of the worker's way to sleep.
+    for number in 1..=REQUESTS {
+        // A little later each time, so that the request comes at each moment of the worker's way to sleep.
         for _ in 0..random(&mut seed, 300) {
             std::hint::spin_loop();
         }
-        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         assert_eq!(server.next().number, number);
     }
     thread.join().unwrap();
@@ -267,10 +267,10 @@ fn no_wake_up_is_lost_between_a_call_and_the_announcement_of_a_wait() {
 fn a_wait_is_not_begun_when_something_came_after_the_last_look() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     assert!(worker.take_event().unwrap().is_none());
-    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
     assert!(!worker.rings_within(0), "nobody waits yet");
     assert!(!worker.prepare_wait());
-    assert_eq!(next_call(&mut worker).number, 1);
+    assert_eq!(next_request(&mut worker).number, 1);
     assert!(worker.prepare_wait());
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
     assert!(worker.rings_within(0));
@@ -278,69 +278,69 @@ fn a_wait_is_not_begun_when_something_came_after_the_last_look() {
 }
 
 #[test]
-fn the_room_of_a_call_is_given_back_while_it_runs() {
+fn the_room_of_a_request_is_given_back_while_it_runs() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let big = call(&[b'q'; 4000]);
-    let calls: Vec<TakenCall> = (1..=100)
+    let big = request(&[b'q'; 4000]);
+    let requests: Vec<TakenRequest> = (1..=100)
         .map(|number| {
-            server.sender.send_call(&big, number, BodyInLane::Inline(&number.to_ne_bytes())).unwrap();
-            next_call(&mut worker)
+            server.sender.send_request(&big, number, BodyInLane::Inline(&number.to_ne_bytes())).unwrap();
+            next_request(&mut worker)
         })
         .collect();
-    for (call, number) in calls.iter().zip(1u64..) {
-        assert_eq!((call.number, inline_body(call)), (number, number.to_ne_bytes().to_vec()));
+    for (request, number) in requests.iter().zip(1u64..) {
+        assert_eq!((request.number, inline_body(request)), (number, number.to_ne_bytes().to_vec()));
     }
 }
 
 #[test]
 fn a_server_that_found_no_room_is_woken_when_half_of_it_is_free() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let big = call(&[b'q'; 3000]);
+    let big = request(&[b'q'; 3000]);
     let mut sent = 0;
-    while server.sender.send_call(&big, sent + 1, BodyInLane::None).is_ok() {
+    while server.sender.send_request(&big, sent + 1, BodyInLane::None).is_ok() {
         sent += 1;
     }
     assert!(sent >= 4, "{sent}");
     assert!(server.frames.prepare_sleep());
-    next_call(&mut worker);
-    assert!(!is_readable(server.eventfd.as_fd()), "one call's room is not worth a wake-up");
-    (1..sent).for_each(|_| drop(next_call(&mut worker)));
+    next_request(&mut worker);
+    assert!(!is_readable(server.eventfd.as_fd()), "one request's room is not worth a wake-up");
+    (1..sent).for_each(|_| drop(next_request(&mut worker)));
     assert!(is_readable(server.eventfd.as_fd()));
-    server.sender.send_call(&big, sent + 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&big, sent + 1, BodyInLane::None).unwrap();
 }
 
 #[test]
-fn only_a_call_that_was_not_taken_can_be_taken_back() {
+fn only_a_request_that_was_not_taken_can_be_taken_back() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    let long = call(&[b'q'; 1500]);
-    let first = server.sender.send_call(&long, 1, BodyInLane::None).unwrap();
-    let second = server.sender.send_call(&long, 2, BodyInLane::None).unwrap();
-    let third = server.sender.send_call(&long, 3, BodyInLane::None).unwrap();
-    assert_eq!(next_call(&mut worker).number, 1);
+    let long = request(&[b'q'; 1500]);
+    let first = server.sender.send_request(&long, 1, BodyInLane::None).unwrap();
+    let second = server.sender.send_request(&long, 2, BodyInLane::None).unwrap();
+    let third = server.sender.send_request(&long, 3, BodyInLane::None).unwrap();
+    assert_eq!(next_request(&mut worker).number, 1);
     assert!(server.sender.is_begun(first) && !server.sender.take_back(first));
     assert!(!server.sender.is_begun(second) && server.sender.take_back(second));
-    assert_eq!(next_call(&mut worker).number, 3);
-    // Long after, other calls lie where the old ones were.
+    assert_eq!(next_request(&mut worker).number, 3);
+    // Long after, other requests lie where the old ones were.
     for number in 4..40 {
-        server.sender.send_call(&long, number, BodyInLane::None).unwrap();
+        server.sender.send_request(&long, number, BodyInLane::None).unwrap();
         for old in [first, second, third] {
             assert!(server.sender.is_begun(old) && !server.sender.take_back(old));
         }
-        assert_eq!(next_call(&mut worker).number, number);
+        assert_eq!(next_request(&mut worker).number, number);
     }
 }
 
 #[test]
-fn cancels_and_the_stop_follow_their_calls() {
+fn cancels_and_the_stop_follow_their_requests() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
-    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
     server.sender.send_cancel(1, CANCEL_CLIENT_GONE).unwrap();
-    server.sender.send_call(&call(b""), 2, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b""), 2, BodyInLane::None).unwrap();
     server.sender.send_stop().unwrap();
     server.sender.send_cancel(2, CANCEL_DEADLINE).unwrap();
-    assert_eq!(next_call(&mut worker).number, 1);
+    assert_eq!(next_request(&mut worker).number, 1);
     assert!(matches!(next_event(&mut worker), Event::Cancel { number: 1, reason: CANCEL_CLIENT_GONE }));
-    assert_eq!(next_call(&mut worker).number, 2);
+    assert_eq!(next_request(&mut worker).number, 2);
     assert!(matches!(next_event(&mut worker), Event::Stop));
     assert!(matches!(next_event(&mut worker), Event::Cancel { number: 2, reason: CANCEL_DEADLINE }));
     assert!(worker.take_event().unwrap().is_none() && server.sender.is_empty());
@@ -367,24 +367,27 @@ fn send_bodies(server: &mut Server) -> Vec<u64> {
 }
 
 #[test]
-fn each_body_goes_with_its_call_and_the_others_do_not_wait_for_it() {
+fn each_body_goes_with_its_request_and_the_others_do_not_wait_for_it() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     let slots: Vec<_> = (1..=5u64)
-        .map(|number| server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap())
+        .map(|number| server.sender.send_request(&request(b""), number, BodyInLane::Descriptor(8)).unwrap())
         .collect();
-    server.sender.send_call(&call(b""), 6, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b""), 6, BodyInLane::None).unwrap();
     assert!(server.sender.take_back(slots[3]), "the fourth");
-    let first = next_call(&mut worker);
+    let first = next_request(&mut worker);
     assert!(first.number == 6 && first.body.is_none(), "it has all it needs");
     server.sender.send_cancel(3, CANCEL_DEADLINE).unwrap();
     server.sender.send_stop().unwrap();
-    assert!(worker.take_event().unwrap().is_none(), "what is about calls that were not handed out comes behind them");
+    assert!(
+        worker.take_event().unwrap().is_none(),
+        "what is about requests that were not handed out comes behind them"
+    );
     assert!(worker.prepare_wait());
     assert_eq!(send_bodies(&mut server), [1, 2, 3, 5]);
     assert!(worker.rings_within(20));
     worker.woken();
     for number in [1u64, 2, 3, 5] {
-        let taken = next_call(&mut worker);
+        let taken = next_request(&mut worker);
         let mut bytes = [0; 8];
         rustix::io::pread(taken.body.as_ref().unwrap(), &mut bytes, 0).unwrap();
         assert_eq!((taken.number, bytes), (number, number.to_ne_bytes()));
@@ -398,13 +401,13 @@ fn each_body_goes_with_its_call_and_the_others_do_not_wait_for_it() {
 fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_those_that_cannot_be_had() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=300 {
-        server.sender.send_call(&call(b""), number, BodyInLane::Descriptor(8)).unwrap();
+        server.sender.send_request(&request(b""), number, BodyInLane::Descriptor(8)).unwrap();
     }
     let mut taken = Vec::new();
     while taken.len() < 299 {
         while let Some(event) = worker.take_event().unwrap() {
-            let Event::Call(call) = event else { panic!("{event:?}") };
-            taken.push(call.number);
+            let Event::Request(request) = event else { panic!("{event:?}") };
+            taken.push(request.number);
         }
         let mut asked = Vec::new();
         while let Some(frame) = server.frames.next_frame().unwrap() {
@@ -426,7 +429,8 @@ fn a_worker_never_asks_for_more_bodies_than_its_socket_holds_and_does_without_th
     assert_eq!(taken, (1..=300).filter(|&number| number != 100).collect::<Vec<_>>());
 }
 
-/// The wake pipe was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the server.
+/// The wake pipe was an eventfd, one description for both sides: a worker that made it blocking, and full, stopped the
+/// server.
 #[test]
 fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     let (mut server, worker) = lane(LaneSizes::DEFAULT);
@@ -444,9 +448,9 @@ fn a_worker_cannot_make_the_server_wait_at_its_wake_pipe() {
     let mut worker = worker;
     assert!(worker.prepare_wait());
     // Would never return.
-    server.sender.send_call(&call(b""), 1, BodyInLane::None).unwrap();
+    server.sender.send_request(&request(b""), 1, BodyInLane::None).unwrap();
     server.sender.body_sent();
-    assert_eq!(next_call(&mut worker).number, 1);
+    assert_eq!(next_request(&mut worker).number, 1);
 }
 
 #[test]
@@ -454,10 +458,10 @@ fn a_wake_pipe_never_fills_up_at_an_honest_worker() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in 1..=20_000 {
         assert!(worker.prepare_wait());
-        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         assert!(worker.rings_within(20), "wait {number}");
         worker.woken();
-        assert_eq!(next_call(&mut worker).number, number);
+        assert_eq!(next_request(&mut worker).number, number);
     }
 }
 
@@ -465,8 +469,8 @@ fn a_wake_pipe_never_fills_up_at_an_honest_worker() {
 fn what_was_written_stays_unseen_until_it_is_published_and_waiting_publishes_it() {
     let (mut server, mut worker) = lane(LaneSizes::DEFAULT);
     for number in [1, 2] {
-        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
-        next_call(&mut worker);
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
+        next_request(&mut worker);
     }
     for number in [1, 2, 1] {
         worker.select(number);
@@ -488,13 +492,13 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
     let (mut server, mut worker) = lane(LaneSizes::TINY);
     for number in 1..=50 {
         assert!(worker.prepare_wait());
-        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         // The worker ends its wait for another reason, with or without having seen the wake pipe.
         if number % 2 == 0 {
             assert!(worker.rings_within(0));
         }
         worker.woken();
-        assert_eq!(next_call(&mut worker).number, number);
+        assert_eq!(next_request(&mut worker).number, number);
     }
     assert!(worker.prepare_wait());
     assert!(!worker.rings_within(0) || !worker.rings_within(0), "what was rung before ends one wait at most");
@@ -502,9 +506,9 @@ fn a_late_wake_does_not_keep_the_worker_awake() {
     for number in 51..=60 {
         // Never read, it still rings each time.
         assert!(worker.prepare_wait());
-        server.sender.send_call(&call(b""), number, BodyInLane::None).unwrap();
+        server.sender.send_request(&request(b""), number, BodyInLane::None).unwrap();
         assert!(worker.rings_within(0));
         worker.woken();
-        assert_eq!(next_call(&mut worker).number, number);
+        assert_eq!(next_request(&mut worker).number, number);
     }
 }

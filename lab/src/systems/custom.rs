@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{Running, Site, System, found, missing, program, version_line};
 use crate::cases::Case;
-use crate::plan::nearest;
+use crate::names::nearest;
 use crate::record::{Role, SystemStatus};
 
 /// The file's content.

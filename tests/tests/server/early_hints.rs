@@ -111,7 +111,8 @@ script_scenario!(
 script_scenario!(
     hints_over_http_2_carry_the_headers_set_so_far,
     howdah_only = "PHP-FPM has no interim answers",
-    |s| s.workers(1).php("h.php", HINTS),
+    // curl's own words for cleartext HTTP/2.
+    |s| s.workers(1).php("h.php", HINTS).never_https(),
     |site| {
         let output = Command::new("curl")
             .args(["-sSi", "--max-time", "120", "--http2-prior-knowledge"])

@@ -138,6 +138,9 @@ scenario!(
         let believed = site.get("/f.txt").text();
         std::fs::write(site.file("f.txt"), "another").unwrap();
         assert_eq!(site.get("/f.txt").text(), believed);
+        // A deployment reloads, and then nothing of before is believed.
+        assert!(site.howdah().command(&["reload"]).status.success());
+        assert_eq!(site.get("/f.txt").text(), "another");
     },
 );
 

@@ -11,7 +11,7 @@ script_scenario!(
     howdah_only = "users are Howdah's settings",
     |s| two_users(s)
         .setting("http.body_memory", "\"64K\"")
-        .setting("http.reply_memory", "\"64K\"")
+        .setting("http.response_memory", "\"64K\"")
         .php("echo.php", "echo strlen($body = file_get_contents('php://input')), ' ', $body;")
         .php("upload.php", "echo file_get_contents($_FILES['f']['tmp_name']);"),
     |site| {

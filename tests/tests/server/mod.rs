@@ -1,5 +1,6 @@
 //! What the server does, whatever runs behind it, and what scripts see and send in every mode.
 
+mod acme;
 mod admin;
 mod boot_messages;
 mod budgets;
@@ -10,6 +11,7 @@ mod early_hints;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
+mod http3;
 mod input;
 mod launcher;
 mod lifecycle;
@@ -30,10 +32,16 @@ mod scheduling;
 mod script_life;
 mod server_variables;
 mod sessions;
+mod sites;
+mod sites_explain;
+mod sites_links;
 mod slow_clients;
 mod static_files;
 mod step_debugging;
 mod storms;
 mod stuck_logs;
+mod tls;
+mod tls_files;
+mod tls_wire;
 mod users;
 mod worker_trust;

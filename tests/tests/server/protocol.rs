@@ -23,6 +23,21 @@ scenario!(connections_are_kept, |s| s.php("a.php", "echo $_SERVER['REMOTE_PORT']
     assert!(conn.closed_by_server());
 });
 
+scenario!(
+    an_http_1_0_response_that_ends_with_the_connection_says_so,
+    |s| s.php("a.php", "echo 'a'; flush(); usleep(1000); echo 'b';"),
+    |site| {
+        let mut conn = site.conn();
+        conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n");
+        let response = conn.response("GET").expect(200);
+        if response.header("content-length").is_none() {
+            assert_eq!(response.header("connection").map(str::to_lowercase).as_deref(), Some("close"));
+            assert!(conn.closed_by_server());
+        }
+        assert_eq!(response.text(), "ab");
+    },
+);
+
 scenario!(http_1_0_closes_unless_asked, |s| s.php("a.php", "echo str_repeat('x', 100000);"), |site| {
     let mut conn = site.conn();
     conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
@@ -266,6 +281,7 @@ scenario!(
     howdah_only = "nginx speaks HTTP/2 with TLS only, unless told otherwise",
     |s| {
         s.workers(3)
+            .never_https()
             .php("p.php", php!("protocol/http_2_with_prior_knowledge.php"))
             .php("big.php", "echo str_repeat('x', 3000000);")
             .file("f.bin", vec![7u8; 2_000_000])

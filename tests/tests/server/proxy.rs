@@ -476,3 +476,49 @@ fn a_unix_socket_can_be_the_other_side() {
         assert!(status.contains("/run/http.sock: up; 8 requests, 0 under way"), "{status}");
     });
 }
+
+#[test]
+fn each_site_has_routes_to_servers_of_its_own() {
+    let shop = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nshop");
+    let blog = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nblog");
+    let both = Upstream::saying("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nboth");
+    let route = |proxy: &str| format!("match = \"/p/*\"\nproxy = \"{proxy}\"\n");
+    let of_shop = format!("hosts = \"shop.example\"\nroot = \"../../root\"\n[[route]]\n{}", route(&shop.url()));
+    let rest = format!(
+        "[[site]]\nhosts = \"blog.example\"\nroot = \"../../root\"\n[[site.route]]\n{}\
+         [[site.route]]\nmatch = \"/q/*\"\nproxy = \"both\"\n\
+         [[site]]\nhosts = \"localhost\"\nroot = \"../../root\"\n",
+        route(&blog.url())
+    );
+    let set = |s: Setup| {
+        s.workers(1)
+            .file("../run/conf.d/10-shop.toml", &of_shop)
+            .file("../run/conf.d/20-rest.toml", &rest)
+            .setting("proxy.both", &format!("{{ to = \"{}\" }}", both.url()))
+            .setting("route", "[{ match = \"/p/*\", proxy = \"both\" }]")
+    };
+    run(Mode::Classic, set, |site| {
+        let get = |host: &str, path: &str| {
+            let mut conn = site.conn();
+            conn.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+            let response = conn.response("GET");
+            (response.status, response.text())
+        };
+        // The paths are the same, also in the caches.
+        for _ in 0..2 {
+            for (host, path, text) in [
+                ("shop.example", "/p/x", "shop"),
+                ("blog.example", "/p/x", "blog"),
+                ("blog.example", "/q/x", "both"),
+                // It has no routes, so those of the top level hold.
+                ("localhost", "/p/x", "both"),
+            ] {
+                assert_eq!(get(host, path), (200, text.to_owned()), "{host}{path}");
+            }
+        }
+        assert_eq!(get("shop.example", "/q/x").0, 404);
+        for upstream in [&shop, &blog, &both] {
+            upstream.cut();
+        }
+    });
+}

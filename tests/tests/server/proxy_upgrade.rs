@@ -5,7 +5,7 @@ use howdah_skip::skip;
 use howdah_tests::process::{PATIENCE, eventually, signal};
 use howdah_tests::site::Port;
 use howdah_tests::upstream::field;
-use howdah_tests::{Conn, Mode, Request, Site, Upstream, run};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Upstream, run};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -56,6 +56,15 @@ fn upgraded(site: &Site) -> u64 {
 
 #[test]
 fn websocket_messages_come_back_whole_and_in_order() {
+    talk(|s| s, |site| format!("ws://127.0.0.1:{}/ws/", site.port()));
+}
+
+#[test]
+fn websocket_messages_come_back_over_tls() {
+    talk(|s| s.https(), |site| format!("wss://localhost:{}/ws/", site.port()));
+}
+
+fn talk(set: impl FnOnce(Setup) -> Setup, url: impl FnOnce(&Site) -> String) {
     if !has_websockets() {
         skip!("python3-websockets", "the other side of a WebSocket");
     }
@@ -63,10 +72,11 @@ fn websocket_messages_come_back_whole_and_in_order() {
     let route = format!("[{{ match = \"/ws/*\", proxy = \"http://127.0.0.1:{}\" }}]", echo.port.number);
     run(
         Mode::Classic,
-        |s| s.workers(1).setting("route", &route),
+        |s| set(s.workers(1).setting("route", &route)),
         |site| {
-            let url = format!("ws://127.0.0.1:{}/ws/", site.port());
-            let output = Command::new(PYTHON).arg(script("talk.py")).arg(url).output().unwrap();
+            let mut command = Command::new(PYTHON);
+            command.arg(script("talk.py")).arg(url(site)).arg(site.place().top.join("site.pem"));
+            let output = command.output().unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
             assert_eq!(String::from_utf8_lossy(&output.stdout), "all came back\n", "{errors}");
             assert!(eventually(PATIENCE, || upgraded(site) == 0));
@@ -131,6 +141,36 @@ fn what_both_sides_send_ahead_arrives() {
         assert!(conn.closed_by_server());
         assert!(eventually(PATIENCE, || upgraded(site) == 0));
     });
+}
+
+#[test]
+fn what_a_slow_client_has_not_taken_is_not_left_lying_in_tls() {
+    let upstream = Upstream::start(|peer| {
+        if peer.head().is_some() {
+            peer.send(SWITCH);
+            while let Ok(length) = peer.until("\n").trim_end().parse::<usize>() {
+                peer.send(format!("{}\n", "x".repeat(length)));
+            }
+        }
+    });
+    let route = upstream.route();
+    run(
+        Mode::Classic,
+        |s| s.workers(1).https().setting("route", &route),
+        |site| {
+            let mut conn = site.conn();
+            conn.shrink_receive_buffer();
+            conn.send(ASK);
+            assert_eq!(conn.next_head().status, 101);
+            // Whatever of it the socket does not take at once must come without a further word from either side.
+            for length in (1..5).map(|number| number * 40_021) {
+                conn.send(format!("{length}\n"));
+                assert_eq!(line(&mut conn).len(), length + 1);
+            }
+            drop(conn);
+            upstream.wait_until_alone();
+        },
+    );
 }
 
 #[test]

@@ -319,7 +319,7 @@ fn a_crash_costs_one_process_and_a_safe_request_nothing() {
     let code = php!("pools/a_crash_costs_one_process_and_a_safe_request_nothing.php");
     run(
         Mode::Worker,
-        |s| worker(s.workers(1).expect_log("worker_died").expect_log("died during the call"), code),
+        |s| worker(s.workers(1).expect_log("worker_died").expect_log("died during the request"), code),
         |site| {
             let first = site.get_ok("/");
             let second = site.get_ok("/?crash=1");

@@ -319,10 +319,10 @@ in_worker_mode!(
     },
     |site| {
         assert_eq!(site.get_ok("/style.css"), "a{}");
-        assert_eq!(site.get_ok("/"), "app / /worker.php -");
-        assert_eq!(site.get_ok("/no/such?x=1"), "app /no/such?x=1 /worker.php -");
+        assert_eq!(site.get_ok("/"), "app / /worker.php ");
+        assert_eq!(site.get_ok("/no/such?x=1"), "app /no/such?x=1 /worker.php ");
         assert_eq!(site.get_ok("/worker.php/info"), "app /worker.php/info /worker.php /info");
-        assert_eq!(site.get_ok("/other.php"), "app /other.php /worker.php -", "the pool has one script");
+        assert_eq!(site.get_ok("/other.php"), "app /other.php /worker.php ", "the pool has one script");
     },
 );
 

@@ -1,7 +1,7 @@
-/* What worker mode puts back between two calls of one running script, one function per item, each with its reason. All
- * else is the application's own state and stays, as it does in FrankenPHP: globals, statics, constants, included files,
- * ini_set(), $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files and
- * connections, functions for shutdown (they run when the script ends). docs/guide/worker.md has the list. */
+/* What worker mode puts back between two requests of one running script, one function per item, each with its reason.
+ * All else is the application's own state and stays, as it does in FrankenPHP: globals, statics, constants, included
+ * files, ini_set(), $_ENV and putenv(), locale, time zone, current directory, error and exception handlers, open files
+ * and connections, functions for shutdown (they run when the script ends). docs/guide/worker.md has the list. */
 #include "modes/reset.h"
 
 #include "shim.h"
@@ -17,7 +17,7 @@ static void call_module(zend_module_entry *module, zend_result (*handler)(int ty
 }
 
 /* connection_status() and error_get_last() speak of a request: a client that left one must not seem to have left the
- * next, and what went wrong in one is not shown to another. The peak of memory is reported for each call. */
+ * next, and what went wrong in one is not shown to another. The peak of memory is reported for each request. */
 void shim_reset_status(void) {
     PG(connection_status) = PHP_CONNECTION_NORMAL;
     EG(exit_status) = 0;
@@ -88,7 +88,7 @@ void shim_reset_output_open(void) {
 }
 
 /* $_GET, $_POST, $_COOKIE, $_FILES, $_SERVER and $_REQUEST are the request. PHP makes $_SERVER and $_REQUEST when code
- * that names them is compiled; such code is there for good in a worker, so from then on they are made for each call,
+ * that names them is compiled; such code is there for good in a worker, so from then on they are made for each request,
  * and not at all before. $_ENV is the process's and stays. */
 void shim_reset_superglobals(void) {
     zval *files = &PG(http_globals)[TRACK_VARS_FILES];
@@ -115,7 +115,7 @@ static bool session_touched(void) {
            PS(mod_data) != NULL || PS(mod_user_is_open);
 }
 
-/* A session belongs to a visitor: it is written and closed before the client has its answer, as its next request may
+/* A session belongs to a visitor: it is written and closed before the client has its response, as its next request may
  * come at once, and its id and $_SESSION are forgotten. Handlers of session_set_save_handler() are the application's
  * and stay, though PHP drops them at the end of a request. */
 void shim_reset_session_close(void) {
@@ -135,7 +135,8 @@ void shim_reset_session_close(void) {
     call_module(module, module->request_shutdown_func);
     memcpy(names, kept, sizeof kept);
     zend_hash_str_del(&EG(symbol_table), ZEND_STRL("_SESSION"));
-    /* Ready for the next call, and for code that runs before it; session.auto_start waits for that call's cookies. */
+    /* Ready for the next request, and for code that runs before it; session.auto_start waits for that request's
+     * cookies. */
     bool auto_start = PS(auto_start);
     PS(auto_start) = false;
     call_module(module, module->request_startup_func);

@@ -4,14 +4,14 @@
 
 #include "shim.h"
 
-/* At the beginning of a call, in this order. */
+/* At the beginning of a request, in this order. */
 void shim_reset_status(void);
 void shim_reset_file_status(void);
 void shim_reset_output_open(void);
 void shim_reset_superglobals(void);
 void shim_reset_compression_open(void);
 void shim_reset_session_open(void);
-/* At the end of a call: before the client has its answer, then after. */
+/* At the end of a request: before the client has its response, then after. */
 void shim_reset_session_close(void);
 void shim_reset_memory_limit(void);
 void shim_reset_output_close(void);

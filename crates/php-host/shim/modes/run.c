@@ -27,9 +27,9 @@ static shim_outcome run_request(shim_step begin, shim_step end) {
 int shim_run_requests(shim_step begin, shim_step end) {
     howdah_rs_ready();
     bool retire = false;
-    while (!retire && shim_call_take()) {
+    while (!retire && shim_request_take()) {
         retire = run_request(begin, end) == SHIM_RETIRE || shim_used_up();
-        shim_call_finish(retire);
+        shim_request_finish(retire);
     }
     return 0;
 }
@@ -38,8 +38,8 @@ int shim_run_script(shim_step begin, shim_step end) {
     guarded(begin, SHIM_RETIRE);
     guarded(end, SHIM_RETIRE);
     int status = shim_loop_exit_status();
-    if (shim.call != NULL) {
-        shim_call_finish(true);
+    if (shim.request != NULL) {
+        shim_request_finish(true);
     }
     return status;
 }

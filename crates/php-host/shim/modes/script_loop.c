@@ -1,8 +1,10 @@
-/* The loop of calls inside one running script, see script_loop.h. What PHP does at the start and the end of a request
- * is done here around each call, without ending the request in which the script runs; reset.c has what is put back.
+/* The loop of requests inside one running script, see script_loop.h. What PHP does at the start and the end of a
+ * request is done here around each request, without ending the request in which the script runs; reset.c has what is
+ * put back.
  *
- * The client has its whole answer when the callback has returned; the request's data stays until the script asks for
- * the next call, so that code behind the loop call (Symfony's terminate()) finds it, as after fastcgi_finish_request().
+ * The client has its whole response when the callback has returned; the request's data stays until the script asks for
+ * the next request, so that code behind the loop call (Symfony's terminate()) finds it, as after
+ * fastcgi_finish_request().
  */
 #include "modes/script_loop.h"
 
@@ -21,15 +23,15 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* Exit status of a worker whose script ended before it asked for a call. */
+/* Exit status of a worker whose script ended before it asked for a request. */
 #define BOOT_FAILED 71
 
 typedef enum loop_phase {
     LOOP_CLOSED,  /* no script runs */
-    LOOP_BOOTING, /* the script has not asked for a call */
-    LOOP_BETWEEN, /* the script's own code, with or without an answered call */
+    LOOP_BOOTING, /* the script has not asked for a request */
+    LOOP_BETWEEN, /* the script's own code, with or without an answered request */
     LOOP_RUNNING, /* the callback */
-    LOOP_LEFT,    /* there are no more calls */
+    LOOP_LEFT,    /* there are no more requests */
 } loop_phase;
 
 static loop_phase phase = LOOP_CLOSED;
@@ -52,10 +54,10 @@ int shim_loop_exit_status(void) {
 }
 
 void shim_loop_unsent_output(const char *text, size_t length) {
-    if (shim.call != NULL) {
+    if (shim.request != NULL) {
         return;
     }
-    /* Nobody is there to read what is printed outside of a call: one line of the log for each. */
+    /* Nobody is there to read what is printed outside of a request: one line of the log for each. */
     while (length > 0) {
         const char *newline = memchr(text, '\n', length);
         size_t line = newline != NULL ? (size_t)(newline - text) : length;
@@ -102,7 +104,8 @@ static void report_boot_error(int type, zend_string *file, const uint32_t line, 
     }
 }
 
-/* A script's request without a call: nobody gets its headers, its output goes to the log. */
+/* PHP's request around the script, while the server has sent none: nobody gets its headers, its output goes to the log.
+ */
 static void enter_script_alone(void) {
     SG(request_info).no_headers = 1;
 }
@@ -165,7 +168,7 @@ shim_outcome shim_loop_close_script(void) {
             *shim.worker->boot_script != '\0' ? "was ready for requests" : "called frankenphp_handle_request()";
         shim_log(LOG_CRIT, "the script %s ended before it %s", script_path, what);
     }
-    /* Its shutdown functions may print, and belong to the last call if that has not been answered. */
+    /* Its shutdown functions may print, and belong to the last request if that has not been answered. */
     phase = LOOP_LEFT;
     PG(max_input_time) = max_input_time;
     shim_kept_forget();
@@ -204,16 +207,16 @@ void shim_loop_open(void) {
 }
 
 void shim_loop_limit_time(void) {
-    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all calls. */
+    /* The current value of max_execution_time: one set_time_limit() before the loop holds for all requests. */
     if (EG(timeout_seconds) != 0) {
         zend_set_timeout(EG(timeout_seconds), 0);
     }
 }
 
 bool shim_loop_begin(void) {
-    /* A worker that waits uses no processor time, so the timer of the last call, which counts that, need not be
+    /* A worker that waits uses no processor time, so the timer of the last request, which counts that, need not be
      * stopped: it is set anew below. The one for wall-clock time is the server's. */
-    if (!shim_call_take()) {
+    if (!shim_request_take()) {
         return false;
     }
     shim_loop_open();
@@ -227,8 +230,8 @@ static bool leaving(void) {
     return EG(exception) != NULL && (zend_is_unwind_exit(EG(exception)) || zend_is_graceful_exit(EG(exception)));
 }
 
-/* An exception that the callback did not catch ends the call and not the script: the application's handler gets it, as
- * it would at the end of a script, else PHP's message is printed. */
+/* An exception that the callback did not catch ends the request and not the script: the application's handler gets it,
+ * as it would at the end of a script, else PHP's message is printed. */
 void shim_loop_report_exception(void) {
     if (EG(exception) == NULL || leaving()) {
         return;
@@ -257,7 +260,7 @@ bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     return !leaving();
 }
 
-void shim_loop_answer(void) {
+void shim_loop_end_response(void) {
     php_output_end_all();
     shim_loop_report_exception();
     shim_reset_session_close();
@@ -279,7 +282,7 @@ void shim_loop_put_away(void) {
 bool shim_loop_release(void) {
     shim_loop_put_away();
     bool retire = shim_used_up();
-    shim_call_finish(retire);
+    shim_request_finish(retire);
     return !retire;
 }
 
@@ -300,7 +303,7 @@ void shim_loop_client_gone(void) {
 }
 
 bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    /* A process that the script forked takes no calls. */
+    /* A process that the script forked takes no requests. */
     if (phase == LOOP_LEFT || shim.script_child) {
         return false;
     }
@@ -308,7 +311,7 @@ bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (phase == LOOP_BOOTING) {
         shim_loop_boot_end();
         howdah_rs_ready();
-    } else if (shim.call != NULL) {
+    } else if (shim.request != NULL) {
         more = shim_loop_release();
     }
     if (!more || !shim_loop_begin()) {
@@ -318,6 +321,6 @@ bool shim_loop_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     if (!shim_loop_run(function, cache) || shim.script_child) {
         return false;
     }
-    shim_loop_answer();
+    shim_loop_end_response();
     return true;
 }

@@ -1,7 +1,7 @@
 /* Snapshot mode: an application boots once, then every request runs on the state it had just booted into, and that
  * state comes back after each request. Two ways to boot:
  *
- *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a call
+ *   a worker script     written for frankenphp_handle_request(); the snapshot is taken when it first asks for a request
  *   a boot file         for applications that are not; it is run once, and then each request runs its own script, as in
  *                       classic mode, in the same global scope
  *
@@ -34,23 +34,24 @@
 #include <syslog.h>
 #include <time.h>
 
-/* Rounds of warm-up calls on the finished snapshot. They fill OPcache and teach the engine which pages get written. */
+/* Rounds of warm-up requests on the finished snapshot. They fill OPcache and teach the engine which pages get written.
+ */
 #define WARM_ROUNDS 2
 
 /* What outlives restores; in the engine's memory. */
 typedef struct lasting {
-    size_t warm_calls; /* done on the snapshot */
-    bool offered;      /* the booted application, to other workers */
-    bool ready;        /* the server was told */
+    size_t warm_requests; /* done on the snapshot */
+    bool offered;         /* the booted application, to other workers */
+    bool ready;           /* the server was told */
 } lasting;
 
 static lasting *last;
 static uint64_t boot_began;
 static bool by_boot_file;
-/* The script's handler has run for the current call: its next question for a call ends this one. */
+/* The script's handler has run for the current request: its next question for a request ends this one. */
 static bool handled;
 
-/* --- the snapshot and the calls on it --- */
+/* --- the snapshot and the requests on it --- */
 
 /* Says why, and ends the worker: without its snapshot it must not serve. */
 static void refuse(const char *why) {
@@ -92,9 +93,9 @@ static void offer_boot(void) {
     snapshot_adopt();
 }
 
-/* The same once the warm-up calls have run on the snapshot and what they were answered has been looked at. */
+/* The same once the warm-up requests have run on the snapshot and what they were answered has been looked at. */
 static void share_when_warm(void) {
-    if (!last->offered && last->warm_calls >= shim.boot->n_warmup * WARM_ROUNDS) {
+    if (!last->offered && last->warm_requests >= shim.boot->n_warmup * WARM_ROUNDS) {
         last->offered = true;
         shim_warmup_judge();
         offer_boot();
@@ -124,23 +125,23 @@ static void take_snapshot(void) {
         refuse(snapshot_reason());
     }
     /* Each restore returns here. */
-    shim.calls_done = snapshot_stats()->restores;
+    shim.requests_done = snapshot_stats()->restores;
 }
 
-/* An answer to an earlier request may have come late: it must not be taken for the answer to this one. The server runs
- * the call again where that is safe. */
+/* An answer to an earlier request may have come late on it: it must not be taken for the answer to this one. The server
+ * runs the request again where that is safe. */
 static void check_connections(void) {
     if (snapshot_boot_sockets() > 0 && snapshot_restless_socket() >= 0) {
-        /* Not through the lane: what is written there is lost with a call that is not answered. */
+        /* Not through the lane: what is written there is lost with a request that is not answered. */
         fputs("snapshot: worker replaced: a connection opened at boot was closed or got a late answer\n", stderr);
         snapshot_exit();
     }
 }
 
-/* Takes the next call: one of the warm-up first, then the lane's. False when the worker shall end. */
-static bool take_call(void) {
-    if (last->warm_calls < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
-        shim_warmup_make_current(last->warm_calls++);
+/* Takes the next request: one of the warm-up first, then the lane's. False when the worker shall end. */
+static bool take_request(void) {
+    if (last->warm_requests < shim.boot->n_warmup * WARM_ROUNDS && !shim_snapshot_warmup_refused()) {
+        shim_warmup_make_current(last->warm_requests++);
         return true;
     }
     if (snapshot_stats()->way != SNAPSHOT_WAY_FORK) {
@@ -154,7 +155,7 @@ static bool take_call(void) {
         last->ready = true;
         howdah_rs_ready();
     }
-    if (!shim_call_take()) {
+    if (!shim_request_take()) {
         return false;
     }
     check_connections();
@@ -170,7 +171,7 @@ static void finish_request(bool after_bailout) __attribute__((noreturn));
 bool shim_snapshot_take_and_begin_request(void) {
     /* Returns once for the snapshot, and again for each request after it. */
     take_snapshot();
-    if (!take_call()) {
+    if (!take_request()) {
         return false;
     }
     shim_loop_open();
@@ -206,7 +207,7 @@ static void finish_request(bool after_bailout) {
     const bool fit = shim_snapshot_settle(after_bailout);
     bool retire = !fit;
     if (shim_warmup_running()) {
-        shim_warmup_answered();
+        shim_warmup_responded();
         if (shim.script_child) {
             _exit(EG(exit_status));
         }
@@ -216,7 +217,7 @@ static void finish_request(bool after_bailout) {
     } else {
         retire = shim_used_up() || !fit;
         report_numbers(fit);
-        shim_call_finish(retire);
+        shim_request_finish(retire);
     }
     if (!retire) {
         snapshot_restore();
@@ -227,21 +228,21 @@ static void finish_request(bool after_bailout) {
 
 /* --- a worker script's loop --- */
 
-/* Runs the script's handler and ends the answer, as a turn of worker mode does. The request goes on with the body of
+/* Runs the script's handler and ends the response, as a turn of worker mode does. The request goes on with the body of
  * the script's loop. */
 static void run_handler(zend_fcall_info *function, zend_fcall_info_cache *cache) {
-    volatile bool bailed = true, answered = false;
+    volatile bool bailed = true, responded = false;
     zend_try {
         if (shim_loop_run(function, cache) && !shim.script_child) {
             shim_warmup_session();
-            shim_loop_answer();
-            shim_warmup_answered();
-            answered = true;
+            shim_loop_end_response();
+            shim_warmup_responded();
+            responded = true;
         }
         bailed = false;
     }
     zend_end_try();
-    if (!answered) {
+    if (!responded) {
         finish_request(bailed);
     }
     handled = true;
@@ -266,7 +267,7 @@ static bool serve(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     } else if (handled) {
         finish_request(false);
     }
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         return false;
     }
     run_handler(function, cache);
@@ -289,12 +290,12 @@ static bool run_boot_file(const char *path) {
     return returned;
 }
 
-/* Runs the call's own script, as classic mode does. */
-static void run_call_script(void) {
+/* Runs the request's own script, as classic mode does. */
+static void run_request_script(void) {
     zend_file_handle file;
     unsigned status = shim_script_prepare(&file);
     if (status != 0) {
-        shim_answer_instead(status);
+        shim_respond_instead(status);
         return;
     }
     php_execute_script(&file);
@@ -318,7 +319,7 @@ static shim_outcome run_by_boot_file(void) {
         /* exit() in what follows Howdah\snapshot(). */
         finish_request(false);
     }
-    run_call_script();
+    run_request_script();
     finish_request(false);
 }
 
@@ -348,17 +349,17 @@ static shim_outcome run(void) {
         return run_by_boot_file();
     }
     shim_loop_run_script(shim.worker->script);
-    if (shim.call != NULL && snapshot_taken()) {
-        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a call:
-         * the call was the rest of it. */
+    if (shim.request != NULL && snapshot_taken()) {
+        /* The loop has ended by its own decision, or the script took the snapshot itself and never asked for a request:
+         * the request was the rest of it. */
         finish_request(CG(unclean_shutdown));
     }
     return SHIM_RETIRE;
 }
 
-/* The script is over, by a bailout or because there are no more calls. */
+/* The script is over, by a bailout or because there are no more requests. */
 static shim_outcome after(void) {
-    if (snapshot_taken() && shim.call != NULL) {
+    if (snapshot_taken() && shim.request != NULL) {
         finish_request(true);
     }
     if (!snapshot_taken()) {
@@ -377,7 +378,7 @@ static int work(void) {
 }
 
 static void unsent_output(const char *data, size_t length) {
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         shim_loop_unsent_output(data, length);
     } else {
         shim_warmup_output(data, length);

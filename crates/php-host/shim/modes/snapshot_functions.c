@@ -58,14 +58,14 @@ PHP_FUNCTION(Howdah_on_restore) {
     zend_hash_next_index_insert(Z_ARRVAL(restore_callbacks), &function.function_name);
 }
 
-/* Whether another worker can do the call in this one's place. One that arrived before the boot began is run here: it
+/* Whether another worker can do the request in this one's place. One that arrived before the boot began is run here: it
  * could have come before what has changed since, and else it might wander for ever. */
 static bool may_give_back(void) {
-    return snapshot_taken() && shim.call != NULL && !shim_warmup_running() && !shim.script_child && !SG(headers_sent) &&
-           shim.call->received_unix_us > shim_snapshot_boot_began();
+    return snapshot_taken() && shim.request != NULL && !shim_warmup_running() && !shim.script_child &&
+           !SG(headers_sent) && shim.request->received_unix_us > shim_snapshot_boot_began();
 }
 
-/* Does not return if the call is given back. */
+/* Does not return if the request is given back. */
 PHP_FUNCTION(Howdah_boot_again) {
     char *why = "";
     size_t length = 0;

@@ -57,9 +57,9 @@ SHIM_EXPORT size_t howdah_c_place(char *buffer, size_t size) {
         put_line_number(&out, frame);
         put(&out, " ");
     }
-    if (shim.call != NULL) {
+    if (shim.request != NULL) {
         put(&out, "(");
-        put_bytes(&out, shim.strings + shim.call->uri.off, MIN(shim.call->uri.len, LONGEST_NAME));
+        put_bytes(&out, shim.strings + shim.request->uri.off, MIN(shim.request->uri.len, LONGEST_NAME));
         put(&out, ")");
     }
     return size - out.room;

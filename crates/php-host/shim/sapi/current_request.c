@@ -9,37 +9,37 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The kernel is asked for the memory after each so many calls. */
+/* The kernel is asked for the memory after each so many requests. */
 #define MEMORY_CHECK 16
 
 shim_state shim;
 
-void shim_call_set(const WireCall *call) {
-    shim.call = call;
-    shim.vars = (const WireVar *)(call + 1);
-    shim.strings = (const char *)(shim.vars + call->n_vars);
+void shim_request_set(const WireRequest *request) {
+    shim.request = request;
+    shim.vars = (const WireVar *)(request + 1);
+    shim.strings = (const char *)(shim.vars + request->n_vars);
     shim.response_ended = false;
     shim.response_refused = false;
     shim.peak_memory = 0;
 }
 
-bool shim_call_take(void) {
-    const WireCall *call = howdah_rs_next_call();
-    if (call == NULL) {
+bool shim_request_take(void) {
+    const WireRequest *request = howdah_rs_next_request();
+    if (request == NULL) {
         return false;
     }
-    shim_call_set(call);
+    shim_request_set(request);
     return true;
 }
 
-void shim_call_finish(bool retire) {
+void shim_request_finish(bool retire) {
     if (shim.script_child) {
         _exit(EG(exit_status));
     }
     shim_response_end(true);
     shim_server_array_reset();
-    shim.call = NULL;
-    shim.calls_done++;
+    shim.request = NULL;
+    shim.requests_done++;
     howdah_rs_done(shim.peak_memory, retire);
 }
 
@@ -73,7 +73,7 @@ static size_t own_memory(void) {
 }
 
 bool shim_used_up(void) {
-    if (shim.worker->max_requests != 0 && shim.calls_done + 1 >= shim.worker->max_requests) {
+    if (shim.worker->max_requests != 0 && shim.requests_done + 1 >= shim.worker->max_requests) {
         return true;
     }
     if (shim.worker->max_memory == 0) {
@@ -81,5 +81,5 @@ bool shim_used_up(void) {
     }
     /* PHP's own count costs nothing; the kernel's, which sees leaks of libraries too, a few microseconds. */
     return zend_memory_usage(true) > shim.worker->max_memory ||
-           (shim.calls_done % MEMORY_CHECK == 0 && own_memory() > shim.worker->max_memory);
+           (shim.requests_done % MEMORY_CHECK == 0 && own_memory() > shim.worker->max_memory);
 }

@@ -10,7 +10,7 @@ typedef enum shim_debug_what {
 } shim_debug_what;
 /* In a mode whose script takes requests, before it boots. */
 void shim_debugger_prepare(shim_debug_what what);
-/* At the beginning of a call: opens a debugger's session if the request asks for one. */
+/* At the beginning of a request: opens a debugger's session if the request asks for one. */
 void shim_debugger_begin(void);
 
 #endif

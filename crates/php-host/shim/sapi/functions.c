@@ -20,10 +20,10 @@
 #include <string.h>
 #include <syslog.h>
 
-/* Completes the answer; the script goes on. True for the call that did it, false for later ones. */
+/* Completes the response; the script goes on. True for the call that did it, false for later ones. */
 PHP_FUNCTION(fastcgi_finish_request) {
     ZEND_PARSE_PARAMETERS_NONE();
-    if (shim.call == NULL || shim.response_ended) {
+    if (shim.request == NULL || shim.response_ended) {
         RETURN_FALSE;
     }
     php_output_end_all();
@@ -62,10 +62,10 @@ static void add_request_header(zval *array, const char *name, size_t length, Str
 PHP_FUNCTION(apache_request_headers) {
     ZEND_PARSE_PARAMETERS_NONE();
     array_init(return_value);
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < shim.call->n_vars; i++) {
+    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         size_t length;
         const char *name = shim_var_name(&shim.vars[i], &length);
         add_request_header(return_value, name, length, shim.vars[i].value);
@@ -137,11 +137,11 @@ PHP_FUNCTION(Howdah_mode) {
 
 PHP_FUNCTION(Howdah_request_id) {
     ZEND_PARSE_PARAMETERS_NONE();
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         RETURN_EMPTY_STRING();
     }
     char digits[17];
-    (snprintf)(digits, sizeof digits, "%016" PRIx64, shim.call->id);
+    (snprintf)(digits, sizeof digits, "%016" PRIx64, shim.request->id);
     RETURN_STRINGL(digits, 16);
 }
 

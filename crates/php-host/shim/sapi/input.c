@@ -34,7 +34,7 @@ const char *shim_var_name(const WireVar *var, size_t *length) {
 /* The last variable of a name counts, as in an array. */
 const char *shim_known_var(shim_var number, size_t *value_len) {
     const shim_known_name *name = &shim_known_names[number];
-    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+    for (uint32_t i = shim.request != NULL ? shim.request->n_vars : 0; i-- > 0;) {
         const WireVar *var = &shim.vars[i];
         if (var->name_id == number || (var->name_id == 0 && var->name.len == name->length &&
                                        memcmp(shim_text(var->name), name->text, name->length) == 0)) {
@@ -49,8 +49,8 @@ const char *shim_known_var(shim_var number, size_t *value_len) {
 /* PHP's register_argc_argv cuts the query string at each '+' in place and mends it afterwards. The lane's memory is not
  * for that. */
 static char *writable_query(void) {
-    const char *query = shim_text(shim.call->query);
-    size_t size = (size_t)shim.call->query.len + 1;
+    const char *query = shim_text(shim.request->query);
+    size_t size = (size_t)shim.request->query.len + 1;
     if (memchr(query, '+', size) == NULL) {
         return (char *)query;
     }
@@ -63,18 +63,18 @@ static char *writable_query(void) {
 }
 
 void shim_input_prepare(void) {
-    const WireCall *call = shim.call;
-    SG(server_context) = (void *)call;
-    SG(request_info).request_method = shim_text(call->method);
+    const WireRequest *request = shim.request;
+    SG(server_context) = (void *)request;
+    SG(request_info).request_method = shim_text(request->method);
     SG(request_info).query_string = writable_query();
-    SG(request_info).path_translated = (char *)shim_text(call->script);
+    SG(request_info).path_translated = (char *)shim_text(request->script);
     /* As under FPM this is the script's name, not the request's target. */
     size_t length;
     SG(request_info).request_uri = (char *)shim_known_var(SHIM_VAR_SCRIPT_NAME, &length);
-    SG(request_info).content_type = shim_text(call->content_type);
-    SG(request_info).content_length = (zend_long)call->body_len;
+    SG(request_info).content_type = shim_text(request->content_type);
+    SG(request_info).content_length = (zend_long)request->body_len;
     SG(sapi_headers).http_response_code = 200;
-    php_handle_auth_data(call->authorization.len != 0 ? shim_text(call->authorization) : NULL);
+    php_handle_auth_data(request->authorization.len != 0 ? shim_text(request->authorization) : NULL);
 }
 
 void shim_input_release(void) {
@@ -100,11 +100,11 @@ size_t shim_sapi_read_post(char *buffer, size_t size) {
 }
 
 char *shim_sapi_read_cookies(void) {
-    return shim.call->cookie.len != 0 ? (char *)shim_text(shim.call->cookie) : NULL;
+    return shim.request->cookie.len != 0 ? (char *)shim_text(shim.request->cookie) : NULL;
 }
 
 char *shim_sapi_getenv(const char *name, size_t name_len) {
-    for (uint32_t i = shim.call != NULL ? shim.call->n_vars : 0; i-- > 0;) {
+    for (uint32_t i = shim.request != NULL ? shim.request->n_vars : 0; i-- > 0;) {
         size_t length;
         const char *candidate = shim_var_name(&shim.vars[i], &length);
         if (length == name_len && memcmp(candidate, name, name_len) == 0) {
@@ -115,9 +115,9 @@ char *shim_sapi_getenv(const char *name, size_t name_len) {
 }
 
 zend_result shim_sapi_request_time(double *time) {
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         return FAILURE;
     }
-    *time = (double)shim.call->received_unix_us / 1e6;
+    *time = (double)shim.request->received_unix_us / 1e6;
     return SUCCESS;
 }

@@ -15,15 +15,16 @@ extern const shim_known_name shim_known_names[HOWDAH_VAR_COUNT + 1];
 typedef enum shim_var { HOWDAH_VAR_NAMES(SHIM_VAR_NUMBER) } shim_var;
 
 void shim_input_shutdown(void);
-/* The value of a variable of the current call, NUL-terminated, or NULL and length 0. Valid until the call is done. */
+/* The value of a variable of the current request, NUL-terminated, or NULL and length 0. Valid until the request is
+ * done. */
 const char *shim_known_var(shim_var number, size_t *value_len);
-/* Name of a variable of the current call. */
+/* Name of a variable of the current request. */
 const char *shim_var_name(const WireVar *var, size_t *length);
-/* A string of the current call, NUL-terminated; "" for an absent one. */
+/* A string of the current request, NUL-terminated; "" for an absent one. */
 static inline const char *shim_text(StrRef ref) {
     return ref.len != 0 ? shim.strings + ref.off : "";
 }
-/* Fills SG(request_info) from the current call; takes it back. */
+/* Fills SG(request_info) from the current request; takes it back. */
 void shim_input_prepare(void);
 void shim_input_release(void);
 

@@ -1,5 +1,5 @@
 /* PHP's messages on their way to the server's log: errors with log_errors, error_log() without a target, startup
- * problems, and the shim's own remarks. The Rust side adds the call's id and writes; here lines are only bounded. */
+ * problems, and the shim's own remarks. The Rust side adds the request's id and writes; here lines are only bounded. */
 #include "sapi/log.h"
 
 #include "shim.h"

@@ -1,6 +1,6 @@
-/* The answer on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
- * Once the client has its answer (fastcgi_finish_request) output is dropped without ending the script; once the client
- * has gone PHP is told, which ends the script unless ignore_user_abort is set. */
+/* The response on its way out: head, body, flush. The status follows CGI's rules, since scripts are written for them.
+ * Once the client has its response (fastcgi_finish_request) output is dropped without ending the script; once the
+ * client has gone PHP is told, which ends the script unless ignore_user_abort is set. */
 #include "sapi/output.h"
 
 #include "shim.h"
@@ -22,7 +22,7 @@ static void drop(const char *data, size_t length) {
 }
 
 size_t shim_sapi_write(const char *data, size_t length) {
-    if (shim.call == NULL || shim.response_ended) {
+    if (shim.request == NULL || shim.response_ended) {
         drop(data, length);
         return length;
     }
@@ -38,7 +38,7 @@ size_t shim_sapi_write(const char *data, size_t length) {
 
 void shim_sapi_flush(void *server_context) {
     (void)server_context;
-    if (shim.call == NULL || shim.response_ended) {
+    if (shim.request == NULL || shim.response_ended) {
         return;
     }
     sapi_send_headers();
@@ -52,7 +52,7 @@ static bool header_is(const sapi_header_struct *header, const char *name, size_t
 }
 #define HEADER_IS(header, name) header_is(header, name ":", sizeof(name))
 
-/* An answer cannot end with 1xx: that announces another one. */
+/* A response cannot end with 1xx: that announces another one. */
 static bool is_final_status(int status) {
     return status >= 200 && status <= 999;
 }
@@ -70,7 +70,7 @@ static unsigned leading_status(const char *text, const char *end) {
 }
 
 /* A line header('HTTP/1.1 418 …') decides, then header('Status: 404 …'), then http_response_code(). */
-static unsigned answer_status(sapi_headers_struct *headers) {
+static unsigned response_status(sapi_headers_struct *headers) {
     const char *line = headers->http_status_line;
     if (line != NULL && strncasecmp(line, "HTTP/", 5) == 0) {
         const char *blank = strchr(line, ' ');
@@ -128,18 +128,18 @@ static void send_head(unsigned status, sapi_headers_struct *headers) {
 }
 
 int shim_sapi_send_headers(sapi_headers_struct *headers) {
-    if (SG(request_info).no_headers || shim.call == NULL || shim.response_ended) {
+    if (SG(request_info).no_headers || shim.request == NULL || shim.response_ended) {
         if (shim.mode->unsent_head != NULL) {
-            shim.mode->unsent_head(answer_status(headers), headers);
+            shim.mode->unsent_head(response_status(headers), headers);
         }
         return SAPI_HEADER_SENT_SUCCESSFULLY;
     }
-    send_head(answer_status(headers), headers);
+    send_head(response_status(headers), headers);
     return SAPI_HEADER_SENT_SUCCESSFULLY;
 }
 
 int shim_send_interim(unsigned status) {
-    if (shim.call != NULL && !shim.response_ended && !SG(headers_sent)) {
+    if (shim.request != NULL && !shim.response_ended && !SG(headers_sent)) {
         send_head(status, &SG(sapi_headers));
     }
     return SAPI_HEADER_SENT_SUCCESSFULLY;

@@ -1,4 +1,4 @@
-/* The script of a call: whether it may run, its directory as the current one, and its description for PHP.
+/* The script of a request: whether it may run, its directory as the current one, and its description for PHP.
  *
  * PHP's own way (php_execute_script without SAPI_OPTION_NO_CHDIR) asks for the current directory, enters the script's
  * and goes back, on every request. Here the process stays where the last script was, and what was found out about a
@@ -93,9 +93,9 @@ static void enter_directory(const char *path, size_t length, uint64_t second) {
 }
 
 unsigned shim_script_prepare(zend_file_handle *file) {
-    const char *path = shim_text(shim.call->script);
-    size_t length = shim.call->script.len;
-    uint64_t second = shim.call->received_unix_us / 1000000;
+    const char *path = shim_text(shim.request->script);
+    size_t length = shim.request->script.len;
+    uint64_t second = shim.request->received_unix_us / 1000000;
     unsigned status = check_script(path, length, second);
     if (status != 0) {
         return status;

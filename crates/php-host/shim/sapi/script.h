@@ -4,8 +4,8 @@
 
 #include "shim.h"
 
-/* Opens nothing: checks that the current call's script may run, goes to its directory and describes it to PHP. Returns
- * 0, or the HTTP status to answer with. */
+/* Opens nothing: checks that the current request's script may run, goes to its directory and describes it to PHP.
+ * Returns 0, or the HTTP status to answer with. */
 unsigned shim_script_prepare(zend_file_handle *file);
 /* Watches chdir(), after PHP's modules have started. */
 void shim_script_startup(void);

@@ -25,8 +25,8 @@ static void (*import_process_environment)(zval *array);
 static zif_handler original_filter_input;
 static zif_handler original_filter_input_array;
 static zif_handler original_filter_has_var;
-/* The call for which ext/filter has been shown the variables. */
-static const WireCall *filter_fed;
+/* The request for which ext/filter has been shown the variables. */
+static const WireRequest *filter_fed;
 
 void shim_server_array_startup(void) {
     for (size_t i = 1; i <= HOWDAH_VAR_COUNT; i++) {
@@ -57,8 +57,8 @@ static void add_known(zval *array, zend_string *key, const char *value, size_t l
     zend_hash_update(Z_ARRVAL_P(array), key, &entry);
 }
 
-static void add_call_variables(zval *array, uint32_t first) {
-    for (uint32_t i = first; i < shim.call->n_vars; i++) {
+static void add_request_variables(zval *array, uint32_t first) {
+    for (uint32_t i = first; i < shim.request->n_vars; i++) {
         const WireVar *var = &shim.vars[i];
         zend_string *key = shim_known_key(var);
         if (key != NULL) {
@@ -91,8 +91,8 @@ static void add_filtered(zval *array, int source, const char *name, const char *
     }
 }
 
-static void add_call_variables_filtered(zval *array, int source) {
-    for (uint32_t i = 0; i < shim.call->n_vars; i++) {
+static void add_request_variables_filtered(zval *array, int source) {
+    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
         size_t name_len;
         const char *name = shim_var_name(&shim.vars[i], &name_len);
         add_filtered(array, source, name, shim_text(shim.vars[i].value), shim.vars[i].value.len);
@@ -105,25 +105,25 @@ static void add_call_variables_filtered(zval *array, int source) {
     }
 }
 
-/* Shows ext/filter the variables of the current call, unless it has seen them. It also adds them to the array in
+/* Shows ext/filter the variables of the current request, unless it has seen them. It also adds them to the array in
  * http_globals; scripts may have theirs changed by now, so it gets another one meanwhile. */
 static void feed_filter(const zend_execute_data *execute_data) {
     const zval *source = ZEND_CALL_NUM_ARGS(execute_data) > 0 ? ZEND_CALL_VAR_NUM(execute_data, 0) : NULL;
     bool wanted = source == NULL || Z_TYPE_P(source) != IS_LONG || Z_LVAL_P(source) == PARSE_SERVER;
-    if (!wanted || shim.call == NULL || filter_fed == shim.call) {
+    if (!wanted || shim.request == NULL || filter_fed == shim.request) {
         return;
     }
     /* First $_SERVER itself, which PHP would make otherwise in the middle of this. */
     zend_is_auto_global_str(ZEND_STRL("_SERVER"));
-    if (filter_fed == shim.call) {
+    if (filter_fed == shim.request) {
         return;
     }
-    filter_fed = shim.call;
+    filter_fed = shim.request;
     zval *slot = &PG(http_globals)[TRACK_VARS_SERVER];
     zval kept;
     ZVAL_COPY_VALUE(&kept, slot);
     array_init(slot);
-    add_call_variables_filtered(slot, PARSE_SERVER);
+    add_request_variables_filtered(slot, PARSE_SERVER);
     zval_ptr_dtor(slot);
     ZVAL_COPY_VALUE(slot, &kept);
 }
@@ -159,9 +159,10 @@ static bool filter_can_wait(void) {
            zend_string_equals_literal(filter->value, "unsafe_raw");
 }
 
-void shim_add_call_variables(zval *array, uint32_t first) {
-    zend_hash_extend(Z_ARRVAL_P(array), zend_hash_num_elements(Z_ARRVAL_P(array)) + shim.call->n_vars - first + 8, 0);
-    add_call_variables(array, first);
+void shim_add_request_variables(zval *array, uint32_t first) {
+    zend_hash_extend(Z_ARRVAL_P(array), zend_hash_num_elements(Z_ARRVAL_P(array)) + shim.request->n_vars - first + 8,
+                     0);
+    add_request_variables(array, first);
     size_t length;
     char *self = php_self(&length);
     add_known(array, php_self_key, self, length);
@@ -169,40 +170,40 @@ void shim_add_call_variables(zval *array, uint32_t first) {
 }
 
 void shim_sapi_register_variables(zval *array) {
-    bool keeps = shim.call != NULL && shim.mode->kept_server_arrays > 0 && filter_can_wait();
+    bool keeps = shim.request != NULL && shim.mode->kept_server_arrays > 0 && filter_can_wait();
     if (keeps && shim_kept_reuse(array)) {
         return;
     }
     import_process_environment(array);
-    if (shim.call == NULL) {
+    if (shim.request == NULL) {
         shim_loop_boot_variables(array);
         return;
     }
     if (!filter_can_wait()) {
-        filter_fed = shim.call;
-        add_call_variables_filtered(array, PARSE_SERVER);
+        filter_fed = shim.request;
+        add_request_variables_filtered(array, PARSE_SERVER);
         return;
     }
     uint32_t environment = zend_hash_num_elements(Z_ARRVAL_P(array));
-    shim_add_call_variables(array, 0);
+    shim_add_request_variables(array, 0);
     if (keeps) {
         shim_kept_store(array, environment);
     }
 }
 
-/* $_ENV: process environment first, then the call's variables, as under FPM. */
+/* $_ENV: process environment first, then the request's variables, as under FPM. */
 static void import_environment(zval *array) {
     import_process_environment(array);
-    if (shim.call != NULL) {
-        add_call_variables_filtered(array, PARSE_ENV);
+    if (shim.request != NULL) {
+        add_request_variables_filtered(array, PARSE_ENV);
     }
 }
 
 /* getenv() without a name: the same, unfiltered. */
 static void load_environment(zval *array) {
     import_process_environment(array);
-    if (shim.call != NULL) {
-        add_call_variables(array, 0);
+    if (shim.request != NULL) {
+        add_request_variables(array, 0);
     }
 }
 

@@ -1,11 +1,11 @@
-/* $_SERVER of a resident script, from one call to the next. Most of it stays the same: the process environment, the
- * names and most values of the variables. So the array of the call before is kept as it was made and brought up to date
- * where the new call differs, in place of some sixty insertions. In async mode several calls have theirs at the same
- * time, so there are several.
+/* $_SERVER of a resident script, from one request to the next. Most of it stays the same: the process environment, the
+ * names and most values of the variables. So the array of the request before is kept as it was made and brought up to
+ * date where the new request differs, in place of some sixty insertions. In async mode several requests have theirs at
+ * the same time, so there are several.
  *
  * What a script does to its $_SERVER never reaches the kept array, as the reference held here makes PHP give the script
- * a copy when it writes. A script that still holds the array itself (a request object of a call before) keeps its own:
- * then the kept one is a copy. */
+ * a copy when it writes. A script that still holds the array itself (a request object of a request before) keeps its
+ * own: then the kept one is a copy. */
 #include "sapi/server_array_reuse.h"
 
 #include "shim.h"
@@ -66,7 +66,7 @@ static bool has_names_of_php(HashTable *table) {
 /* `new_names`: the array has others than when it was kept before. */
 static void store(kept_array *kept, zval *array, uint32_t environment, bool new_names) {
     HashTable *table = Z_ARRVAL_P(array);
-    uint32_t elements = environment + shim.call->n_vars + 1;
+    uint32_t elements = environment + shim.request->n_vars + 1;
     /* Fewer elements: a name came twice, and nothing is where it is looked for. */
     if (table->nNumUsed != elements || table->nNumOfElements != elements || (new_names && has_names_of_php(table))) {
         shim_kept_forget();
@@ -88,7 +88,7 @@ void shim_kept_store(zval *array, uint32_t environment) {
     store(&kept_arrays[0], array, environment, true);
 }
 
-/* Whether nobody holds the array but this file and, from the call before, $_SERVER. */
+/* Whether nobody holds the array but this file and, from the request before, $_SERVER. */
 static bool is_free(HashTable *table) {
     if (GC_REFCOUNT(table) == 1) {
         return true;
@@ -151,11 +151,11 @@ bool shim_kept_reuse(zval *array) {
     }
     uint32_t same = 0;
     uint32_t candidates = kept->elements - 1 - kept->environment;
-    while (same < shim.call->n_vars && same < candidates &&
+    while (same < shim.request->n_vars && same < candidates &&
            update_element(table->arData + kept->environment + same, &shim.vars[same])) {
         same++;
     }
-    bool all = same == shim.call->n_vars && same == candidates;
+    bool all = same == shim.request->n_vars && same == candidates;
     if (!all) {
         cut_to(table, kept->environment + same);
     }
@@ -164,7 +164,7 @@ bool shim_kept_reuse(zval *array) {
     GC_ADDREF(table);
     HT_ALLOW_COW_VIOLATION(table);
     /* PHP_SELF is last; an update in place is an ordinary insertion. */
-    shim_add_call_variables(array, same);
+    shim_add_request_variables(array, same);
     store(kept, array, kept->environment, !all);
     return true;
 }

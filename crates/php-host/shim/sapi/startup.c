@@ -29,8 +29,8 @@ static int module_startup(sapi_module_struct *module) {
 }
 
 static int deactivate(void) {
-    if (shim.call != NULL) {
-        /* The last moment at which PHP still knows the peak, and the first at which the answer is complete. */
+    if (shim.request != NULL) {
+        /* The last moment at which PHP still knows the peak, and the first at which the response is complete. */
         shim.peak_memory = zend_memory_peak_usage(true);
         shim_response_end(true);
     }
@@ -137,7 +137,8 @@ static void lock_entries(const char *entries) {
 static void (*original_on_timeout)(int seconds);
 
 /* Called by PHP's signal handler when a script has run past its time limit. Should it not come back from a function of
- * C within hard_timeout, that handler ends the process: the server then knows that it is no use to run the call again.
+ * C within hard_timeout, that handler ends the process: the server then knows that it is no use to run the request
+ * again.
  */
 static void on_timeout(int seconds) {
     howdah_rs_timed_out();

@@ -99,7 +99,7 @@ static void activate_host(void) {
 }
 
 int shim_sapi_activate(void) {
-    if (shim.call == NULL || !shim.mode->directory_settings) {
+    if (shim.request == NULL || !shim.mode->directory_settings) {
         return SUCCESS;
     }
     if (php_ini_has_per_host_config()) {
@@ -109,7 +109,7 @@ int shim_sapi_activate(void) {
     if (!user_files && !php_ini_has_per_dir_config()) {
         return SUCCESS;
     }
-    const char *script = shim_text(shim.call->script);
+    const char *script = shim_text(shim.request->script);
     const char *slash = strrchr(script, '/');
     if (slash == NULL) {
         return SUCCESS;

@@ -15,19 +15,19 @@ static bool request_open;
 /* The value of max_input_time that PHP would have used, see shim_whole_request_run(). */
 static zend_long max_input_time;
 
-void shim_answer_instead(unsigned status) {
+void shim_respond_instead(unsigned status) {
     SG(sapi_headers).http_response_code = (int)status;
     if (status == 403) {
-        shim_log(LOG_ERR, "Access to the script is denied: %s", shim_text(shim.call->script));
+        shim_log(LOG_ERR, "Access to the script is denied: %s", shim_text(shim.request->script));
         PUTS("Access denied.\n");
     } else {
-        shim_log(LOG_ERR, "Primary script unknown: %s", shim_text(shim.call->script));
+        shim_log(LOG_ERR, "Primary script unknown: %s", shim_text(shim.request->script));
         PUTS("File not found.\n");
     }
 }
 
 shim_outcome shim_whole_request_run(void) {
-    /* The whole body has arrived before the call, so reading it cannot take long: max_input_time would only cost a
+    /* The whole body has arrived before PHP begins, so reading it cannot take long: max_input_time would only cost a
      * second timer. PHP reads the variable, scripts see the ini entry, which stays what it is. */
     max_input_time = PG(max_input_time);
     PG(max_input_time) = -1;
@@ -43,7 +43,7 @@ shim_outcome shim_whole_request_run(void) {
     zend_file_handle file;
     unsigned status = shim_script_prepare(&file);
     if (status != 0) {
-        shim_answer_instead(status);
+        shim_respond_instead(status);
         return SHIM_DONE;
     }
     EG(exit_status) = 0;

@@ -9,6 +9,6 @@ shim_outcome shim_whole_request_run(void);
 /* Releases the script's resources; after a bailout too. */
 shim_outcome shim_whole_request_end(void);
 /* The response for a script that may not run: 403 or 404. */
-void shim_answer_instead(unsigned status);
+void shim_respond_instead(unsigned status);
 
 #endif

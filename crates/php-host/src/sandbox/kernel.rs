@@ -25,12 +25,12 @@ const PARTS: &[(u32, &str, &str)] = &[
 impl Means {
     pub(crate) fn of_this_kernel() -> Self {
         const VERSION: c_int = 1;
-        // SAFETY: with no attributes and this flag the kernel only answers with its version.
         let landlock =
+            // SAFETY: with no attributes and this flag the kernel only answers with its version.
             unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, VERSION) };
         let action: u32 = libc::SECCOMP_RET_TRAP;
-        // SAFETY: asks whether the kernel knows an action; reads the four bytes.
         let seccomp =
+            // SAFETY: asks whether the kernel knows an action; reads the four bytes.
             unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, std::ptr::from_ref(&action)) };
         Self { landlock: u32::try_from(landlock).unwrap_or(0), seccomp: seccomp == 0, sealed_memory: seals_memory() }
     }

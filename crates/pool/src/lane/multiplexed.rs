@@ -1,21 +1,21 @@
-//! The lane of a worker that runs many calls at once and ends them in any order. It must never be waited for: what has no
-//! room in its ring is kept, and calls that it does not take go elsewhere.
+//! The lane of a worker that runs many requests at once and ends them in any order. It must never be waited for: what
+//! has no room in its ring is kept, and requests that it does not take go elsewhere.
 
-use crate::calls::Calls;
+use crate::lane_requests::LaneRequests;
 use howdah_transport::wire::{CANCEL_CLIENT_GONE, CANCEL_DEADLINE};
-use howdah_transport::{CallSender, SendError};
+use howdah_transport::{RequestSender, SendError};
 use std::time::{Duration, Instant};
 
 /// What only such a lane has.
 #[derive(Debug)]
 pub(crate) struct MultiplexedLane {
-    /// Calls it holds at most.
+    /// Requests it holds at most.
     depth: usize,
-    /// The request ring had no room for the last call.
+    /// The request ring had no room for the last request.
     full: bool,
-    /// Calls were taken back because the worker did not take them for long, and it has not come back since.
+    /// Requests were taken back because the worker did not take them for long, and it has not come back since.
     pub(crate) stuck: bool,
-    /// The first call that the worker has not taken, and since when it is that.
+    /// The first request that the worker has not taken, and since when it is that.
     untaken: Option<(u64, Instant)>,
     unsent: Vec<Unsent>,
 }
@@ -33,30 +33,35 @@ impl MultiplexedLane {
         Self { depth, full: false, stuck: false, untaken: None, unsent: Vec::new() }
     }
 
-    /// True if there is room for another call.
-    pub(super) fn has_place(&self, calls: &Calls) -> bool {
-        calls.len() < self.depth && !self.full && !self.stuck
+    /// True if there is room for another request.
+    pub(super) fn has_place(&self, requests: &LaneRequests) -> bool {
+        requests.len() < self.depth && !self.full && !self.stuck
     }
 
-    /// A call could not be sent for want of room.
+    /// A request could not be sent for want of room.
     pub(super) fn note_full(&mut self) {
         self.full = true;
     }
 
-    /// A call is done: the worker has come back.
+    /// A request is done: the worker has come back.
     pub(super) fn note_done(&mut self) {
         self.stuck = false;
     }
 
     /// Notices that the worker has taken all it was sent.
-    pub(super) fn look_whether_stuck(&mut self, sender: &CallSender) {
+    pub(super) fn look_whether_stuck(&mut self, sender: &RequestSender) {
         self.stuck = self.stuck && !sender.is_empty();
     }
 
     /// How long the worker has taken nothing of what lies there; `None` if nothing does.
-    pub(super) fn untaken_for(&mut self, calls: &Calls, sender: &CallSender, now: Instant) -> Option<Duration> {
-        let first = calls.iter().rev().take_while(|call| !call.is_begun(sender)).last();
-        let Some((number, sent)) = first.map(|call| (call.number, call.since)) else {
+    pub(super) fn untaken_for(
+        &mut self,
+        requests: &LaneRequests,
+        sender: &RequestSender,
+        now: Instant,
+    ) -> Option<Duration> {
+        let first = requests.iter().rev().take_while(|request| !request.is_begun(sender)).last();
+        let Some((number, sent)) = first.map(|request| (request.number, request.since)) else {
             self.untaken = None;
             return None;
         };
@@ -75,13 +80,13 @@ impl MultiplexedLane {
         self.full || !self.unsent.is_empty()
     }
 
-    pub(super) fn send_or_keep(&mut self, message: Unsent, sender: &mut CallSender) -> Result<(), SendError> {
+    pub(super) fn send_or_keep(&mut self, message: Unsent, sender: &mut RequestSender) -> Result<(), SendError> {
         self.unsent.push(message);
         self.send_kept(sender)
     }
 
     /// Sends what had no room. An error means that the lane is broken.
-    pub(super) fn send_kept(&mut self, sender: &mut CallSender) -> Result<(), SendError> {
+    pub(super) fn send_kept(&mut self, sender: &mut RequestSender) -> Result<(), SendError> {
         self.full = false;
         while let Some(&message) = self.unsent.first() {
             let sent = match message {

@@ -1,10 +1,10 @@
-//! The lane of a worker that runs one call at a time, in the order in which they lie there: so what a call would wait for
-//! can be told from what is expected of those before it.
+//! The lane of a worker that runs one request at a time, in the order in which they lie there: so what a request would
+//! wait for can be told from what is expected of those before it.
 
-use crate::calls::Calls;
 use crate::clock::Clock;
+use crate::lane_requests::LaneRequests;
 use crate::precedence;
-use howdah_transport::CallSender;
+use howdah_transport::RequestSender;
 use std::time::{Duration, Instant};
 
 /// A worker that has not begun anything after this time does not only wake up slowly.
@@ -15,7 +15,7 @@ const SLOW_START: Duration = Duration::from_millis(1);
 pub(crate) struct SerialLane {
     /// Its worker's nice value may be higher than its own.
     pub(crate) gives_way: bool,
-    /// By which its worker says when it began a call.
+    /// By which its worker says when it began a request.
     pub(crate) clock: Clock,
 }
 
@@ -29,44 +29,44 @@ impl SerialLane {
         Self { gives_way: false, clock: Clock::system() }
     }
 
-    /// A call with these flags was sent. Taken back before it is begun, it leaves its claim behind, and the next call that
-    /// gives way to none clears it.
+    /// A request with these flags was sent. Taken back before it is begun, it leaves its claim behind, and the next
+    /// request that gives way to none clears it.
     pub(super) fn note_sent(&mut self, flags: u32) {
         self.gives_way |= precedence::ordered(flags) == Some(true);
     }
 
-    /// A call with these flags is done.
+    /// A request with these flags is done.
     pub(super) fn note_done(&mut self, flags: u32) {
         self.gives_way = precedence::ordered(flags).unwrap_or(self.gives_way);
     }
 
-    /// How long a call would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the one that
-    /// runs has taken longer than expected, so nobody can tell.
-    pub(super) fn expected_wait(&self, calls: &Calls, sender: &CallSender, now: Instant) -> Option<u64> {
-        let Some(front) = calls.front() else { return Some(0) };
+    /// How long a request would wait behind those the lane has, in microseconds, as far as one can tell. `None`: the
+    /// one that runs has taken longer than expected, so nobody can tell.
+    pub(super) fn expected_wait(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
+        let Some(front) = requests.front() else { return Some(0) };
         let ran = micros(now, front.since);
         // What the server knows by itself is enough as long as things go as expected.
-        if ran <= u64::from(front.job.expected.mean) {
-            return Some(calls.expected_us() - ran);
+        if ran <= u64::from(front.pending.expected.mean) {
+            return Some(requests.expected_us() - ran);
         }
-        self.look_at_progress(calls, sender, now)
+        self.look_at_progress(requests, sender, now)
     }
 
     /// The same, by what the worker says it has begun. Costs cache misses.
-    fn look_at_progress(&self, calls: &Calls, sender: &CallSender, now: Instant) -> Option<u64> {
+    fn look_at_progress(&self, requests: &LaneRequests, sender: &RequestSender, now: Instant) -> Option<u64> {
         let mut ahead = 0;
-        for call in calls.iter().rev() {
-            if call.is_begun(sender) {
-                // A claim of the worker's. It can have begun the call neither before that was sent nor in the future.
+        for request in requests.iter().rev() {
+            if request.is_begun(sender) {
+                // A claim of the worker's. It can have begun the request neither before that was sent nor in the future.
                 let ran = sender
-                    .ran_us(call.slot, self.clock.micros(now))
+                    .ran_us(request.slot, self.clock.micros(now))
                     .map_or(u64::MAX, u64::from)
-                    .min(micros(now, call.since));
-                return call.job.expected.remaining(ran).map(|remaining| ahead + remaining);
+                    .min(micros(now, request.since));
+                return request.pending.expected.remaining(ran).map(|remaining| ahead + remaining);
             }
-            ahead += u64::from(call.job.expected.mean);
+            ahead += u64::from(request.pending.expected.mean);
         }
         // The worker sleeps, or is on its way: unless that takes too long.
-        (calls.front_age(now) <= SLOW_START).then_some(ahead)
+        (requests.front_age(now) <= SLOW_START).then_some(ahead)
     }
 }

@@ -2,12 +2,12 @@
 //! them.
 
 use super::{LaneReader, worker_log};
-use crate::answer_head::{AnswerHead, HeadParts, HeaderLines};
 use crate::estimate::Took;
 use crate::fault::{Fault, FaultKind};
 use crate::lane::SnapshotWork;
 use crate::lane_handle::WantedBody;
-use crate::reply_sink::After;
+use crate::response_head::{HeadParts, HeaderLines, ResponseHead};
+use crate::response_sink::After;
 use bytes::Bytes;
 use howdah_transport::Frame;
 use howdah_transport::wire::{FLAG_FLUSH, FLAG_MORE, FrameKind, WireDone};
@@ -32,16 +32,16 @@ impl LaneReader {
             }
             FrameKind::NeedBody => return self.give_body(frame.number),
             FrameKind::GiveBack => {
-                let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed call given back")?;
-                return self.lane.call_given_back(frame.number, began);
+                let began = u64::read_from_bytes(&frame.payload).map_err(|_| "a malformed request given back")?;
+                return self.lane.request_given_back(frame.number, began);
             }
-            FrameKind::Call | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
+            FrameKind::Request | FrameKind::Stop | FrameKind::Cancel | FrameKind::Pad => {
                 return Err("a frame that only the server sends".into());
             }
             _ => {}
         }
         if self.open.current.as_ref().is_none_or(|current| current.number != frame.number) {
-            self.open.turn_to(frame.number, || self.lane.begin_call(frame.number))?;
+            self.open.turn_to(frame.number, || self.lane.begin_request(frame.number))?;
         }
         let Some(current) = self.open.current.as_mut() else { return Ok(()) };
         current.order.note(frame.kind, frame.flags & FLAG_MORE != 0)?;
@@ -62,7 +62,7 @@ impl LaneReader {
         Ok(())
     }
 
-    /// Sends the worker the body of a call that it has begun.
+    /// Sends the worker the body of a request that it has begun.
     fn give_body(&mut self, number: u64) -> Result<(), String> {
         let Some(WantedBody { body, control, sink }) = self.lane.body_wanted(number)? else {
             return Ok(());
@@ -84,7 +84,7 @@ impl LaneReader {
             _ => {}
         }
         sink.fail(Fault::with(FaultKind::Storage, format!("cannot hand a body over: {error}")));
-        // The worker waits for an answer.
+        // The worker waits for a response.
         control.send_no_body(number).map_err(|error| format!("cannot be told that there is no body: {error}"))?;
         if self.open.are_multiplexed() {
             self.lane.body_sent();
@@ -92,13 +92,13 @@ impl LaneReader {
         Ok(())
     }
 
-    /// Adds a frame of the current answer's head.
+    /// Adds a frame of the current response's head.
     fn take_head(&mut self, frame: Frame) -> Result<(), String> {
         let Some(current) = self.open.current.as_mut() else { return Ok(()) };
         let Some(head) = current.head.add(frame.payload, frame.flags & FLAG_MORE != 0) else { return Ok(()) };
         let number = current.number;
         match head {
-            AnswerHead::Good(status, headers) => {
+            ResponseHead::Good(status, headers) => {
                 let is_final = (200..=599).contains(&status);
                 current.sink.set_head(if is_final { status } else { 500 }, headers);
                 current.unseen = true;
@@ -110,19 +110,19 @@ impl LaneReader {
                     );
                 }
             }
-            AnswerHead::TooLong => {
+            ResponseHead::TooLong => {
                 // What follows goes nowhere. The worker is not to blame: scripts can do this.
-                let what = "an answer with more than 1000 header lines, or 1 MiB of them";
+                let what = "a response with more than 1000 header lines, or 1 MiB of them";
                 current.sink.fail(Fault::with(FaultKind::WorkerBroken, what));
                 current.ended = true;
                 worker_log::note(&self.lane, number, &format!("{what}; 502 sent"));
             }
-            AnswerHead::Malformed => return Err("a malformed head".into()),
+            ResponseHead::Malformed => return Err("a malformed head".into()),
         }
         Ok(())
     }
 
-    /// Adds a frame of an interim answer. Those that are too many, or that nobody waits for, are dropped.
+    /// Adds a frame of an informational response. Those that are too many, or that nobody waits for, are dropped.
     fn take_interim(&mut self, frame: Frame) -> Result<(), String> {
         let Some(current) = self.open.current.as_mut() else { return Ok(()) };
         let more = frame.flags & FLAG_MORE != 0;
@@ -135,9 +135,9 @@ impl LaneReader {
         }
         let number = current.number;
         match current.head.add(frame.payload, more) {
-            None | Some(AnswerHead::TooLong) => {}
-            Some(AnswerHead::Good(status, headers)) => self.pass_interim(number, status, &headers),
-            Some(AnswerHead::Malformed) => return Err("a malformed interim answer".into()),
+            None | Some(ResponseHead::TooLong) => {}
+            Some(ResponseHead::Good(status, headers)) => self.pass_interim(number, status, &headers),
+            Some(ResponseHead::Malformed) => return Err("a malformed informational response".into()),
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl LaneReader {
         }
     }
 
-    /// Adds to the body of the current call's answer.
+    /// Adds to the body of the current request's response.
     fn take_body(&mut self, frame: Frame) {
         let multiplexed = self.open.are_multiplexed();
         let Some(current) = self.open.current.as_mut() else { return };
@@ -174,24 +174,24 @@ impl LaneReader {
         // A serial worker waits for a client that is far behind; here it must not.
         if multiplexed && after.overfull {
             if current.sink.lacks_budget() {
-                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the answer"));
+                current.sink.give_up(Fault::with(FaultKind::OverBudget, "there is no room for the response"));
             } else {
-                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long an answer");
+                let fault = Fault::with(FaultKind::Storage, "the client is too slow for so long a response");
                 current.sink.fail(fault);
             }
             current.ended = true;
-            self.lane.abort_call(frame.number);
+            self.lane.abort_request(frame.number);
         }
         self.overfull = after.overfull && !multiplexed;
         if after.gone {
-            self.lane.abort_call(frame.number);
+            self.lane.abort_request(frame.number);
         }
     }
 
     fn done(&mut self, payload: &[u8]) -> Result<(), String> {
         let Some(current) = self.open.current.take() else { return Ok(()) };
         self.waste.something_done();
-        let done = WireDone::read_from_bytes(payload).map_err(|_| "a malformed end of call")?;
+        let done = WireDone::read_from_bytes(payload).map_err(|_| "a malformed end of request")?;
         let micros = self.now.saturating_duration_since(current.received).as_micros() as u64;
         let php_us = done.php_ns / 1000;
         current.sink.update_stats(|stats| {
@@ -201,7 +201,7 @@ impl LaneReader {
         });
         self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
         if !current.ended {
-            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a call ended without an answer"));
+            current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a request ended without a response"));
         } else if current.unseen {
             current.sink.wake();
         }
@@ -209,7 +209,7 @@ impl LaneReader {
         self.lane.metrics().workers_unfit.add(u64::from(done.is_unfit()));
         let snapshot = SnapshotWork::of(&done);
         let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
-        self.lane.call_done(current.number, self.now, took, done.retires(), snapshot);
+        self.lane.request_done(current.number, self.now, took, done.retires(), snapshot);
         Ok(())
     }
 }

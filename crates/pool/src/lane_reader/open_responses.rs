@@ -1,14 +1,14 @@
-//! The answers that have begun in one lane. A serial worker has one at a time; the frames of a multiplexed one alternate, so
-//! one answer is current and the others stand by.
+//! The responses that have begun in one lane. A serial worker has one at a time; the frames of a multiplexed one
+//! alternate, so one response is current and the others stand by.
 
-use crate::answer_head::HeadParts;
 use crate::frame_order::FrameOrder;
 use crate::lane_handle::Begun;
-use crate::reply_sink::Sink;
-use howdah_transport::CallMap;
+use crate::response_head::HeadParts;
+use crate::response_sink::Sink;
+use howdah_transport::RequestMap;
 use std::time::Instant;
 
-/// An answer that has begun.
+/// A response that has begun.
 pub(super) struct OpenResponse {
     pub(super) number: u64,
     pub(super) sink: Sink,
@@ -32,7 +32,7 @@ pub(super) struct OpenResponses {
 
 #[derive(Default)]
 struct Others {
-    open: CallMap<OpenResponse>,
+    open: RequestMap<OpenResponse>,
     /// Those whose front was not told of what this batch has added.
     unseen: Vec<u64>,
 }
@@ -42,7 +42,7 @@ impl OpenResponses {
         Self { current: None, others: multiplexed.then(Others::default) }
     }
 
-    /// True if answers may alternate.
+    /// True if responses may alternate.
     pub(super) const fn are_multiplexed(&self) -> bool {
         self.others.is_some()
     }
@@ -51,7 +51,7 @@ impl OpenResponses {
         self.current.is_none() && self.others.as_ref().is_none_or(|others| others.open.is_empty())
     }
 
-    /// Makes the answer to the call with this number the current one; `begin` finds the call if it has not begun.
+    /// Makes the response to the request with this number the current one; `begin` finds the request if it has not begun.
     pub(super) fn turn_to(&mut self, number: u64, begin: impl FnOnce() -> Option<Begun>) -> Result<(), String> {
         let open = match &mut self.others {
             Some(others) => {
@@ -64,13 +64,13 @@ impl OpenResponses {
         };
         self.current = Some(match open {
             Some(open) => open,
-            None => OpenResponse::new(number, begin().ok_or("an answer to no call")?),
+            None => OpenResponse::new(number, begin().ok_or("a response to no request")?),
         });
         Ok(())
     }
 
-    /// Whether the front would be told of an answer that has not ended.
-    pub(super) fn is_within_answer(&self) -> bool {
+    /// Whether the front would be told of a response that has not ended.
+    pub(super) fn is_within_response(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.unseen && !current.ended)
     }
 
@@ -85,7 +85,7 @@ impl OpenResponses {
         told
     }
 
-    /// True if the client of this call has its whole answer, or is to get no more of it.
+    /// True if the client of this request has its whole response, or is to get no more of it.
     pub(super) fn has_ended(&self, number: u64) -> bool {
         let current = self.current.as_ref().filter(|current| current.number == number);
         let open = current.or_else(|| self.others.as_ref().and_then(|others| others.open.get(&number)));
@@ -95,9 +95,9 @@ impl OpenResponses {
 
 impl Others {
     fn put(&mut self, last: OpenResponse) -> Result<(), String> {
-        // Heads are written in one go; else an evil worker could have a long one collected for each of its calls.
+        // Heads are written in one go; else an evil worker could have a long one collected for each of its requests.
         if last.order.within_head() {
-            return Err("a head that another call interrupts".into());
+            return Err("a head that another request interrupts".into());
         }
         if last.unseen {
             self.unseen.push(last.number);

@@ -1,4 +1,4 @@
-//! What one worker logs: passed on with the call that it belongs to, and no faster than is written.
+//! What one worker logs: passed on with the request that it belongs to, and no faster than is written.
 
 use crate::lane_handle::LaneHandle;
 use crate::log_limit::LogLimit;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 pub(super) struct WorkerLog {
     limit: LogLimit,
-    /// The first error logged outside of a call: why the worker did not get ready, should it end now.
+    /// The first error logged outside of a request: why the worker did not get ready, should it end now.
     pub(super) said: Option<String>,
 }
 
@@ -26,12 +26,12 @@ impl WorkerLog {
             return false;
         }
         let text = String::from_utf8_lossy(text);
-        let call = lane.call_name(number);
-        let (id, label) = call.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
-        if call.is_none() && level <= 3 {
+        let request = lane.request_name(number);
+        let (id, label) = request.as_ref().map_or(("-", ""), |(id, label)| (id.as_str(), label.as_str()));
+        if request.is_none() && level <= 3 {
             self.said.get_or_insert_with(|| text.to_string());
         }
-        if call.is_none() && !lane.is_news(&text) {
+        if request.is_none() && !lane.is_news(&text) {
             return true;
         }
         let (pool, pid) = (lane.pool(), lane.pid());
@@ -52,9 +52,9 @@ impl WorkerLog {
     }
 }
 
-/// A line of the server's own about a call.
+/// A line of the server's own about a request.
 pub(super) fn note(lane: &LaneHandle, number: u64, text: &str) {
-    let (id, label) = lane.call_name(number).unwrap_or_default();
+    let (id, label) = lane.request_name(number).unwrap_or_default();
     tracing::warn!(target: "php", request = id, label, "{text}");
 }
 

@@ -1,26 +1,31 @@
-//! Lanes of workers that run many calls at once: which of them gets a call, and what is done about a worker that computes and
-//! takes none.
+//! Lanes of workers that run many requests at once: which of them gets a request, and what is done about a worker that
+//! computes and takes none.
 
 use super::{Scheduler, UNTAKEN};
-use crate::job::Job;
 use crate::lane::Lane;
+use crate::pending::Pending;
 use std::time::{Duration, Instant};
 
 impl Scheduler {
-    /// Gives the call to the lane that has fewest; returns it if there is none with room.
-    pub(super) fn place_among_others(&mut self, mut job: Box<Job>, io_thread: usize, now: Instant) -> Option<Box<Job>> {
+    /// Gives the request to the lane that has fewest; returns it if there is none with room.
+    pub(super) fn place_among_others(
+        &mut self,
+        mut pending: Box<Pending>,
+        io_thread: usize,
+        now: Instant,
+    ) -> Option<Box<Pending>> {
         loop {
-            let Some(index) = self.pick_least_loaded(io_thread) else { return Some(job) };
+            let Some(index) = self.pick_least_loaded(io_thread) else { return Some(pending) };
             self.idle.retain(|&i| i != index);
-            job = self.send_behind(index, job, now)?;
+            pending = self.send_behind(index, pending, now)?;
         }
     }
 
     fn pick_least_loaded(&self, io_thread: usize) -> Option<usize> {
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref().filter(|lane| lane.has_place())?;
-            // A worker that has not taken its last call is busy with another one.
-            Some((lane.holds_waiting_call(), lane.in_flight.len(), lane.home != io_thread, index))
+            // A worker that has not taken its last request is busy with another one.
+            Some((lane.holds_waiting_request(), lane.in_flight.len(), lane.home != io_thread, index))
         });
         candidates.min().map(|(_, _, _, index)| index)
     }
@@ -34,8 +39,8 @@ impl Scheduler {
         }
     }
 
-    /// Once per tick: tells workers of clients that have gone, takes calls back that a busy worker does not take, and
-    /// gives waiting calls to lanes that have places. `patience` is `UNTAKEN`.
+    /// Once per tick: tells workers of clients that have gone, takes requests back that a busy worker does not take, and
+    /// gives waiting requests to lanes that have places. `patience` is `UNTAKEN`.
     pub(crate) fn sweep(&mut self, patience: Duration) {
         if !self.multiplexed {
             return;
@@ -45,13 +50,13 @@ impl Scheduler {
         for lane in self.lanes.iter_mut().flatten() {
             take_back_untaken(lane, now, patience, &mut untaken);
             let gone: Vec<u64> =
-                lane.in_flight.iter().filter(|c| !c.told_gone && c.job.sink.is_gone()).map(|c| c.number).collect();
+                lane.in_flight.iter().filter(|c| !c.told_gone && c.pending.sink.is_gone()).map(|c| c.number).collect();
             for number in gone {
                 lane.let_go(number);
             }
         }
-        for (job, home) in untaken {
-            self.resubmit(job, home, now);
+        for (pending, home) in untaken {
+            self.resubmit(pending, home, now);
         }
         for index in 0..self.lanes.len() {
             if let Some(lane) = self.lanes[index].as_mut() {
@@ -63,23 +68,23 @@ impl Scheduler {
     }
 }
 
-/// Takes calls back that the worker has not taken in time. When to look again.
+/// Takes requests back that the worker has not taken in time. When to look again.
 pub(super) fn spread(
     lane: &mut Lane,
     now: Instant,
     patience: Duration,
-    moved: &mut Vec<(Box<Job>, usize)>,
+    moved: &mut Vec<(Box<Pending>, usize)>,
 ) -> Option<Duration> {
     take_back_untaken(lane, now, patience, moved);
-    (lane.look_whether_stuck() || lane.holds_waiting_call()).then_some(UNTAKEN / 2)
+    (lane.look_whether_stuck() || lane.holds_waiting_request()).then_some(UNTAKEN / 2)
 }
 
-/// Takes back what lies in the lane of a worker that has taken none for so long: one of its calls computes.
-fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Job>, usize)>) {
+/// Takes back what lies in the lane of a worker that has taken none for so long: one of its requests computes.
+fn take_back_untaken(lane: &mut Lane, now: Instant, patience: Duration, to: &mut Vec<(Box<Pending>, usize)>) {
     if lane.in_flight.len() > 1 && lane.untaken_for(now).is_some_and(|time| time > patience) {
-        while let Some(job) = lane.take_back_waiting() {
+        while let Some(pending) = lane.take_back_waiting() {
             lane.note_stuck();
-            to.push((job, lane.home));
+            to.push((pending, lane.home));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the supervisor does about processes that have ended unasked: whether it was a failed boot, after which calls are told
-//! soon, or somebody has killed them, after which calls wait for the next ones.
+//! What the supervisor does about processes that have ended unasked: whether it was a failed boot, after which requests
+//! are told soon, or somebody has killed them, after which requests wait for the next ones.
 
 use super::Supervisor;
 use crate::generation::Generation;
@@ -36,7 +36,7 @@ impl Supervisor {
     ) {
         let what = match (reason, said) {
             (Some(KillReason::BootTimeout), _) => "it was not ready within the boot timeout".to_owned(),
-            _ if was_ready => format!("worker {pid} ended before its first call"),
+            _ if was_ready => format!("worker {pid} ended before its first request"),
             (_, Some(said)) => format!("worker {pid} ended before it was ready: {said}"),
             _ => format!("worker {pid} ended before it was ready"),
         };

@@ -1,19 +1,19 @@
 //! A reload: a new generation boots beside the serving one, takes over when all its workers serve, or is given up.
 
 use super::Supervisor;
-use crate::event::ReloadReply;
+use crate::event::ReloadWaiter;
 use crate::worker_state::{KillReason, WorkerState};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Supervisor {
-    pub(super) fn reload(&mut self, reply: ReloadReply) {
+    pub(super) fn reload(&mut self, waiter: ReloadWaiter) {
         if self.stop.is_some() {
-            let _ = reply.send(Err("the server is stopping".into()));
+            let _ = waiter.send(Err("the server is stopping".into()));
             return;
         }
-        if let Some((_, replies)) = self.next.as_mut() {
-            replies.push(reply);
+        if let Some((_, waiters)) = self.next.as_mut() {
+            waiters.push(waiter);
             return;
         }
         // Whoever asks has changed something: no reason to wait longer.
@@ -21,23 +21,23 @@ impl Supervisor {
         match self.start_generation() {
             Ok(generation) => {
                 tracing::info!(pool = self.pool.name(), generation = generation.number, "reload: starting new workers");
-                self.next = Some((generation, vec![reply]));
+                self.next = Some((generation, vec![waiter]));
             }
             Err(error) => {
-                let _ = reply.send(Err(error.to_string()));
+                let _ = waiter.send(Err(error.to_string()));
             }
         }
     }
 
     pub(super) fn fail_reload(&mut self, why: String) {
-        let Some((generation, replies)) = self.next.take() else { return };
+        let Some((generation, waiters)) = self.next.take() else { return };
         tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
         for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
             lane.kill(KillReason::Stopping);
         }
         self.old.push(generation);
-        for reply in replies {
-            let _ = reply.send(Err(why.clone()));
+        for waiter in waiters {
+            let _ = waiter.send(Err(why.clone()));
         }
         self.drop_finished_generations();
     }
@@ -49,7 +49,7 @@ impl Supervisor {
         if self.pool.lock().count(number, WorkerState::is_serving) < self.target {
             return;
         }
-        let Some((next, replies)) = self.next.take() else { return };
+        let Some((next, waiters)) = self.next.take() else { return };
         self.pool.update_about(|about| {
             about.generation = number;
             about.boots = next.boots.clone();
@@ -66,8 +66,8 @@ impl Supervisor {
         self.failures = 0;
         self.pool.counters.reloads.fetch_add(1, Ordering::Relaxed);
         tracing::info!(pool = self.pool.name(), generation = number, "reload: new workers serve");
-        for reply in replies {
-            let _ = reply.send(Ok(()));
+        for waiter in waiters {
+            let _ = waiter.send(Ok(()));
         }
         self.drop_finished_generations();
     }

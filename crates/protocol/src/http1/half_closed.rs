@@ -1,6 +1,6 @@
 //! Clients that have closed their side of a connection while a request of theirs runs. Some only say that they send
 //! nothing more (`shutdown(SHUT_WR)`) and want their response; most have left. Over TCP both look alike until something is
-//! sent: then the kernel of one that has left answers with a reset.
+//! sent: then the kernel of one that has left sends a reset.
 //!
 //! So the request goes on, the socket is watched for a reset, and when the response lets wait for itself, one informational
 //! one is sent to find out (102 Processing, which HTTP/1.1 lets every client skip). A response that has begun and then

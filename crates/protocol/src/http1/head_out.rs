@@ -114,7 +114,7 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// The answer to what is no request that a handler could be given.
+/// The response to what is no request that a handler could be given.
 pub(super) fn write_refusal(out: &mut Vec<u8>, status: StatusCode) {
     let reason = status.canonical_reason().unwrap_or("<none>");
     out.extend_from_slice(

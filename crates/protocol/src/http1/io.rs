@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
 /// What goes over the socket when a request's header took too long.
-const ANSWER_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const RESPONSE_408: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// Bytes of a header that come with a connection, which is not charged.
 const USUAL_HEAD: usize = 8 * 1024;
@@ -106,7 +106,7 @@ impl Io {
                 Verdict::None | Verdict::Finish => {}
                 Verdict::HeaderTimeout => {
                     // One try: whoever does not even take these bytes gets none.
-                    let _ = self.socket.try_write(ANSWER_408);
+                    let _ = self.socket.try_write(RESPONSE_408);
                     return Poll::Ready(Ok(Next::End));
                 }
                 Verdict::Idle | Verdict::Drop => return Poll::Ready(Ok(Next::End)),
@@ -227,7 +227,7 @@ impl Io {
             if std::mem::take(&mut self.continue_is_due) {
                 self.out.put(|out| out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
             }
-            if let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx) {
+            if let Poll::Ready(Err(error)) = self.out.poll_flush(&mut self.socket, &self.connection, cx) {
                 return Poll::Ready(Some(Err(error.into())));
             }
             match ready!(self.poll_read(cx)) {
@@ -268,8 +268,8 @@ impl Io {
         if !self.responding {
             self.take_informational();
         }
-        if !self.out.is_empty()
-            && let Poll::Ready(Err(error)) = self.out.poll_flush(&self.socket, &self.connection, cx)
+        if (!self.out.is_empty() || self.socket.is_behind())
+            && let Poll::Ready(Err(error)) = self.out.poll_flush(&mut self.socket, &self.connection, cx)
         {
             return Poll::Ready(error);
         }
@@ -304,7 +304,7 @@ impl Io {
 
     /// Writes what the socket takes. Ready when nothing waits any more.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.out.poll_flush(&self.socket, &self.connection, cx)
+        self.out.poll_flush(&mut self.socket, &self.connection, cx)
     }
 
     /// Reads what comes in over a connection that does not speak HTTP any more.
@@ -327,10 +327,22 @@ impl Io {
         self.connection.state.note_write(&result);
         if let Poll::Ready(Ok(written)) = &result
             && *written == bytes.len()
+            && !self.socket.is_behind()
         {
             self.connection.state.on_caught_up();
         }
         result
+    }
+
+    /// Writes what TLS keeps of what was written to such a connection.
+    pub(super) fn poll_upgraded_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.socket.is_behind() {
+            let result = self.socket.poll_flush(cx).map_ok(|()| 0);
+            self.connection.state.note_write(&result);
+            ready!(result)?;
+            self.connection.state.on_caught_up();
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Takes over the informational responses that wait.
@@ -383,6 +395,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => pin!(stream.read_buf(memory)).poll(cx),
             Self::Unix(stream) => pin!(stream.read_buf(memory)).poll(cx),
+            Self::Tls(tls) => pin!(tls.read_buf(memory)).poll(cx),
         }
     }
 }

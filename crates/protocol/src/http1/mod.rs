@@ -49,17 +49,32 @@ pub(crate) async fn serve<H: Handler>(
 ) -> Result<()> {
     let io = Arc::new(Mutex::new(Io::new(socket, connection.clone(), ahead)));
     let _ends = Ends(connection);
+    let served = requests(handler, connection, &io).await;
+    if served.is_ok() {
+        lock(&io).socket.say_goodbye();
+    }
+    served
+}
+
+/// Ends a connection whose client does not speak what is spoken here, and has been told so.
+pub(crate) async fn forget(connection: &Arc<Connection>, socket: Socket) -> Result<()> {
+    let io = Mutex::new(Io::new(socket, connection.clone(), BytesMut::new()));
+    close(&io, true).await
+}
+
+/// One request after the other. An error means that something was cut.
+async fn requests<H: Handler>(handler: &H, connection: &Arc<Connection>, io: &Arc<Mutex<Io>>) -> Result<()> {
     let mut turn = 0;
     loop {
         turn += 1;
         if turn % TURN == 0 {
             tokio::task::yield_now().await;
         }
-        let parsed = match poll_fn(|cx| lock(&io).poll_next(cx)).await? {
+        let parsed = match poll_fn(|cx| lock(io).poll_next(cx)).await? {
             Next::Request(parsed) => parsed,
             Next::Refused(status) => {
-                lock(&io).out.put(|out| head_out::write_refusal(out, status));
-                return close(&io, true).await;
+                lock(io).out.put(|out| head_out::write_refusal(out, status));
+                return close(io, true).await;
             }
             Next::End => return Ok(()),
         };
@@ -69,20 +84,20 @@ pub(crate) async fn serve<H: Handler>(
         let asked = Asked { version: parsed.head.version, is_head, time };
         let informational = (asked.version == Version::HTTP_11)
             .then(|| Informational::of_connection(connection.clone(), connection.informational.open()));
-        let body = body_of(&io, parsed.framing);
+        let body = body_of(io, parsed.framing);
         let (head, connection) = (parsed.head, connection.clone());
         let request = Request { head, body, informational, connection, received, time };
         let mut handling = pin!(handler.handle(request));
         let response = poll_fn(|cx| match handling.as_mut().poll(cx) {
             Poll::Ready(response) => Poll::Ready(Ok(response)),
-            Poll::Pending => lock(&io).poll_meanwhile(cx).map(Err),
+            Poll::Pending => lock(io).poll_meanwhile(cx).map(Err),
         });
         let response = response.await?;
-        let goes_on = respond(&io, asked, parsed.keep_alive, response).await?;
+        let goes_on = respond(io, asked, parsed.keep_alive, response).await?;
         drop(in_flight);
         if !goes_on {
-            let linger = lock(&io).has_unread_body();
-            return close(&io, linger).await;
+            let linger = lock(io).has_unread_body();
+            return close(io, linger).await;
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::body::HeldBytes;
 use crate::connection::Connection;
 use crate::files::{FilePart, Piece};
 use crate::socket::{self, Socket, Written};
+use crate::tls_socket::TlsSocket;
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -101,7 +102,7 @@ impl Out {
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
         let mut taken = 0;
-        if self.pieces.is_empty() {
+        if self.pieces.is_empty() && !matches!(socket, Socket::Tls(_)) {
             let before = [IoSlice::new(&self.short[self.written..])];
             let offered = before[0].len() + held.len();
             let result = socket.poll_write_with(cx, |fd| {
@@ -130,17 +131,25 @@ impl Out {
     /// Writes what the socket takes. Ready when nothing waits any more.
     pub(super) fn poll_flush(
         &mut self,
-        socket: &Socket,
+        socket: &mut Socket,
         connection: &Connection,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while !self.is_empty() {
-            let result = socket.poll_write_with(cx, |fd| self.attempt(fd));
+            let result = match &mut *socket {
+                Socket::Tls(tls) => self.poll_encrypted(tls, cx),
+                plain => plain.poll_write_with(cx, |fd| self.attempt(fd)),
+            };
             connection.state.note_write(&result);
             match ready!(result)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.advance(written),
             }
+        }
+        if socket.is_behind() {
+            let result = socket.poll_flush(cx).map_ok(|()| 0);
+            connection.state.note_write(&result);
+            ready!(result)?;
         }
         connection.state.on_caught_up();
         if self.short.capacity() > KEPT {
@@ -161,27 +170,38 @@ impl Out {
         if self.pieces.is_empty() {
             return socket::send_memory(socket.as_fd(), &[IoSlice::new(short)], false);
         }
+        let (slices, used, more) = self.slices();
+        socket::send_memory(socket.as_fd(), &slices[..used], more)
+    }
+
+    /// The same through TLS.
+    fn poll_encrypted(&self, socket: &mut TlsSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let (true, Some(Piece::File(part))) = (self.short.len() == self.written, self.pieces.front()) {
+            return socket.poll_write_file(cx, part);
+        }
+        let (slices, used, _) = self.slices();
+        socket.poll_write_vectored(cx, &slices[..used])
+    }
+
+    /// The memory that comes first, how many slices it is, and whether more follows at once.
+    fn slices(&self) -> ([IoSlice<'_>; MOST_SLICES], usize, bool) {
+        let short = &self.short[self.written..];
         let mut slices = [IoSlice::new(&[]); MOST_SLICES];
         let mut used = 0;
         if !short.is_empty() {
             slices[0] = IoSlice::new(short);
             used = 1;
         }
-        let mut more = false;
         for piece in &self.pieces {
             match piece {
                 Piece::Memory(bytes) if used < MOST_SLICES => {
                     slices[used] = IoSlice::new(bytes);
                     used += 1;
                 }
-                // What follows comes at once.
-                _ => {
-                    more = true;
-                    break;
-                }
+                _ => return (slices, used, true),
             }
         }
-        socket::send_memory(socket.as_fd(), &slices[..used], more)
+        (slices, used, false)
     }
 
     fn advance(&mut self, mut written: usize) {

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// See above.
@@ -65,12 +65,19 @@ impl AsyncWrite for Noted {
     }
 
     /// h2 calls this when all its bytes are written.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.connection.state.on_caught_up();
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.socket.is_behind() {
+            let result = this.socket.poll_flush(cx).map_ok(|()| 0);
+            this.connection.state.note_write(&result);
+            ready!(result)?;
+        }
+        this.connection.state.on_caught_up();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().socket.say_goodbye();
         // The close that follows sends everything written before it.
         Poll::Ready(Ok(()))
     }

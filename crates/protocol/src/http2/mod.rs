@@ -2,36 +2,27 @@
 
 mod io;
 
-use crate::body::{Body, Delivery, Kind, Whole};
+use crate::body::Body;
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
 use crate::informational::{self, Allowance, Informational, Sink, Taken};
-use crate::panics;
+use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, announced, complete, length_to_keep};
 use crate::socket::Socket;
 use crate::target::Target;
 use bytes::Bytes;
 use h2::server::{Builder, Connection as H2, Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream};
 use howdah_budget::Share;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http::{Method, Response};
 use io::Noted;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-/// How much a client may send before it is read, for one request and for all of a connection.
-const WINDOW: u32 = 1 << 20;
-
-/// How much of one answer waits for the socket here, once the client has made room for it. The rest stays where it comes from.
+/// How much of one response waits for the socket here, once the client has made room for it. The rest stays where it comes from.
 const SEND_BUFFER: usize = 128 << 10;
-
-/// Requests of one connection at once: as many as RFC 9113 (6.5.2) wants at least.
-const STREAMS: u32 = 100;
-
-/// How often an answer that waits for its client looks whether it has waited for too long.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection being driven.
 pub(crate) struct Driven<H: Handler> {
@@ -86,7 +77,7 @@ impl<H: Handler> Driven<H> {
                 Stage::Serving(connection) => match ready!(connection.poll_accept(cx)) {
                     Some(accepted) => {
                         let (request, respond) = accepted?;
-                        tokio::spawn(answer(self.handler.clone(), self.connection.clone(), request, respond));
+                        tokio::spawn(serve(self.handler.clone(), self.connection.clone(), request, respond));
                     }
                     None => return connection.poll_closed(cx),
                 },
@@ -172,7 +163,7 @@ impl BodySource for Incoming {
 }
 
 /// One request: has it answered and sends the response. Ends early when the client takes the request back.
-async fn answer<H: Handler>(
+async fn serve<H: Handler>(
     handler: Arc<H>,
     connection: Arc<Connection>,
     request: http::Request<RecvStream>,
@@ -204,8 +195,7 @@ async fn answer<H: Handler>(
             Ok(())
         }
         Ok(stream) => {
-            connection.state.sending_begins();
-            let _ends = Sending(&connection);
+            let _ends = Sending::begin(&connection);
             send(stream, body, length, &connection).await
         }
         Err(error) => {
@@ -238,130 +228,6 @@ fn made_of(
     (Request { head, body, informational, connection, received, time }, method)
 }
 
-/// A response's body on its way, as the timeouts know it.
-struct Sending<'a>(&'a Connection);
-
-impl Drop for Sending<'_> {
-    fn drop(&mut self) {
-        self.0.state.sending_ends();
-    }
-}
-
-/// How long the body has to be by the answer's own word: whoever hands it on over HTTP/1 finds its end by that. The answer
-/// to HEAD, and 304, tell the length of a body that is not sent.
-fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
-    let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
-    if bodiless { None } else { announced(headers) }
-}
-
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// What every answer has in this protocol, and may not have.
-fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
-    const OF_THE_CONNECTION: [HeaderName; 4] =
-        [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
-    for name in &OF_THE_CONNECTION {
-        headers.remove(name);
-    }
-    if !headers.contains_key(header::DATE)
-        && let Ok(now) = HeaderValue::from_str(&httpdate::fmt_http_date(SystemTime::now()))
-    {
-        headers.insert(header::DATE, now);
-    }
-    if body.length() != Some(0)
-        && !headers.contains_key(header::CONTENT_LENGTH)
-        && status != StatusCode::NO_CONTENT
-        && let Some(length) = body.length()
-    {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    }
-}
-
-/// A response's body, and whether it waits for its source: that is not the client's fault.
-struct Outgoing<'a> {
-    kind: Kind,
-    delivery: Delivery,
-    waits: bool,
-    connection: &'a Connection,
-}
-
-impl Outgoing<'_> {
-    /// Nothing more will come.
-    fn is_at_end(&self) -> bool {
-        match &self.kind {
-            Kind::Empty | Kind::Upgrade(_) => true,
-            Kind::Whole(_) => false,
-            Kind::Stream(stream) => stream.remaining() == Some(0),
-            Kind::Files(files) => files.remaining() == 0,
-        }
-    }
-
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
-        let part = panics::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
-            panic.note(&self.connection.shared.metrics);
-            // What made it is not to be asked again.
-            self.kind = Kind::Empty;
-            Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
-        });
-        self.note(part.is_pending());
-        part
-    }
-
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
-        let part = match &mut self.kind {
-            Kind::Empty | Kind::Upgrade(_) => None,
-            Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
-                Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
-                _ => None,
-            },
-            Kind::Stream(stream) => loop {
-                match ready!(stream.poll_chunk(cx)) {
-                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
-                    part => break part.map(|chunk| chunk.map(|chunk| chunk.data)),
-                }
-            },
-            // A part that was read for a stream, which may take it when it likes.
-            Kind::Files(files) => files.next().map(|data| {
-                let (data, mut charge) = (data?, self.connection.charge());
-                match charge.grow(data.len() as u64) {
-                    true => Ok(charge.cover(data)),
-                    false => Err(std::io::Error::other("there is no room for more of the file in `http.memory`")),
-                }
-            }),
-        };
-        match &part {
-            Some(Ok(data)) => self.delivery.sent += data.len() as u64,
-            Some(Err(_)) => {}
-            None => {
-                self.kind = Kind::Empty;
-                self.delivery.complete = true;
-            }
-        }
-        Poll::Ready(part)
-    }
-
-    fn note(&mut self, waits: bool) {
-        let state = &self.connection.state;
-        if waits != self.waits {
-            self.waits = waits;
-            state.source_waits(waits);
-        } else if !waits {
-            state.body_moved();
-        }
-    }
-}
-
-impl Drop for Outgoing<'_> {
-    fn drop(&mut self) {
-        self.delivery.complete |= self.is_at_end();
-        // The stream ends before its end is told.
-        self.kind = Kind::Empty;
-        self.note(false);
-    }
-}
-
 /// Sends a body as the client takes it. A part is fetched first and then waits for the client, so that a source which has
 /// nothing does not hold a share of the connection's window. A body that is not as long as was announced is cut off with
 /// an error, as it must not look complete, and none of what is too much is sent.
@@ -373,8 +239,7 @@ async fn send(
     mut length: Option<u64>,
     connection: &Connection,
 ) -> Result<(), h2::Error> {
-    let (kind, delivery) = body.open();
-    let mut body = Outgoing { kind, delivery, waits: false, connection };
+    let mut body = Outgoing::new(body, connection);
     let mut patience = Patience::new(connection);
     loop {
         let ended = body.is_at_end();
@@ -415,12 +280,12 @@ async fn send(
         while !data.is_empty() {
             stream.reserve_capacity(data.len());
             if stream.capacity() == 0 {
-                match patience.room(&mut stream).await? {
+                match room(&mut stream, &mut patience).await? {
                     Room::Some => {}
                     Room::Never => return Ok(()),
                     Room::TooLate => {
                         stream.send_reset(Reason::CANCEL);
-                        tracing::debug!(target: "howdah::conn", "a client was too slow for an answer");
+                        tracing::debug!(target: "howdah::conn", "a client was too slow for a response");
                         return Ok(());
                     }
                 }
@@ -431,8 +296,7 @@ async fn send(
             }
             let part = data.split_to(room);
             stream.send_data(part, last && data.is_empty())?;
-            connection.state.body_taken(room);
-            patience.taken += room as u64;
+            patience.took(room);
         }
         if last {
             return Ok(());
@@ -442,7 +306,7 @@ async fn send(
 
 fn cut(stream: &mut SendStream<Bytes>, why: &str) {
     stream.send_reset(Reason::INTERNAL_ERROR);
-    tracing::warn!(target: "howdah::conn", "an answer was cut off: {why}");
+    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
 }
 
 /// What became of waiting for a client.
@@ -455,74 +319,23 @@ enum Room {
     TooLate,
 }
 
-/// How long an answer waits for its client, which has the same time for each stream as for a connection. A timer is armed
-/// only when there is something to wait for.
-struct Patience<'a> {
-    connection: &'a Connection,
-    timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// How long the client has been waited for since that was last judged, and what it has taken of this answer and of all.
-    waited: Duration,
-    taken: u64,
-    before: u64,
-}
-
-/// A client with a slow line takes one answer after the other, and those behind wait for that long at most, in times of
-/// `write_timeout`.
-const TURNS: u32 = 10;
-
-impl<'a> Patience<'a> {
-    fn new(connection: &'a Connection) -> Self {
-        Self { connection, timer: None, waited: Duration::ZERO, taken: 0, before: connection.state.taken_of_bodies() }
-    }
-
-    /// Waits until the client has room.
-    async fn room(&mut self, stream: &mut SendStream<Bytes>) -> Result<Room, h2::Error> {
-        let began = Instant::now();
-        let result = std::future::poll_fn(|cx| {
-            if let Poll::Ready(reason) = stream.poll_reset(cx)? {
-                return Poll::Ready(Err(h2::Error::from(reason)));
-            }
-            loop {
-                match stream.poll_capacity(cx) {
-                    Poll::Pending => break,
-                    // It was told of room that others have taken; only what is pending is told again.
-                    Poll::Ready(Some(Ok(0))) => {}
-                    Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
-                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                    Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
-                }
-            }
-            loop {
-                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
-                ready!(timer.as_mut().poll(cx));
-                let now = Instant::now();
-                timer.as_mut().reset((now + LOOK).into());
-                if self.is_at_end(now.saturating_duration_since(began)) {
-                    return Poll::Ready(Ok(Room::TooLate));
-                }
-            }
-        })
-        .await;
-        self.waited += began.elapsed();
-        result
-    }
-
-    /// Whether the client, which has taken nothing in the present wait, has had its time.
-    fn is_at_end(&mut self, wait: Duration) -> bool {
-        let timeouts = self.connection.timeouts();
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let all = ms(self.waited + wait);
-        if all <= timeouts.write {
-            return false;
+/// Waits until the client has room.
+async fn room(stream: &mut SendStream<Bytes>, patience: &mut Patience<'_>) -> Result<Room, h2::Error> {
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(reason) = stream.poll_reset(cx)? {
+            return Poll::Ready(Err(h2::Error::from(reason)));
         }
-        let of_all = self.connection.state.taken_of_bodies();
-        if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
-            // The others' turn, perhaps; where budgets are scarce, an answer that does not move is too much in any case.
-            let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
-            let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
-            return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);
+        loop {
+            match stream.poll_capacity(cx) {
+                Poll::Pending => break,
+                // It was told of room that others have taken; only what is pending is told again.
+                Poll::Ready(Some(Ok(0))) => {}
+                Poll::Ready(Some(Ok(_))) => return Poll::Ready(Ok(Room::Some)),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => return Poll::Ready(Ok(Room::Never)),
+            }
         }
-        (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
-        false
-    }
+        patience.poll_end(cx).map(|()| Ok(Room::TooLate))
+    })
+    .await
 }

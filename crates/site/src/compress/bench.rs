@@ -84,14 +84,14 @@ fn hits() {
     let body = Bytes::from(bodies::text(50_000));
     let base64 = Bytes::from(bodies::base64(51_200));
     let head = page_head();
-    let answer = |body: &Bytes| {
+    let respond = |body: &Bytes| {
         let asked = compressor.asked(&Method::GET, &request);
         let mut headers = head.clone();
         compressor.complete(&asked, StatusCode::OK, &mut headers, body.clone().into())
     };
     time("head clone (part of the next two)", 1000, || head.clone());
-    time("whole phase, hit, 50 KB", 200, || answer(&body));
-    time("whole phase, declined, 51 KB base64", 200, || answer(&base64));
+    time("whole phase, hit, 50 KB", 200, || respond(&body));
+    time("whole phase, declined, 51 KB base64", 200, || respond(&base64));
 }
 
 /// Resident memory that idle stream encoders take.

@@ -2,7 +2,7 @@
 //!
 //! A page that PHP puts together anew for each request is often the same to the last byte. Then the work of a hit is one
 //! comparison, where compressing takes a hundred to a thousand microseconds. The hash only finds a candidate: a body is
-//! answered from the cache if all its bytes equal the stored original's, so a collision, made or met by chance, costs a
+//! taken from the cache if all its bytes equal the stored original's, so a collision, made or met by chance, costs a
 //! comparison and nothing else. The body may lie where its worker can still change it: then what was compared was equal.
 //!
 //! *Two hashes.* As the bytes are compared anyway, the first hash reads the two ends of a body and pieces from between, 3 KB
@@ -159,7 +159,7 @@ impl Admission {
 /// Figures for `status` and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Bodies answered from the cache.
+    /// Bodies taken from the cache.
     pub hits: u64,
     /// Bodies not found.
     pub misses: u64,

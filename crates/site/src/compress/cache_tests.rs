@@ -57,7 +57,7 @@ fn one_off_bodies_take_no_place() {
 }
 
 #[test]
-fn a_collision_is_never_answered_with_other_bytes() {
+fn a_collision_never_gets_other_bytes() {
     let cache = Cache::with_hasher(1 << 20, constant);
     let mut one = body("one", 4000);
     let (two, three) = (body("two", 4000), body("three", 4000));

@@ -1,4 +1,4 @@
-//! The whole decision for one answer: negotiate, judge, look into the cache, sample, encode, set the fields.
+//! The whole decision for one response: negotiate, judge, look into the cache, sample, encode, set the fields.
 //!
 //! HEAD: the fields are those that GET would get where they can be known. With the body at hand they are: a cached body
 //! even gives the `Content-Length`. Without it, `Vary` is set, and what is only true of the unencoded body (length,
@@ -14,6 +14,7 @@ use howdah_config::{Algorithm, CompressionSettings};
 use howdah_protocol::Whole as WholeBody;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use http::{Method, StatusCode};
+use std::sync::Arc;
 
 /// Compression as the settings want it, with its cache. One for all threads.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub struct Compressor {
     min_size: u64,
     levels: Levels,
     sample: bool,
-    cache: Cache,
+    cache: Arc<Cache>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +56,7 @@ impl Asked {
     }
 }
 
-/// How an answer was encoded, for logs and metrics.
+/// How a response was encoded, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
     /// The algorithm.
@@ -115,6 +116,12 @@ impl Compressor {
     /// Compression according to these settings.
     #[must_use]
     pub fn new(settings: &CompressionSettings) -> Self {
+        Self::with_cache(settings, Arc::new(Cache::new(settings.cache.as_usize())))
+    }
+
+    /// The same, with a cache that others use as well.
+    #[must_use]
+    pub fn with_cache(settings: &CompressionSettings, cache: Arc<Cache>) -> Self {
         let level = |level: u32| u8::try_from(level).unwrap_or(u8::MAX);
         Self {
             algorithms: if settings.enabled { settings.algorithms.clone() } else { Vec::new() },
@@ -126,7 +133,7 @@ impl Compressor {
                 zstd: level(settings.zstd_level),
             },
             sample: settings.sample,
-            cache: Cache::new(if settings.enabled { settings.cache.as_usize() } else { 0 }),
+            cache,
         }
     }
 
@@ -144,7 +151,7 @@ impl Compressor {
         }
     }
 
-    /// True if an answer with this head may be encoded for this request. Changes nothing.
+    /// True if a response with this head may be encoded for this request. Changes nothing.
     #[must_use]
     pub fn may_encode(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap) -> bool {
         asked.algorithm.is_some()
@@ -253,7 +260,7 @@ impl Compressor {
         Some((encoder, Encoding { algorithm: coding.algorithm, how: How::Streamed }))
     }
 
-    /// The coding for an answer that may be encoded, and the length that it declares. Sets `Vary`.
+    /// The coding for a response that may be encoded, and the length that it declares. Sets `Vary`.
     fn candidate(&self, asked: &Asked, status: StatusCode, headers: &mut HeaderMap) -> Option<(Coding, Option<u64>)> {
         if self.algorithms.is_empty() {
             return None;

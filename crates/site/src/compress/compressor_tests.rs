@@ -24,13 +24,13 @@ fn page_head(length: usize) -> HeaderMap {
     ])
 }
 
-struct Answer {
+struct Sent {
     headers: HeaderMap,
     body: Whole,
     label: &'static str,
 }
 
-impl Answer {
+impl Sent {
     fn has(&self, name: HeaderName) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -52,18 +52,18 @@ impl Answer {
     }
 }
 
-fn answer(with: &Compressor, method: Method, accept: &str, headers: HeaderMap, body: &[u8]) -> Answer {
+fn send(with: &Compressor, method: Method, accept: &str, headers: HeaderMap, body: &[u8]) -> Sent {
     let mut headers = headers;
     let asked = with.asked(&method, &request(accept));
     let done = with.complete(&asked, StatusCode::OK, &mut headers, Bytes::copy_from_slice(body).into());
-    Answer { headers, body: done.body, label: done.encoding.map_or("-", Encoding::label) }
+    Sent { headers, body: done.body, label: done.encoding.map_or("-", Encoding::label) }
 }
 
 #[test]
 fn a_page_in_every_coding() {
     let page = bodies::text(20_000);
     for (accept, algorithm) in [("gzip", Algorithm::Gzip), ("br", Algorithm::Brotli), ("zstd", Algorithm::Zstd)] {
-        let got = answer(&compressor(), Method::GET, accept, page_head(page.len()), &page);
+        let got = send(&compressor(), Method::GET, accept, page_head(page.len()), &page);
         assert_eq!(got.label, accept);
         assert_eq!(got.has(CONTENT_ENCODING), accept);
         assert_eq!(got.has(VARY), "Cookie, Accept-Encoding");
@@ -80,7 +80,7 @@ fn what_is_sent_as_it_is_keeps_its_fields() {
     let base64 = bodies::base64(20_000);
     let small = bodies::text(500);
     for (accept, body) in [("", &page), ("deflate", &page), ("gzip;q=0", &page), ("gzip", &base64), ("zstd", &small)] {
-        let got = answer(&compressor(), Method::GET, accept, page_head(body.len()), body);
+        let got = send(&compressor(), Method::GET, accept, page_head(body.len()), body);
         let mut expected = page_head(body.len());
         expected.insert(VARY, HeaderValue::from_static("Cookie, Accept-Encoding"));
         assert_eq!(got.headers, expected, "{accept}");
@@ -89,7 +89,7 @@ fn what_is_sent_as_it_is_keeps_its_fields() {
     }
     let mut picture = page_head(page.len());
     picture.insert(CONTENT_TYPE, HeaderValue::from_static("image/png"));
-    let got = answer(&compressor(), Method::GET, "gzip", picture.clone(), &page);
+    let got = send(&compressor(), Method::GET, "gzip", picture.clone(), &page);
     assert_eq!((got.headers.clone(), got.bytes()), (picture, page));
 }
 
@@ -101,7 +101,7 @@ fn switched_off_nothing_changes() {
         CompressionSettings { algorithms: Vec::new(), ..Default::default() },
     ] {
         for method in [Method::GET, Method::HEAD] {
-            let got = answer(&Compressor::new(&settings), method, "gzip", page_head(page.len()), &page);
+            let got = send(&Compressor::new(&settings), method, "gzip", page_head(page.len()), &page);
             assert_eq!(got.headers, page_head(page.len()));
             assert_eq!(got.label, "-");
         }
@@ -114,7 +114,7 @@ fn the_third_time_comes_from_the_cache() {
     let page = bodies::text(50_000);
     let labels: Vec<_> = (0..4)
         .map(|_| {
-            let got = answer(&with, Method::GET, "gzip", page_head(page.len()), &page);
+            let got = send(&with, Method::GET, "gzip", page_head(page.len()), &page);
             let seen = (got.label, got.has(CONTENT_ENCODING).to_owned(), got.has(ETAG).to_owned());
             assert_eq!(decode(Algorithm::Gzip, &got.bytes()), page);
             assert_eq!((seen.1.as_str(), seen.2.as_str()), ("gzip", "W/\"v1\""));
@@ -122,7 +122,7 @@ fn the_third_time_comes_from_the_cache() {
         })
         .collect();
     assert_eq!(labels, ["gzip", "gzip", "gzip/cache", "gzip/cache"]);
-    let other = answer(&with, Method::GET, "br", page_head(page.len()), &page);
+    let other = send(&with, Method::GET, "br", page_head(page.len()), &page);
     assert_eq!(other.label, "br");
     assert_eq!(with.cache_stats().hits, 2);
 }
@@ -132,7 +132,7 @@ fn large_bodies_go_in_slices_and_into_the_cache() {
     let with = compressor();
     let page = bodies::text(ONE_GO * 3);
     for label in ["zstd/stream", "zstd/stream", "zstd/cache"] {
-        let got = answer(&with, Method::GET, "zstd", page_head(page.len()), &page);
+        let got = send(&with, Method::GET, "zstd", page_head(page.len()), &page);
         assert_eq!(got.label, label);
         assert_eq!(got.has(CONTENT_LENGTH), "");
         assert_eq!(decode(Algorithm::Zstd, &got.bytes()), page);
@@ -145,7 +145,7 @@ fn a_body_that_compression_does_not_shrink_is_not_tried_again() {
     let with = Compressor::new(&settings);
     let noise = bodies::random(20_000);
     for _ in 0..4 {
-        let got = answer(&with, Method::GET, "gzip", page_head(noise.len()), &noise);
+        let got = send(&with, Method::GET, "gzip", page_head(noise.len()), &noise);
         assert_eq!((got.label, got.has(CONTENT_LENGTH)), ("-", "20000"));
         assert_eq!(got.bytes(), noise);
     }
@@ -160,8 +160,8 @@ fn head_has_the_fields_of_get_and_no_body() {
     let base64 = bodies::base64(50_000);
     for _ in 0..4 {
         for body in [&page, &small, &base64] {
-            let head = answer(&with, Method::HEAD, "gzip", page_head(body.len()), body);
-            let get = answer(&with, Method::GET, "gzip", page_head(body.len()), body);
+            let head = send(&with, Method::HEAD, "gzip", page_head(body.len()), body);
+            let get = send(&with, Method::GET, "gzip", page_head(body.len()), body);
             let mut fields = head.headers.clone();
             if head.label == "gzip/cache" {
                 assert_eq!(fields.remove(CONTENT_LENGTH).unwrap(), get_length(&with, body).as_str());
@@ -174,18 +174,18 @@ fn head_has_the_fields_of_get_and_no_body() {
 }
 
 fn get_length(with: &Compressor, body: &[u8]) -> String {
-    answer(with, Method::GET, "gzip", page_head(body.len()), body).bytes().len().to_string()
+    send(with, Method::GET, "gzip", page_head(body.len()), body).bytes().len().to_string()
 }
 
 #[test]
 fn head_without_a_body_claims_nothing_that_may_be_wrong() {
     let with = compressor();
-    let got = answer(&with, Method::HEAD, "gzip", page_head(50_000), b"");
+    let got = send(&with, Method::HEAD, "gzip", page_head(50_000), b"");
     assert_eq!(got.headers.len(), 3, "{:?}", got.headers);
     assert_eq!((got.has(ETAG), got.has(VARY)), ("W/\"v1\"", "Cookie, Accept-Encoding"));
     // Known to be too small, or not asked for: everything stays.
     for (accept, length) in [("gzip", 900), ("", 50_000)] {
-        let got = answer(&with, Method::HEAD, accept, page_head(length), b"");
+        let got = send(&with, Method::HEAD, accept, page_head(length), b"");
         assert_eq!(got.has(CONTENT_LENGTH), length.to_string());
         assert_eq!((got.has(ETAG), got.has(VARY)), ("\"v1\"", "Cookie, Accept-Encoding"));
     }
@@ -264,7 +264,7 @@ fn a_declared_length_that_is_wrong_does_not_break_the_stream() {
             let (encoder, encoding) = with.stream(&asked, StatusCode::OK, &mut headers, None).unwrap();
             let body = bodies::text(real);
             let slices = Box::new(Encoded::new(Box::new(AtHand::new(body.clone().into())), encoder));
-            let sent = Answer { headers, body: Whole::Slices(slices), label: "" }.bytes();
+            let sent = Sent { headers, body: Whole::Slices(slices), label: "" }.bytes();
             assert_eq!(decode(encoding.algorithm, &sent), body, "{accept} {declared}");
         }
     }

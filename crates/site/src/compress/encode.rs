@@ -97,7 +97,7 @@ fn brotli(quality: u8, mut body: &[u8], output: &mut [u8]) -> Option<usize> {
     Some(bounded.length)
 }
 
-/// A writer that fails when its buffer is full. (A slice answers 0 then, and the encoder would try for ever.)
+/// A writer that fails when its buffer is full. (A slice returns 0 then, and the encoder would try for ever.)
 struct Bounded<'a> {
     output: &'a mut [u8],
     length: usize,

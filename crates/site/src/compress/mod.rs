@@ -1,4 +1,4 @@
-//! Compression of answers: which coding the client takes (`negotiate`), which answers may be encoded (`policy`), whether
+//! Compression of responses: which coding the client takes (`negotiate`), which responses may be encoded (`policy`), whether
 //! it pays (`sample`), whole bodies (`encode`), streams (`stream`), and bodies that were compressed before (`cache`).
 //! `compressor` puts them together and is what the phase "compress" calls. Nothing here knows hyper or a connection.
 //!
@@ -10,7 +10,7 @@
 //! | choose a coding from `Accept-Encoding` | 0.06 µs |
 //! | judge the headers | 0.06 µs |
 //! | sample | 2 to 6 µs |
-//! | answer from the cache | 3.6 µs (hash 2.4, compare 1.1) |
+//! | response from the cache | 3.6 µs (hash 2.4, compare 1.1) |
 //! | all of it, from the cache | 3.8 µs |
 //! | all of it, random base64, declined | 6.5 µs |
 //! | compress, first time | zstd 3: 154 µs, gzip 1: 159 µs, gzip 5: 425 µs, brotli 2: 498 µs, brotli 4: 784 µs |
@@ -28,6 +28,7 @@ mod bench;
 #[cfg(test)]
 mod decode;
 
+pub use cache::Cache;
 pub use compressor::{Asked, Compressor, Done, Encoding, How, Whole};
 pub use encode::ONE_GO;
 pub use stream::{Encoded, StreamEncoder};

@@ -1,4 +1,4 @@
-//! Content negotiation: the coding to answer with, from `Accept-Encoding` (RFC 9110 §12.5.3).
+//! Content negotiation: the coding to respond with, from `Accept-Encoding` (RFC 9110 §12.5.3).
 //!
 //! Weights come first, the server's order breaks ties. Elements that break the grammar are skipped, the others count.
 //! The header is parsed anew for each request, without allocation: that takes about as long as a look into a memo of the
@@ -6,10 +6,10 @@
 
 use howdah_config::Algorithm;
 
-/// Picks the coding for an answer; `None` means unencoded.
+/// Picks the coding for a response; `None` means unencoded.
 ///
 /// `lines` are the values of all `Accept-Encoding` fields, `order` the codings that the server offers, best first.
-/// A client that forbids everything it could get (`identity;q=0` and nothing else) is answered unencoded too: the RFC
+/// A client that forbids everything it could get (`identity;q=0` and nothing else) gets the body unencoded too: the RFC
 /// allows that, and a 406 would help nobody.
 pub fn choose<'a>(lines: impl IntoIterator<Item = &'a [u8]>, order: &[Algorithm]) -> Option<Algorithm> {
     let mut weights = Weights::default();

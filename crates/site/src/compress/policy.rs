@@ -1,12 +1,12 @@
-//! Which answers may be compressed, and what compression does to their header fields.
+//! Which responses may be compressed, and what compression does to their header fields.
 //!
 //! The rules, in the order in which they are asked:
-//! 1. Answers without a body of their own kind are left alone: 1xx, 204, 205, 206 (a range counts bytes of the unencoded
+//! 1. Responses without a body of their own kind are left alone: 1xx, 204, 205, 206 (a range counts bytes of the unencoded
 //!    file) and whatever carries `Content-Range`.
-//! 2. So are answers that have been encoded already, that say `Cache-Control: no-transform`, and that carry a digest of
+//! 2. So are responses that have been encoded already, that say `Cache-Control: no-transform`, and that carry a digest of
 //!    their bytes (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`), which encoding would make a lie.
 //! 3. So are media types outside the list.
-//! 4. What is left gets `Vary: Accept-Encoding` whether it is encoded in the end or not (a later answer for the same
+//! 4. What is left gets `Vary: Accept-Encoding` whether it is encoded in the end or not (a later response for the same
 //!    URL may be), and so does a 304 that stands for it.
 
 use crate::entity_tags::Tags;
@@ -73,21 +73,21 @@ impl TypeList {
     }
 }
 
-/// What the policy says about an answer.
+/// What the policy says about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Not ours: nothing of it changes.
     Leave,
-    /// A 304 that stands for an answer that may be compressed.
+    /// A 304 that stands for a response that may be compressed.
     NotModified,
     /// It may be compressed.
     Candidate {
-        /// The length that the answer's own `Content-Length` states.
+        /// The length that the response's own `Content-Length` states.
         declared: Option<u64>,
     },
 }
 
-/// Applies the rules above to an answer's head, in one pass over its fields.
+/// Applies the rules above to a response's head, in one pass over its fields.
 #[must_use]
 pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdict {
     if status.is_informational() || matches!(status.as_u16(), 204..=206) {
@@ -114,7 +114,7 @@ pub fn judge(status: StatusCode, headers: &HeaderMap, types: &TypeList) -> Verdi
         }
     }
     match (status == StatusCode::NOT_MODIFIED, media_type) {
-        // A 304 need not name its type: then it may stand for an answer that is compressed.
+        // A 304 need not name its type: then it may stand for a response that is compressed.
         (true, None | Some(true)) => Verdict::NotModified,
         (false, Some(true)) => Verdict::Candidate { declared },
         (_, None | Some(false)) => Verdict::Leave,
@@ -154,7 +154,7 @@ pub fn add_vary(headers: &mut HeaderMap) {
     }
 }
 
-/// Sets the fields of an encoded answer, except its new length, which the writer of the body knows.
+/// Sets the fields of an encoded response, except its new length, which the writer of the body knows.
 pub fn mark_encoded(headers: &mut HeaderMap, algorithm: Algorithm) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(algorithm.word()));
     forget_unencoded(headers);
@@ -184,7 +184,7 @@ fn weak_form(etag: &HeaderValue) -> Option<HeaderValue> {
 }
 
 /// Finishes a 304: `Vary` as the 200 has it, and the weak `ETag` if that is what the client got with the encoded body
-/// (a cache may refresh a stored answer only from a 304 with its own validator, RFC 9111 §4.3.4).
+/// (a cache may refresh a stored response only from a 304 with its own validator, RFC 9111 §4.3.4).
 pub fn finish_not_modified(headers: &mut HeaderMap, if_none_match: Option<&HeaderValue>) {
     add_vary(headers);
     let Some(asked) = if_none_match else { return };

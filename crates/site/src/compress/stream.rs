@@ -238,7 +238,7 @@ impl Encoded {
     }
 }
 
-/// What a poll answers.
+/// What a poll returns.
 type Part = Poll<Option<io::Result<Chunk>>>;
 
 impl ChunkStream for Encoded {

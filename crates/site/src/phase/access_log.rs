@@ -1,19 +1,28 @@
 //! Phase "access_log": the last one, run when an exchange has ended. Counts it, and writes its line if a log is kept.
 
 use crate::exchange::Exchange;
+use crate::forwarded;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
 use http::{HeaderMap, Version, header};
 
-/// Counts and logs an exchange that has ended.
-pub(crate) fn record(exchange: &Exchange) {
+/// However an exchange ends, it is dropped once.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        record(self);
+    }
+}
+
+fn record(exchange: &Exchange) {
     let site = &exchange.site;
     let took = exchange.started.elapsed();
-    site.metrics.request(exchange.front, exchange.status, took, exchange.bytes);
-    let Some(log) = &site.access_log else { return };
+    site.server.metrics.request(exchange.front, exchange.status, took, exchange.bytes);
+    let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
+    let Some(log) = log else { return };
     let head = &exchange.head;
     let stats = exchange.ran.stats();
+    let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
     let (id, user) = (exchange.id.to_string(), user(&head.headers));
     log.log(&AccessEntry {
         time: exchange.time,
@@ -33,6 +42,8 @@ pub(crate) fn record(exchange: &Exchange) {
         php_us: stats.map(|stats| stats.php_us),
         total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         compression: exchange.coding,
+        site: if exchange.misdirected { None } else { Some(&site.settings.name) },
+        host: forwarded::host(head, &client),
     });
 }
 

@@ -1,4 +1,4 @@
-//! Phase "compress": encodes an answer's body when the client accepts it and it is worth it.
+//! Phase "compress": encodes a response's body when the client accepts it and it is worth it.
 //!
 //! A body at hand is encoded here and now (or in slices, if it is large). A file of moderate size is read for that, so
 //! that it can come from the cache of encoded bodies; one that stays as it is keeps its way through `sendfile`. Other
@@ -12,29 +12,7 @@ use howdah_protocol::{Body, Chunk, ChunkStream, Response, Stream, Whole as Whole
 use http::{HeaderMap, Method, header};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-
-/// What the phase needs to know beyond request and response.
-#[derive(Debug)]
-pub struct CompressContext {
-    compressor: Compressor,
-    metrics: Arc<Metrics>,
-}
-
-impl CompressContext {
-    /// What the settings say.
-    #[must_use]
-    pub fn new(settings: &howdah_config::Settings, metrics: Arc<Metrics>) -> Self {
-        Self { compressor: Compressor::new(&settings.compression), metrics }
-    }
-
-    /// The compressor, for its figures.
-    #[must_use]
-    pub fn compressor(&self) -> &Compressor {
-        &self.compressor
-    }
-}
 
 /// The longest body of known length that is put together before it is encoded.
 const GATHER: u64 = 2 * 1024 * 1024;
@@ -44,16 +22,16 @@ const SAMPLE: usize = 16 * 1024;
 
 /// Encodes `response` if that is allowed and useful. Says how, for the log: `zstd`, `zstd/cache`, `zstd/stream`.
 pub(crate) fn apply(
-    context: &CompressContext,
+    compressor: &Compressor,
+    metrics: &Metrics,
     method: &Method,
     request: &HeaderMap,
     mut response: Response,
     charge: Charge,
 ) -> (Response, Option<&'static str>) {
-    let compressor = &context.compressor;
     let mut asked = compressor.asked(method, request);
     match std::mem::replace(response.body_mut(), Body::empty()).into_whole() {
-        Ok(body) => return whole(context, asked, response, body, charge),
+        Ok(body) => return whole(compressor, metrics, asked, response, body, charge),
         Err(body) => *response.body_mut() = body,
     }
     if !compressor.may_encode(&asked, response.status(), response.headers()) {
@@ -73,7 +51,7 @@ pub(crate) fn apply(
     let enough = if length.is_some_and(|length| length <= GATHER) { usize::MAX } else { SAMPLE };
     let ready = gather(&mut stream, enough);
     match ready {
-        Ready { end: true, chunks } => whole(context, asked, response, join(chunks).into(), charge),
+        Ready { end: true, chunks } => whole(compressor, metrics, asked, response, join(chunks).into(), charge),
         Ready { end: false, chunks } => {
             let charge = encoder_charge(&mut asked, charge);
             streamed(compressor, &asked, response, Resumed { chunks, rest: stream }, length, charge)
@@ -109,7 +87,8 @@ impl ChunkStream for Charged {
 }
 
 fn whole(
-    context: &CompressContext,
+    compressor: &Compressor,
+    metrics: &Metrics,
     mut asked: Asked,
     response: Response,
     body: WholeBody,
@@ -120,10 +99,9 @@ fn whole(
     if body.len() > ONE_GO {
         charge = encoder_charge(&mut asked, charge);
     }
-    let Done { body, encoding } = context.compressor.complete(&asked, parts.status, &mut parts.headers, body);
+    let Done { body, encoding } = compressor.complete(&asked, parts.status, &mut parts.headers, body);
     match (&body, encoding.map(|encoding| encoding.how)) {
         (Whole::Bytes(encoded), Some(how)) => {
-            let metrics = &context.metrics;
             metrics.compression_in.add(plain_len);
             metrics.compression_out.add(encoded.len() as u64);
             if how == How::Cached {
@@ -132,7 +110,7 @@ fn whole(
                 metrics.compression_cache_misses.inc()
             }
         }
-        (_, Some(_)) => context.metrics.compression_cache_misses.inc(),
+        (_, Some(_)) => metrics.compression_cache_misses.inc(),
         (_, None) => {}
     }
     let body = match body {
@@ -261,12 +239,12 @@ mod tests {
     }
 
     /// What a client with this `Accept-Encoding` gets: label, whether the body is at hand, its bytes.
-    fn send(context: &CompressContext, accept: &'static str, body: Body) -> (Option<&'static str>, bool, Vec<u8>) {
+    fn send(compressor: &Compressor, accept: &'static str, body: Body) -> (Option<&'static str>, bool, Vec<u8>) {
         let mut response = Response::new(body);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
         let request = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(accept))]);
         let charge = Charge::new(howdah_budget::Budgets::new(1 << 30, 1 << 30).memory, None);
-        let (response, label) = apply(context, &Method::GET, &request, response, charge);
+        let (response, label) = apply(compressor, &Metrics::new(), &Method::GET, &request, response, charge);
         let (head, body) = response.into_parts();
         assert_eq!(head.headers[header::VARY], "Accept-Encoding");
         assert_eq!(head.headers.contains_key(header::CONTENT_ENCODING), label.is_some());
@@ -306,12 +284,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_body_arrives() {
-        let context = CompressContext::new(&howdah_config::Settings::default(), Metrics::new());
+        let compressor = Compressor::new(&howdah_config::CompressionSettings::default());
         let all = [page(1), page(2), page(3)].concat();
         for known in [true, false] {
             for waits in [true, false] {
-                assert_eq!(send(&context, "", stream(known, waits)), (None, false, all.clone()));
-                let (label, at_hand, plain) = send(&context, "gzip", stream(known, waits));
+                assert_eq!(send(&compressor, "", stream(known, waits)), (None, false, all.clone()));
+                let (label, at_hand, plain) = send(&compressor, "gzip", stream(known, waits));
                 // A stream of unknown length that is there to its end, and not longer than a sample, is a whole body.
                 let gathered = !waits;
                 assert_eq!((label, at_hand), (Some(if gathered { "gzip" } else { "gzip/stream" }), gathered));
@@ -319,9 +297,9 @@ mod tests {
             }
         }
         // The third sighting of the same bytes, whichever kind of body they came in.
-        let (label, at_hand, plain) = send(&context, "gzip", Body::full(all.clone().into()));
+        let (label, at_hand, plain) = send(&compressor, "gzip", Body::full(all.clone().into()));
         assert_eq!((label, at_hand), (Some("gzip/cache"), true));
         assert!(plain == all);
-        assert_eq!(send(&context, "gzip", Body::empty()), (None, true, Vec::new()));
+        assert_eq!(send(&compressor, "gzip", Body::empty()), (None, true, Vec::new()));
     }
 }

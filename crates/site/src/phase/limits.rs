@@ -6,33 +6,12 @@
 
 use crate::host::is_host;
 use crate::refusal::Refusal;
-use howdah_config::HttpSettings;
+use crate::site::Limits;
 use howdah_protocol::Head;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 
 /// No method that anyone uses is longer.
 const MAX_METHOD: usize = 32;
-
-/// Limits on requests, from the settings.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    max_uri: usize,
-    max_header: usize,
-    /// The largest body.
-    pub max_body: u64,
-}
-
-impl Limits {
-    /// The limits of the settings.
-    #[must_use]
-    pub fn new(settings: &HttpSettings) -> Self {
-        Self {
-            max_uri: settings.max_uri.as_usize(),
-            max_header: settings.max_header_bytes.as_usize(),
-            max_body: settings.max_body.bytes(),
-        }
-    }
-}
 
 /// Checks a request's head.
 pub(crate) fn check(limits: &Limits, head: &Head) -> Result<(), Refusal> {

@@ -1,12 +1,9 @@
-//! The phases of a request, in the order in which `service` runs them, and what several of them need (`request_path`,
-//! `withheld`). The names are the same in traces and metrics.
+//! The phases of a request, in the order in which `service` runs them, each of which may use what
+//! the crate keeps below them: the exchange, its site, and what a site consists of.
 
 pub mod access_log;
 pub mod compress;
 pub mod limits;
 pub mod php;
 pub(crate) mod proxy;
-pub(crate) mod request_path;
 pub mod route;
-pub mod static_files;
-pub mod withheld;

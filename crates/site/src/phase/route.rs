@@ -1,8 +1,8 @@
-//! Phase "route": from the request's path to what answers it: a PHP script, a static file, or nothing.
+//! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. Paths of a proxy go there. For all others, what answers is decided by
-//! what exists, in this order:
+//! no encoding can make a path mean two things. Paths of a proxy go there. All others are decided by what exists, in this
+//! order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -20,9 +20,10 @@
 //! **No path costs more than a few looks at the file system**, however many scripts or directories it names: the kernel
 //! walks it, not this file, and of the scripts that might be in the middle of it only the first `MOST_SCRIPTS` are tried.
 
-use crate::phase::request_path::{decode, encode, normalise};
-use crate::phase::static_files::real_path_of;
+use crate::notes::Notes;
+use crate::request_path::{decode, encode, normalise};
 use crate::site::Site;
+use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -35,15 +36,15 @@ use std::time::{Duration, Instant};
 
 /// How long an outcome is taken without looking at the file system again.
 const FRESH: Duration = Duration::from_secs(1);
-/// Outcomes kept; with one more, all are forgotten.
-const MOST_KEPT: usize = 4096;
+/// Outcomes kept, of all sites together; with one more, all are forgotten.
+const MOST_KEPT: usize = 8192;
 /// Paths longer than this are not kept.
 const LONGEST_KEPT: usize = 512;
 /// Parts of a path that are tried as a script with the rest behind it. All before the last would be directories that are
 /// called like scripts.
 const MOST_SCRIPTS: usize = 16;
 
-/// What answers a request.
+/// What serves a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
     /// A PHP script.
@@ -90,7 +91,12 @@ pub struct ResolvedFile {
 /// Outcomes that were found a moment ago.
 #[derive(Debug, Default)]
 pub struct RouteCache {
-    kept: HashMap<Box<[u8]>, Kept>,
+    /// By the site's number, then by path.
+    sites: Vec<HashMap<Box<[u8]>, Kept>>,
+    /// How many there are in all.
+    count: usize,
+    /// The era in which they were found.
+    era: u32,
 }
 
 #[derive(Debug)]
@@ -102,28 +108,40 @@ struct Kept {
 }
 
 impl RouteCache {
-    /// What answers a request for `path` (as it was sent, without the query).
+    /// What serves a request for `path` (as it was sent, without the query).
     pub fn resolve(&mut self, site: &Site, path: &[u8], now: Instant) -> Arc<Route> {
-        if let Some(kept) = self.kept.get(path) {
+        if self.era != site.server.era() {
+            *self = Self { era: site.server.era(), ..Self::default() };
+        }
+        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(path)) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
             }
         }
-        let (route, absent) = resolve(site, path);
+        let (route, absent) = resolve(site, path, None);
         let route = Arc::new(route);
         if path.len() <= LONGEST_KEPT {
-            if self.kept.len() >= MOST_KEPT {
-                self.kept.clear();
+            if self.count >= MOST_KEPT {
+                self.sites.clear();
+                self.count = 0;
             }
-            self.kept.insert(path.into(), Kept { found: now, route: route.clone(), absent });
+            if self.sites.len() <= site.number {
+                self.sites.resize_with(site.number + 1, HashMap::default);
+            }
+            let kept = Kept { found: now, route: route.clone(), absent };
+            if self.sites[site.number].insert(path.into(), kept).is_none() {
+                self.count += 1;
+            }
         }
         route
     }
 
-    /// The file that answers to `path` is not there any more.
-    pub fn forget(&mut self, path: &[u8]) {
-        self.kept.remove(path);
+    /// The file that `path` led to is not there any more.
+    pub fn forget(&mut self, site: &Site, path: &[u8]) {
+        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(path)).is_some() {
+            self.count -= 1;
+        }
     }
 }
 
@@ -132,23 +150,34 @@ fn runs_one_script(pool: &PoolSettings) -> bool {
     matches!(pool.mode, Mode::Worker | Mode::Async) || (pool.mode == Mode::Snapshot && pool.boot.is_none())
 }
 
+/// The same as a request finds it, with notes on why.
+pub(crate) fn explain(site: &Site, raw: &[u8], notes: &Notes) -> Route {
+    resolve(site, raw, Some(notes)).0
+}
+
 /// Looks at the file system. The second value is a path whose absence led to the outcome.
-fn resolve(site: &Site, raw: &[u8]) -> (Route, Option<PathBuf>) {
+fn resolve(site: &Site, raw: &[u8], notes: Option<&Notes>) -> (Route, Option<PathBuf>) {
     let path = match decode(raw).and_then(|decoded| normalise(&decoded)) {
         Ok(path) => path,
-        Err(reason) => return (Route::Invalid(reason), None),
+        Err(reason) => {
+            note(notes, || format!("the path has {reason}"));
+            return (Route::Invalid(reason), None);
+        }
     };
-    if let Some(proxy) = site.settings.proxy_for(&path) {
+    if let Some(proxy) = site.proxy_for(&path) {
         return (Route::Proxy(proxy), None);
     }
-    let finder = Finder::new(site, &path);
+    let finder = Finder::new(site, &path, notes);
     if let Some(script) = finder.resident_script(&path) {
+        finder.note(|| "the pool runs one script for all paths but those of files".to_owned());
         // A file that appears now is found when this outcome is no longer fresh: a worker's paths name no files, and a
         // look at the file system for each request would find none.
         return (finder.plain_file(&path).unwrap_or(Route::Script(script)), None);
     }
     let mut absent = None;
-    if !finder.is_hidden(&path) {
+    if finder.is_hidden(&path) {
+        finder.note(|| "a name in the path begins with a dot: as if nothing were there (`static.dotfiles`)".to_owned());
+    } else {
         let found = finder.look(&path);
         match &found {
             Ok(Kind::File) => {
@@ -161,16 +190,38 @@ fn resolve(site: &Site, raw: &[u8]) -> (Route, Option<PathBuf>) {
                     return (route, None);
                 }
             }
-            Ok(Kind::Other) => return (Route::NotFound, None),
-            Err(_) => absent = Some(finder.full(&path)),
+            Ok(Kind::Other) => {
+                finder.note(|| format!("{} is neither file nor directory", finder.full(&path).display()));
+                return (Route::NotFound, None);
+            }
+            Err(error) => {
+                finder.note(|| format!("{}: {error}", finder.full(&path).display()));
+                absent = Some(finder.full(&path));
+            }
         }
         // The kernel says so if it met nothing but directories before the first name that is not there.
         let no_file_on_the_way = found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        if !no_file_on_the_way && let Some(script) = finder.script_with_path_info(&path) {
-            return (Route::Script(script), absent);
+        if !no_file_on_the_way && let Some(route) = finder.script_with_path_info(&path) {
+            return (route, absent);
         }
     }
-    (finder.front_controller().map_or(Route::NotFound, Route::Script), absent)
+    (finder.front_controller().unwrap_or(Route::NotFound), absent)
+}
+
+fn note(notes: Option<&Notes>, text: impl FnOnce() -> String) {
+    if let Some(notes) = notes {
+        notes.add("route", text());
+    }
+}
+
+/// How a path may be reached.
+enum Reach {
+    /// It is here, with all links resolved.
+    At(PathBuf),
+    /// There is a link on the way that is not followed.
+    Refused,
+    /// Nothing is there any more.
+    Gone,
 }
 
 enum Kind {
@@ -191,17 +242,22 @@ impl From<&Metadata> for Kind {
     }
 }
 
-/// Looks for one request's answer below the root.
+/// Looks for one request's response below the root.
 struct Finder<'a> {
     site: &'a Site,
     pool: usize,
     share: Option<u16>,
+    notes: Option<&'a Notes>,
 }
 
 impl<'a> Finder<'a> {
-    fn new(site: &'a Site, path: &[u8]) -> Self {
-        let (pool, share) = site.settings.pool_for(path);
-        Self { site, pool, share }
+    fn new(site: &'a Site, path: &[u8], notes: Option<&'a Notes>) -> Self {
+        let (pool, share) = site.pool_for(path);
+        Self { site, pool, share, notes }
+    }
+
+    fn note(&self, text: impl FnOnce() -> String) {
+        note(self.notes, text);
     }
 
     /// The place in the file system of a normalised path.
@@ -232,36 +288,50 @@ impl<'a> Finder<'a> {
         self.look(path).ok()
     }
 
-    /// The path with all links resolved, if the policy on links allows that it be reached.
-    fn resolved(&self, path: &[u8]) -> Option<PathBuf> {
-        let resolved = real_path_of(&self.full(path))?;
-        let allowed = match self.site.settings.static_files.follow_symlinks {
-            Symlinks::Always => true,
-            // The root is resolved each time: a deployment may have moved it.
-            Symlinks::Inside => resolved.starts_with(real_path_of(&self.site.root)?),
-            Symlinks::Never => {
-                let relative = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
-                resolved == real_path_of(&self.site.root)?.join(relative)
-            }
-        };
-        allowed.then_some(resolved)
+    /// Where a path leads, if the policy on links allows that it be reached. A link that is not followed is told.
+    fn reach(&self, path: &[u8]) -> Reach {
+        let Some(resolved) = real_path_of(&self.full(path)) else { return Reach::Gone };
+        let links = self.site.static_files.links();
+        if links.policy() == Symlinks::Always {
+            return Reach::At(resolved);
+        }
+        // The root is resolved each time: a deployment may have moved it.
+        let Some(root) = real_path_of(&self.site.root) else { return Reach::Gone };
+        let below = Path::new(OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path)));
+        if links.allow(&root, below, &resolved) {
+            return Reach::At(resolved);
+        }
+        self.note(|| {
+            format!("{} leads to {} by a link that is not followed", self.full(path).display(), resolved.display())
+        });
+        if self.notes.is_none() {
+            links.tell(&root, below, &resolved);
+        }
+        Reach::Refused
     }
 
-    /// What answers with a regular file: `None` if it may not be reached.
+    /// What a regular file is served as: `None` if it is gone. One behind a link that is not followed is not found: the
+    /// front controller's page in the place of a style sheet would only hide the mistake.
     fn file(&self, path: &[u8]) -> Option<Route> {
         if is_script_name(path) {
-            return self.script(path, b"").map(Route::Script);
+            return self.script(path, b"");
         }
-        let resolved = self.resolved(path)?;
+        let resolved = match self.reach(path) {
+            Reach::At(resolved) => resolved,
+            Reach::Refused => return Some(Route::NotFound),
+            Reach::Gone => return None,
+        };
         let withheld = &self.site.withheld;
         if withheld.by_name(path) || withheld.by_name(resolved.as_os_str().as_bytes()) || withheld.is_at(&resolved) {
+            self.note(|| format!("{} is never sent (`static.never_send`, or PHP source)", resolved.display()));
             return Some(Route::Forbidden);
         }
-        self.site
-            .settings
-            .static_files
-            .enabled
-            .then(|| Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
+        if !self.site.settings.static_files.enabled {
+            self.note(|| format!("{} is there, and `static.enabled` is false", resolved.display()));
+            return None;
+        }
+        self.note(|| format!("{} is a file", resolved.display()));
+        Some(Route::File(ResolvedFile { path: resolved, name: path.to_vec() }))
     }
 
     fn directory(&self, path: &[u8]) -> Option<Route> {
@@ -271,35 +341,51 @@ impl<'a> Finder<'a> {
             candidate.push(b'/');
         }
         let start = candidate.len();
+        let mut refused = false;
         for index in &self.site.settings.index {
             candidate.truncate(start);
             candidate.extend_from_slice(index.as_bytes());
             if let Some(Kind::File) = self.kind(&candidate)
                 && let Some(route) = self.file(&candidate)
             {
+                if route == Route::NotFound {
+                    refused = true;
+                    continue;
+                }
+                self.note(|| format!("{} is a directory, and {index} its index", self.full(path).display()));
                 candidate.truncate(start);
                 return Some(if slash { route } else { Route::AddSlash(encode(&candidate)) });
             }
         }
-        None
+        self.note(|| format!("{} is a directory without an index", self.full(path).display()));
+        refused.then_some(Route::NotFound)
     }
 
-    /// A script that exists, is a regular file and may be reached.
-    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Script> {
-        self.resolved(name)?;
+    /// A regular file that is a script, if it may be reached.
+    fn script(&self, name: &[u8], path_info: &[u8]) -> Option<Route> {
+        match self.reach(name) {
+            Reach::At(_) => {}
+            Reach::Refused => return Some(Route::NotFound),
+            Reach::Gone => return None,
+        }
         let filename = self.full(name).into_os_string().into_vec();
-        Some(Script {
+        self.note(|| {
+            let info = String::from_utf8_lossy(path_info);
+            let with = if info.is_empty() { String::new() } else { format!(", with PATH_INFO {info}") };
+            format!("the script {}{with}", String::from_utf8_lossy(&filename))
+        });
+        Some(Route::Script(Script {
             name: name.to_vec(),
             filename,
             path_info: path_info.to_vec(),
             pool: self.pool,
             share: self.share,
-        })
+        }))
     }
 
     /// The first part of the path that ends in `.php` before a slash and is a script. Nothing can lie below what is not
     /// there, nor below what is no directory.
-    fn script_with_path_info(&self, path: &[u8]) -> Option<Script> {
+    fn script_with_path_info(&self, path: &[u8]) -> Option<Route> {
         let ends = (5..path.len()).filter(|&end| path[end] == b'/' && is_script_name(&path[..end]));
         for end in ends.take(MOST_SCRIPTS) {
             match self.kind(&path[..end]) {
@@ -314,7 +400,7 @@ impl<'a> Finder<'a> {
     /// The script of a pool whose workers run one script for all paths (`runs_one_script`), wherever it lies. Below the
     /// root it bears the name it has there, else its file's name.
     fn resident_script(&self, path: &[u8]) -> Option<Script> {
-        let pool = self.site.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
+        let pool = self.site.server.settings.pools.get(self.pool).filter(|pool| runs_one_script(pool))?;
         let file = pool.script.as_deref()?;
         let below = file.strip_prefix(&self.site.root).ok().or_else(|| file.file_name().map(Path::new))?;
         let mut name = vec![b'/'];
@@ -340,8 +426,9 @@ impl<'a> Finder<'a> {
         }
     }
 
-    fn front_controller(&self) -> Option<Script> {
+    fn front_controller(&self) -> Option<Route> {
         let name = self.site.settings.front_controller.as_deref().filter(|name| !name.is_empty())?;
+        self.note(|| format!("the front controller, {name}"));
         let path = format!("/{}", name.trim_start_matches('/'));
         match self.kind(path.as_bytes()) {
             Some(Kind::File) => self.script(path.as_bytes(), b""),

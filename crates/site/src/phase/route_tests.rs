@@ -1,8 +1,9 @@
 //! Tests of `route`: which paths lead where, and above all which never lead to a script's source.
 
 use super::*;
+use crate::sites::Sites;
 use howdah_config::Settings;
-use howdah_observe::Metrics;
+use howdah_observe::{AccessLogs, Metrics};
 use std::os::unix::fs::symlink;
 
 thread_local! {
@@ -12,7 +13,7 @@ thread_local! {
 
 struct Tree {
     dir: tempfile::TempDir,
-    site: Site,
+    site: Arc<Site>,
 }
 
 /// A root `www` with some of everything, next to it what must not be reached.
@@ -61,9 +62,14 @@ fn tree_with(change: impl FnOnce(&mut Settings)) -> Tree {
     let mut settings = Settings { root, ..Settings::default() };
     settings.front_controller = None;
     change(&mut settings);
-    let site =
-        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
-    Tree { dir, site }
+    Tree { dir, site: site_of(settings) }
+}
+
+/// The one site of settings without any.
+fn site_of(settings: Settings) -> Arc<Site> {
+    let budgets = howdah_budget::Budgets::new(1 << 30, 1 << 30);
+    let sites = Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), budgets).unwrap();
+    sites.all()[0].clone()
 }
 
 fn tree() -> Tree {
@@ -73,7 +79,7 @@ fn tree() -> Tree {
 impl Tree {
     /// The outcome in short: `script NAME+INFO`, `file NAME`, `slash PATH`, or a word.
     fn route(&self, path: &str) -> String {
-        match resolve(&self.site, path.as_bytes()).0 {
+        match resolve(&self.site, path.as_bytes(), None).0 {
             Route::Script(script) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let root = self.site.root.display().to_string();
@@ -235,8 +241,7 @@ fn the_root_may_be_a_link_that_moves() {
     let link = tree.dir.path().join("current");
     symlink("www", &link).unwrap();
     let settings = Settings { root: link.clone(), front_controller: None, ..Settings::default() };
-    tree.site =
-        Site::new(Arc::new(settings), Metrics::new(), None, howdah_budget::Budgets::new(1 << 30, 1 << 30)).unwrap();
+    tree.site = site_of(settings);
     tree.check(&[("/a.txt", "file /a.txt"), ("/s.php", "script /s.php+"), ("/new.txt", "404")]);
     std::fs::create_dir(tree.dir.path().join("next")).unwrap();
     std::fs::write(tree.dir.path().join("next/new.txt"), "").unwrap();
@@ -274,7 +279,7 @@ fn the_front_controller_takes_the_rest() {
         ("/", "script /s.php+"),
         ("/empty/", "script /s.php+"),
         ("/.env", "script /s.php+"),
-        ("/escape.txt", "script /s.php+"),
+        ("/escape.txt", "404"),
         ("/a.txt", "file /a.txt"),
         ("/t.phtml", "403"),
         ("/%00", "400"),
@@ -323,13 +328,14 @@ fn the_pool_is_chosen_by_the_decoded_path() {
             proxy,
             workers: 0,
             weight: 1,
+            share: None,
         };
         let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();
         let proxy = howdah_config::ProxySettings::to("http://127.0.0.1:1".parse().unwrap());
         settings.routes = vec![route("sub", pattern, None), route("default", handed_on, Some(proxy.name.clone()))];
         settings.proxies = vec![proxy];
     });
-    let pool = |path: &str| match resolve(&tree.site, path.as_bytes()).0 {
+    let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), None).0 {
         Route::Script(script) => script.pool,
         other => panic!("{path}: {other:?}"),
     };
@@ -360,7 +366,7 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     for i in 0..2 * MOST_KEPT {
         cache.resolve(&tree.site, format!("/{i}").as_bytes(), start);
     }
-    assert!(cache.kept.len() <= MOST_KEPT);
+    assert!(cache.count <= MOST_KEPT && cache.sites[0].len() == cache.count);
 }
 
 #[test]
@@ -395,7 +401,7 @@ fn whatever_is_sent_a_normalised_path_is_a_plain_one() {
 /// The looks at the file system that a path costs.
 fn looks(tree: &Tree, path: &str) -> usize {
     LOOKS.set(0);
-    let _ = resolve(&tree.site, path.as_bytes());
+    let _ = resolve(&tree.site, path.as_bytes(), None);
     LOOKS.get()
 }
 
@@ -452,7 +458,7 @@ fn a_file_that_is_gone_is_found_out_when_its_outcome_is_forgotten() {
     let now = Instant::now();
     assert!(matches!(*cache.resolve(&tree.site, b"/a.txt", now), Route::File(_)));
     std::fs::remove_file(tree.site.root.join("a.txt")).unwrap();
-    cache.forget(b"/a.txt");
+    cache.forget(&tree.site, b"/a.txt");
     assert_eq!(*cache.resolve(&tree.site, b"/a.txt", now), Route::NotFound);
 }
 

@@ -14,7 +14,7 @@ fn ask(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
 }
 
-/// An interim answer with a word that must not be found in the wrong place.
+/// An informational response with a word that must not be found in the wrong place.
 fn send_interim(to: &Arc<dyn TakesInterim>) {
     to.interim(103, &[(Bytes::from_static(b"X-Injected"), Bytes::from_static(b"yes"))]);
 }
@@ -31,7 +31,7 @@ fn head_with_its_interim_ones(client: &mut Client) -> (usize, u16) {
 }
 
 #[test]
-fn an_interim_answer_comes_before_its_answer_and_never_into_it() {
+fn an_informational_response_comes_before_its_response_and_never_into_it() {
     let server = Server::start();
     let mut client = server.connect();
     client.send(ask("/stream.php"));
@@ -46,7 +46,7 @@ fn an_interim_answer_comes_before_its_answer_and_never_into_it() {
     }
     server.stand.pipe.end();
     assert_eq!(client.chunk(), None);
-    // Between two answers, and while the next request runs.
+    // Between two responses, and while the next request runs.
     send_interim(&late);
     client.send(ask("/a.txt"));
     assert_eq!(client.response().text(), "static content");
@@ -60,12 +60,12 @@ fn an_interim_answer_comes_before_its_answer_and_never_into_it() {
 }
 
 #[test]
-fn many_interim_answers_in_a_row_come_before_the_answer_up_to_a_number() {
+fn many_informational_responses_in_a_row_come_before_the_response_up_to_a_number() {
     let server = Server::start();
     let mut client = server.connect();
-    for call in 1..=3 {
+    for number in 1..=3 {
         client.send(ask("/wait.php"));
-        let sender = server.interim_of(call);
+        let sender = server.interim_of(number);
         for _ in 0..1000 {
             send_interim(&sender);
         }
@@ -79,7 +79,7 @@ fn many_interim_answers_in_a_row_come_before_the_answer_up_to_a_number() {
 }
 
 #[test]
-fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_interim_answers() {
+fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_informational_responses() {
     let server = Server::start();
     let mut client = server.connect();
     client.send([ask("/vars.php"), ask("/hang.php")].concat());
@@ -87,7 +87,7 @@ fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_interim_answers() {
     let _second = server.interim_of(2);
     let response = client.response();
     assert_eq!(response.status, 200);
-    // `first` may be either call's by now; a call's own interim answers are the only ones that pass.
+    // `first` may be either request's by now; a request's own informational responses are the only ones that pass.
     drop(first);
     let own = server.interim_of(2);
     own.interim(103, &[]);
@@ -95,7 +95,7 @@ fn requests_sent_ahead_are_not_reached_by_an_earlier_ones_interim_answers() {
 }
 
 #[test]
-fn interim_answers_for_a_client_that_reads_nothing_are_bounded() {
+fn informational_responses_for_a_client_that_reads_nothing_are_bounded() {
     let server = Server::start();
     let mut client = server.connect();
     client.send(ask("/hang.php"));
@@ -114,7 +114,7 @@ fn interim_answers_for_a_client_that_reads_nothing_are_bounded() {
 }
 
 #[test]
-fn over_http_2_too_interim_answers_are_bounded_and_stop_at_the_answer() {
+fn over_http_2_too_informational_responses_are_bounded_and_stop_at_the_final_one() {
     let server = Server::start();
     run(async {
         let (mut sender, _connection) = connect(&server).await;
@@ -146,15 +146,15 @@ fn over_http_2_too_interim_answers_are_bounded_and_stop_at_the_answer() {
 }
 
 #[test]
-fn interim_answers_with_more_names_than_a_map_takes_harm_nobody() {
+fn informational_responses_with_more_names_than_a_map_takes_harm_nobody() {
     let server = Server::start();
     for n in [1001, 24_577, 30_000] {
         let many: Vec<_> = (0..n).map(|i| (format!("X-{i}").into(), Bytes::new())).collect();
         let same = vec![(Bytes::from_static(b"X"), Bytes::new()); n];
-        let calls = server.stand.calls.load(Ordering::SeqCst);
+        let before = server.stand.requests.load(Ordering::SeqCst);
         let mut client = server.connect();
         client.send(ask("/hang.php"));
-        let sender = server.interim_of(calls + 1);
+        let sender = server.interim_of(before + 1);
         sender.interim(103, &many);
         sender.interim(103, &same);
         sender.interim(102, &[]);
@@ -162,7 +162,7 @@ fn interim_answers_with_more_names_than_a_map_takes_harm_nobody() {
         run(async {
             let (mut client, _connection) = connect(&server).await;
             let (mut hanging, _) = client.send_request(request("GET", "/hang.php"), true).unwrap();
-            let sender = server.interim_of(calls + 2);
+            let sender = server.interim_of(before + 2);
             sender.interim(103, &many);
             sender.interim(103, &same);
             sender.interim(102, &[]);
@@ -182,7 +182,7 @@ fn with_long_bodies() -> Server {
 }
 
 #[test]
-fn an_answer_with_too_many_or_too_long_header_lines_is_a_500_and_others_are_not_touched() {
+fn a_response_with_too_many_or_too_long_header_lines_is_a_500_and_others_are_not_touched() {
     let server = with_long_bodies();
     let names = |n: usize| (0..n).map(|i| format!("X-{i}=v\n")).collect::<String>();
     let cookies = |n: usize| "Set-Cookie=a\n".repeat(n);
@@ -211,13 +211,13 @@ fn an_answer_with_too_many_or_too_long_header_lines_is_a_500_and_others_are_not_
         if expected == 500 || lines.starts_with("X-0") {
             run(async {
                 let (mut sender, _connection) = connect(&server).await;
-                let (answer, mut upload) = sender.send_request(request("POST", "/raw.php"), false).unwrap();
+                let (response, mut upload) = sender.send_request(request("POST", "/raw.php"), false).unwrap();
                 let (other, _) = sender.send_request(request("GET", "/a.txt"), true).unwrap();
                 upload.reserve_capacity(spelled.len());
                 send_all(&mut upload, Bytes::from(spelled.clone())).await;
                 // A client's own limit on a header list may come first where all is sent.
                 if expected == 500 {
-                    assert_eq!(answer.await.unwrap().status(), 500, "{label}");
+                    assert_eq!(response.await.unwrap().status(), 500, "{label}");
                 }
                 assert_eq!(body(other.await.unwrap().into_body()).await, b"static content");
             });
@@ -248,7 +248,7 @@ fn a_panic_ends_its_request_and_no_other_on_the_connection() {
     assert_eq!(server.metrics.request_panics.get(), 1);
     client.send(ask("/torn.php"));
     let rest = client.rest();
-    assert!(!rest.ends_with("0\r\n\r\n"), "an answer that broke off does not look complete: {rest}");
+    assert!(!rest.ends_with("0\r\n\r\n"), "a response that broke off does not look complete: {rest}");
     assert_eq!(server.metrics.request_panics.get(), 2);
     run(async {
         let (mut sender, _connection) = connect(&server).await;
@@ -285,7 +285,7 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
         let server = Server::start();
         run(async {
             let (mut sender, _connection) = connect(&server).await;
-            let (answer, _) = sender.send_request(request("GET", &format!("/lie.php?{announced}")), true).unwrap();
+            let (response, _) = sender.send_request(request("GET", &format!("/lie.php?{announced}")), true).unwrap();
             for part in parts {
                 server.stand.pipe.push(part, true);
             }
@@ -293,7 +293,7 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
             let mut sent = Vec::new();
             // A reset may overtake the head.
             let mut outcome = Ok(());
-            match answer.await {
+            match response.await {
                 Err(error) => outcome = Err(error),
                 Ok(response) => {
                     let mut stream = response.into_body();
@@ -325,12 +325,12 @@ fn over_http_2_a_body_that_is_not_as_long_as_announced_is_cut_with_an_error() {
 }
 
 #[test]
-fn over_http_2_an_answer_to_head_may_announce_what_is_not_sent() {
+fn over_http_2_a_response_to_head_may_announce_what_is_not_sent() {
     let server = Server::start();
     run(async {
         let (mut sender, _connection) = connect(&server).await;
-        let (answer, _) = sender.send_request(request("HEAD", "/lie.php?20"), true).unwrap();
-        let response = answer.await.unwrap();
+        let (response, _) = sender.send_request(request("HEAD", "/lie.php?20"), true).unwrap();
+        let response = response.await.unwrap();
         assert_eq!(response.headers()["content-length"], "20");
         assert!(body(response.into_body()).await.is_empty());
     });
@@ -357,7 +357,7 @@ fn codings_of_a_request_body_other_than_chunked_are_refused_and_its_bytes_are_no
         client.close_write();
         assert!(client.is_closed(), "{coding}");
     }
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -392,9 +392,9 @@ fn a_host_that_is_none_is_refused_wherever_a_request_names_it() {
                 built = built.header("host", host);
             }
             let (mut sender, _connection) = connect(&server).await;
-            let (answer, _) = sender.send_request(built.body(()).unwrap(), true).unwrap();
+            let (response, _) = sender.send_request(built.body(()).unwrap(), true).unwrap();
             // h2 itself resets a stream whose authority it does not take.
-            let status = answer.await.map_or(400, |response| response.status().as_u16());
+            let status = response.await.map_or(400, |response| response.status().as_u16());
             assert_eq!(status, expected, "{authority} {host:?}");
         }
     });
@@ -410,19 +410,19 @@ fn over_http_2_a_list_of_small_references_to_long_header_lines_is_refused() {
         for _ in 0..20 {
             large.headers_mut().append("x-long", "v".repeat(3000).parse().unwrap());
         }
-        let (answer, _) = sender.send_request(large, true).unwrap();
-        let status = answer.await.map_or(431, |response| response.status().as_u16());
+        let (response, _) = sender.send_request(large, true).unwrap();
+        let status = response.await.map_or(431, |response| response.status().as_u16());
         assert_eq!(status, 431);
         let mut many = request("GET", "/vars.php");
         for _ in 0..2000 {
             many.headers_mut().append("x", "".parse().unwrap());
         }
-        let (answer, _) = sender.send_request(many, true).unwrap();
-        assert_eq!(answer.await.map_or(431, |response| response.status().as_u16()), 431);
+        let (response, _) = sender.send_request(many, true).unwrap();
+        assert_eq!(response.await.map_or(431, |response| response.status().as_u16()), 431);
         let (other, _) = sender.send_request(request("GET", "/a.txt"), true).unwrap();
         assert_eq!(body(other.await.unwrap().into_body()).await, b"static content");
     });
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -437,13 +437,13 @@ fn a_file_that_was_deleted_or_changed_is_not_sent_any_more() {
         assert_eq!(client.ask(&ask("/f.txt")).text(), content);
         run(async {
             let (mut sender, _connection) = connect(&server).await;
-            let (answer, _) = sender.send_request(request("GET", "/f.txt"), true).unwrap();
-            assert_eq!(body(answer.await.unwrap().into_body()).await, content.as_bytes());
+            let (response, _) = sender.send_request(request("GET", "/f.txt"), true).unwrap();
+            assert_eq!(body(response.await.unwrap().into_body()).await, content.as_bytes());
         });
         if round % 2 == 0 {
             std::fs::remove_file(&path).unwrap();
             let gone = client.ask(&ask("/f.txt"));
-            assert_eq!(gone.var("SCRIPT_NAME"), Some("/index.php"), "what answers now that it is gone");
+            assert_eq!(gone.var("SCRIPT_NAME"), Some("/index.php"), "what responses now that it is gone");
         }
     }
 }

@@ -158,7 +158,7 @@ fn at_the_limit_connections_wait_their_turn() {
     for conn in [&mut one, &mut two] {
         conn.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");
     }
-    eventually("the calls", || server.stand.calls.load(Ordering::SeqCst) == 2);
+    eventually("the requests", || server.stand.requests.load(Ordering::SeqCst) == 2);
     let mut three = server.connect();
     three.send("GET /a.txt HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!((server.front().open_connections(), server.metrics.requests_total()), (2, 0));
@@ -171,9 +171,9 @@ fn a_client_that_leaves_is_noticed() {
     let server = Server::start();
     let mut client = server.connect();
     client.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");
-    eventually("the call", || server.stand.calls.load(Ordering::SeqCst) == 1);
+    eventually("the request", || server.stand.requests.load(Ordering::SeqCst) == 1);
     drop(client);
-    eventually("giving the call up", || server.stand.given_up.load(Ordering::SeqCst) == 1);
+    eventually("giving the request up", || server.stand.given_up.load(Ordering::SeqCst) == 1);
     let mut client = server.connect();
     client.send("GET /stream.php HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(client.head().status, 200);

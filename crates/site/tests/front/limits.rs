@@ -29,7 +29,7 @@ fn what_is_no_proper_request_gets_400() {
     ] {
         assert_eq!(status(&server, request), 400, "{request:?}");
     }
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 0);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_body_that_is_too_large_is_refused_before_and_while_it_is_read() {
     let response =
         server.connect().ask(&format!("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n{exact}"));
     assert_eq!((response.status, response.body.len()), (200, 100_000));
-    assert_eq!(server.stand.calls.load(Ordering::SeqCst), 1);
+    assert_eq!(server.stand.requests.load(Ordering::SeqCst), 1);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
     let server = Server::start();
     let mut client = server.connect();
     client.send("POST /echo.php HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n");
-    // Larger than any socket buffer: the server must go on reading, or the write fails before the answer is read.
+    // Larger than any socket buffer: the server must go on reading, or the write fails before the response is read.
     client.send("x".repeat(5_000_000));
     assert_eq!(client.response().status, 413);
 }

@@ -60,7 +60,7 @@ fn a_client_that_left_is_logged_as_499() {
     let server = Server::logging(settings(), Some(&path));
     let mut client = server.connect();
     client.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");
-    eventually("the call", || server.stand.calls.load(Ordering::SeqCst) == 1);
+    eventually("the request", || server.stand.requests.load(Ordering::SeqCst) == 1);
     drop(client);
     let log = lines(&server, &path, 1);
     assert_eq!((log[0]["status"].as_u64(), log[0]["bytes"].as_u64()), (Some(499), Some(0)));

@@ -1,4 +1,4 @@
-//! Requests for PHP: the variables a script gets, and what becomes of its answer.
+//! Requests for PHP: the variables a script gets, and what becomes of its response.
 
 use crate::support::{Server, settings};
 use std::sync::atomic::Ordering;
@@ -58,10 +58,10 @@ fn a_script_gets_what_fastcgi_params_would_give_it() {
 fn without_body_or_query_the_variables_are_there_and_empty() {
     let server = Server::start();
     let response = server.get("/vars.php");
-    for name in ["QUERY_STRING", "CONTENT_TYPE", "CONTENT_LENGTH"] {
+    for name in ["QUERY_STRING", "CONTENT_TYPE", "CONTENT_LENGTH", "PATH_INFO"] {
         assert_eq!(response.var(name), Some(""), "{name}");
     }
-    assert_eq!(response.var("PATH_INFO"), None);
+    assert_eq!(response.var("PATH_TRANSLATED"), None);
     assert_eq!(response.var("repeatable"), Some("true"));
 }
 
@@ -124,16 +124,16 @@ fn the_front_controller_takes_what_no_file_matches() {
     assert_eq!(response.var("SCRIPT_NAME"), Some("/index.php"));
     assert_eq!(response.var("REQUEST_URI"), Some("/no/such/path?q=1"));
     assert_eq!(response.var("QUERY_STRING"), Some("q=1"));
-    assert_eq!(response.var("PATH_INFO"), None);
+    assert_eq!(response.var("PATH_INFO"), Some(""));
     // A file that appears is served at once, although its absence was just seen.
     std::fs::create_dir_all(server.root.path().join("no/such")).unwrap();
     std::fs::write(server.root.path().join("no/such/path"), "made").unwrap();
     assert_eq!(server.get("/no/such/path?q=1").text(), "made");
 }
 
-fn raw(answer: &str) -> crate::support::Response {
+fn raw(response: &str) -> crate::support::Response {
     let server = Server::start();
-    let request = format!("POST /raw.php HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+    let request = format!("POST /raw.php HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{response}", response.len());
     let mut client = server.connect();
     let response = client.ask(&request);
     // Whatever the script did to its head, the connection is in step.
@@ -142,7 +142,7 @@ fn raw(answer: &str) -> crate::support::Response {
 }
 
 #[test]
-fn what_http_forbids_is_dropped_from_an_answer() {
+fn what_http_forbids_is_dropped_from_a_response() {
     let response = raw(
         "201\nX-Good=1\nX Bad=1\nX-Inject=a\\r\\nSet-Cookie: evil\nTransfer-Encoding: x=1\nTransfer-Encoding=chunked\n\
          Connection=close\nContent-Length=3\nSet-Cookie=a\nSet-Cookie=b\nStatus=404 x",

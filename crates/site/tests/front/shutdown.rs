@@ -50,7 +50,7 @@ fn what_runs_longer_than_the_grace_time_is_cut() {
     let mut server = Server::start();
     let mut client = server.connect();
     client.send("GET /hang.php HTTP/1.1\r\nHost: h\r\n\r\n");
-    eventually("the call", || server.stand.calls.load(Ordering::SeqCst) == 1);
+    eventually("the request", || server.stand.requests.load(Ordering::SeqCst) == 1);
     assert_eq!(server.shutdown(Duration::from_millis(50)), Drained::Cut(1));
     assert_eq!(server.stand.given_up.load(Ordering::SeqCst), 1);
     assert!(client.is_closed());

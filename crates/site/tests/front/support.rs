@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use howdah_config::{AccessFormat, AccessTarget, ByteSize, ListenAddr, Settings};
-use howdah_observe::{AccessLog, Metrics};
-use howdah_pool::{Call, CallStats, Fault, FaultKind, Reply, ReplyWriter, RequestBody, TakesInterim};
+use howdah_observe::{AccessLog, AccessLogs, Metrics};
+use howdah_pool::{Fault, FaultKind, RequestBody, RequestStats, ResponseWriter, TakesInterim};
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::Listener;
 use howdah_protocol::{Body, Chunk, ChunkStream, Handler, Request, Shared};
 use howdah_site::upstream::Upstream;
-use howdah_site::{Service, Site};
+use howdah_site::{Service, Sites};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
@@ -22,20 +22,20 @@ use std::time::Duration;
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// Plays PHP. What it does is chosen by the script's file name:
-/// `vars` answers with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
+/// `vars` responds with all variables, `echo` with the body, `stream` with what the test pushes, `hang` never, `fail`
 /// with a fault, `raw` with the head that the body spells out (status, then header lines), `lie` like `stream` with the
-/// length that the query says, `wait` like `stream` once there is something. `panic` panics. Whatever it does, the test can send
-/// interim answers of the last call for as long as it likes.
+/// length that the query says, `wait` like `stream` once there is something. `panic` panics. Whatever it does, the test
+/// can send informational responses of the last request for as long as it likes.
 #[derive(Default)]
 pub(crate) struct Stand {
     pub(crate) interim: Mutex<Option<Arc<dyn TakesInterim>>>,
-    pub(crate) calls: AtomicUsize,
+    pub(crate) requests: AtomicUsize,
     pub(crate) pipe: Arc<Pipe>,
-    /// Calls that were given up before their answer.
+    /// Requests that were given up before their response.
     pub(crate) given_up: Arc<AtomicUsize>,
 }
 
-/// A body that the test feeds. What is fed before there is a reply goes into the next one.
+/// A body that the test feeds. What is fed before there is a response goes into the next one.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<PipeState>,
@@ -45,7 +45,7 @@ pub(crate) struct Pipe {
 struct PipeState {
     chunks: Vec<(Bytes, bool)>,
     ended: bool,
-    writer: Option<ReplyWriter>,
+    writer: Option<ResponseWriter>,
     waker: Option<Waker>,
 }
 
@@ -58,16 +58,16 @@ impl Pipe {
         self.update(|state| state.ended = true);
     }
 
-    /// For another answer.
+    /// For another response.
     pub(crate) fn begin_again(&self) {
         self.update(|state| (state.ended, state.writer) = (false, None));
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
-        self.state.lock().unwrap().writer.as_ref().is_some_and(ReplyWriter::is_gone)
+        self.state.lock().unwrap().writer.as_ref().is_some_and(ResponseWriter::is_gone)
     }
 
-    fn feeds(&self, writer: ReplyWriter) {
+    fn feeds(&self, writer: ResponseWriter) {
         self.update(|state| state.writer = Some(writer));
     }
 
@@ -90,7 +90,7 @@ impl Pipe {
     }
 }
 
-/// What the script at hand does about the body of its reply.
+/// What the script at hand does about the body of its response.
 enum Content {
     Whole(Bytes),
     Pipe,
@@ -121,7 +121,7 @@ impl Handler for Faulty {
     }
 }
 
-/// Counts when dropped, unless the call came to its answer.
+/// Counts when dropped, unless the request came to its response.
 struct Running(Option<Arc<AtomicUsize>>);
 
 impl Drop for Running {
@@ -146,11 +146,11 @@ fn content(body: &RequestBody) -> Vec<u8> {
 }
 
 impl Upstream for Stand {
-    async fn call(&self, pool: usize, call: Call) -> Result<Reply, Fault> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        self.interim.lock().unwrap().clone_from(&call.interim);
+    async fn run(&self, pool: usize, request: howdah_pool::Request) -> Result<howdah_pool::Response, Fault> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        self.interim.lock().unwrap().clone_from(&request.interim);
         let mut running = Running(Some(self.given_up.clone()));
-        let script = String::from_utf8_lossy(call.head.script()).into_owned();
+        let script = String::from_utf8_lossy(request.head.script()).into_owned();
         let script = Path::new(&script).file_stem().unwrap().to_str().unwrap().to_owned();
         let line = |name: &'static str, value: &str| (Bytes::from_static(name.as_bytes()), value.to_owned().into());
         let mut status = 200;
@@ -158,17 +158,17 @@ impl Upstream for Stand {
         let mut body = Content::Whole(Bytes::new());
         match script.to_ascii_lowercase().as_str() {
             "echo" => {
-                let kind = match &call.body {
+                let kind = match &request.body {
                     RequestBody::Empty => "empty",
                     RequestBody::Memory(_) => "memory",
                     RequestBody::File(..) => "file",
                 };
                 headers.push(line("X-Body", kind));
-                body = Content::Whole(content(&call.body).into());
+                body = Content::Whole(content(&request.body).into());
             }
             "stream" => body = Content::Pipe,
             "lie" => {
-                let query = String::from_utf8_lossy(call.head.uri()).into_owned();
+                let query = String::from_utf8_lossy(request.head.uri()).into_owned();
                 headers.push(line("Content-Length", query.split('?').nth(1).unwrap()));
                 body = Content::Pipe;
             }
@@ -181,11 +181,11 @@ impl Upstream for Stand {
                 .await;
                 body = Content::Pipe;
             }
-            "panic" => panic!("a call that panics on purpose"),
+            "panic" => panic!("a request that panics on purpose"),
             "hang" => std::future::pending().await,
             "fail" => return Err(Fault::with(FaultKind::QueueFull, "hidden detail")),
             "raw" => {
-                let text = String::from_utf8(content(&call.body)).unwrap();
+                let text = String::from_utf8(content(&request.body)).unwrap();
                 let mut lines = text.lines();
                 status = lines.next().unwrap().parse().unwrap();
                 for text in lines {
@@ -196,16 +196,16 @@ impl Upstream for Stand {
             }
             _ => {
                 let mut text =
-                    format!("pool={pool}\nlabel={}\nrepeatable={}\n", call.label(), call.repeatable).into_bytes();
-                for (name, value) in call.head.variables() {
+                    format!("pool={pool}\nlabel={}\nrepeatable={}\n", request.label(), request.repeatable).into_bytes();
+                for (name, value) in request.head.variables() {
                     text.extend_from_slice(&[name, b"=", value, b"\n"].concat());
                 }
                 body = Content::Whole(text.into());
             }
         }
         running.0 = None;
-        let stats = CallStats { pool: "default".into(), worker: 7, ..CallStats::default() };
-        let (writer, reply) = Reply::prepared_by(status, headers, stats);
+        let stats = RequestStats { pool: "default".into(), worker: 7, ..RequestStats::default() };
+        let (writer, response) = howdah_pool::Response::prepared_by(status, headers, stats);
         match body {
             Content::Whole(bytes) => {
                 writer.push(bytes, false);
@@ -217,7 +217,7 @@ impl Upstream for Stand {
                 tokio::spawn(async move { pipe.feeds(writer) });
             }
         }
-        Ok(reply)
+        Ok(response)
     }
 }
 
@@ -265,12 +265,13 @@ impl Server {
         let metrics = Metrics::new();
         settings.log.access = access_log.map_or(AccessTarget::Off, |path| AccessTarget::File(path.to_owned()));
         settings.log.access_format = AccessFormat::Json;
-        let log = AccessLog::open(&settings.log, metrics.clone()).unwrap().map(Arc::new);
+        let logs = AccessLogs::open(&settings, &metrics).unwrap();
+        let log = logs.of(&settings.log);
         let budgets = howdah_budget::Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
-        let site = Arc::new(Site::new(Arc::new(settings), metrics.clone(), log.clone(), budgets).unwrap());
+        let sites = Arc::new(Sites::new(Arc::new(settings), metrics.clone(), &logs, budgets).unwrap());
         let stand = Arc::new(Stand::default());
-        let shared = Arc::new(Shared::new(&site.settings.http, budgets, metrics.clone()));
-        let service = |_| Faulty(Service::new(site.clone(), stand.clone()));
+        let shared = Arc::new(Shared::new(&sites.server.settings.http, budgets, metrics.clone()));
+        let service = |_| Faulty(Service::new(sites.clone(), stand.clone()));
         let front =
             Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes(2).unwrap()).unwrap();
         Self { root, stand, addr, metrics, log, front: Some(front) }
@@ -290,9 +291,10 @@ impl Server {
         self.connect().ask(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"))
     }
 
-    /// What sends interim answers of the call with this number, counted from 1, which is running or has been run.
-    pub(crate) fn interim_of(&self, call: usize) -> Arc<dyn TakesInterim> {
-        eventually("the call", || self.stand.calls.load(Ordering::SeqCst) >= call);
+    /// What sends informational responses of the request with this number, counted from 1, which is running or has been
+    /// run.
+    pub(crate) fn interim_of(&self, number: usize) -> Arc<dyn TakesInterim> {
+        eventually("the request", || self.stand.requests.load(Ordering::SeqCst) >= number);
         self.stand.interim.lock().unwrap().clone().unwrap()
     }
 
@@ -341,7 +343,7 @@ impl Response {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// A variable in the answer of `vars.php`.
+    /// A variable in the response of `vars.php`.
     pub(crate) fn var(&self, name: &str) -> Option<&str> {
         self.text().lines().filter_map(|line| line.split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
     }
@@ -440,7 +442,7 @@ impl Client {
         rest
     }
 
-    /// The first line of an answer; `None` if the connection ended without one.
+    /// The first line of a response; `None` if the connection ended without one.
     pub(crate) fn first_line(&mut self) -> Option<String> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {

@@ -71,35 +71,25 @@ fn without_a_sandbox_each_of_these_ways_reads_a_file() {
     );
 }
 
+fn the_web_shell_sees_no_other_process(site: &Site) {
+    let others: Vec<u32> = site.howdah().processes().iter().map(|process| process.pid).collect();
+    assert!(others.len() >= 4, "{others:?}");
+    let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let seen = shell(site, &php!("a_web_shell_sees_nothing_of_other_processes.php", LIST = list));
+    assert_eq!(seen, "[\"itself\"]");
+    let _ = site.wait_for_log(&["sandbox: refused system call ptrace"]);
+    let _ = site.wait_for_log(&["sandbox: refused system call pidfd_getfd"]);
+}
+
 script_scenario!(
     a_web_shell_sees_nothing_of_other_processes,
     howdah_only = "PHP-FPM has no sandbox",
     |s| sandboxed(s).workers(2),
-    |site| {
-        let others: Vec<u32> = site.howdah().processes().iter().map(|process| process.pid).collect();
-        assert!(others.len() >= 4, "{others:?}");
-        let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let seen = shell(site, &php!("a_web_shell_sees_nothing_of_other_processes.php", LIST = list));
-        assert_eq!(seen, "[\"itself\"]");
-        let _ = site.wait_for_log(&["sandbox: refused system call ptrace"]);
-        let _ = site.wait_for_log(&["sandbox: refused system call pidfd_getfd"]);
-    },
+    |site| the_web_shell_sees_no_other_process(site),
 );
 
 /// The only worker here is the one that has booted; the template was forked from it.
 #[test]
 fn a_web_shell_in_the_worker_that_booted_for_all_sees_nothing_of_the_template() {
-    run(
-        Mode::Snapshot,
-        |s| sandboxed(s).workers(1),
-        |site| {
-            let others: Vec<u32> = site.howdah().processes().iter().map(|process| process.pid).collect();
-            assert!(others.len() >= 4, "{others:?}");
-            let list = others.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-            let seen = shell(site, &php!("a_web_shell_sees_nothing_of_other_processes.php", LIST = list));
-            assert_eq!(seen, "[\"itself\"]");
-            let _ = site.wait_for_log(&["sandbox: refused system call ptrace"]);
-            let _ = site.wait_for_log(&["sandbox: refused system call pidfd_getfd"]);
-        },
-    );
+    run(Mode::Snapshot, |s| sandboxed(s).workers(1), |site| the_web_shell_sees_no_other_process(site));
 }

@@ -1,5 +1,5 @@
-/* The scheduler of async mode: runs coroutines that are ready, takes calls from the server, and sleeps in epoll until a
- * descriptor (descriptors.c), a time or the server wakes it. */
+/* The scheduler of async mode: runs coroutines that are ready, takes requests from the server, and sleeps in epoll
+ * until a descriptor (descriptors.c), a time or the server wakes it. */
 #include "async/core/loop.h"
 
 #include "shim.h"
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Coroutines run before descriptors and calls are looked at again. */
+/* Coroutines run before descriptors and requests are looked at again. */
 #define TURN 64
 #define EVENTS 128
 /* Coroutines at once whose memory is worth giving back. */
@@ -129,7 +129,7 @@ static void expire_timers(void) {
 
 /* --- the loop --- */
 
-/* Somebody has computed for long: calls and descriptors are looked at before it goes on. */
+/* Somebody has computed for long: requests and descriptors are looked at before it goes on. */
 static bool turn_is_over;
 
 void async_loop_end_turn(void) {

@@ -7,9 +7,9 @@
 
 bool async_loop_startup(void);
 void async_loop_shutdown(void);
-/* Runs coroutines and takes calls until `finished()`. */
+/* Runs coroutines and takes requests until `finished()`. */
 void async_loop_run(bool (*finished)(void));
-/* Calls and descriptors are looked at before the next coroutine runs. */
+/* Requests and descriptors are looked at before the next coroutine runs. */
 void async_loop_end_turn(void);
 /* Nanoseconds of the monotonic clock. */
 uint64_t async_now(void);

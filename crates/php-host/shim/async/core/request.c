@@ -1,9 +1,9 @@
-/* A request in async mode, from the server's call to the report that it is done. It runs in a coroutine of its own, its
+/* A request in async mode, from its arrival to the report that it is done. It runs in a coroutine of its own, its
  * globals are in place whenever one of its coroutines runs (async/isolation/request_globals.c), and it ends when all of
  * them have ended.
  *
  * The steps are those of worker mode (modes/script_loop.h); each is guarded, so that after a fatal error in the script
- * the client still gets its answer and the session is written. */
+ * the client still gets its response and the session is written. */
 #include "async/core/request.h"
 
 #include "shim.h"
@@ -105,7 +105,7 @@ static void call_functions(zval *list) {
     }
 }
 
-static void answer(void *request) {
+static void respond(void *request) {
     (void)request;
     php_output_end_all();
     async_exit_or_report();
@@ -115,7 +115,7 @@ static void answer(void *request) {
     shim_response_end(false);
 }
 
-/* Before the call is done, so that what pools have to say about them is said about this request. */
+/* Before the request is done, so that what pools have to say about them is said about this request. */
 static void give_connections_back(void *self) {
     async_pools_come_back(self);
 }
@@ -164,7 +164,7 @@ static void finish(void) {
         async_drain();
     }
     coroutine_guarded(destroy_globals, NULL);
-    shim_call_finish(retire);
+    shim_request_finish(retire);
     async_image_drop();
     requests--;
 }
@@ -186,7 +186,7 @@ static void request_body(coroutine *self) {
         coroutine_guarded(run_shutdown_functions, request);
     }
     coroutine_guarded(destroy_global_objects, NULL);
-    coroutine_guarded(answer, request);
+    coroutine_guarded(respond, request);
     call_functions(&request->after_response);
     wait_for_others(request);
     async_audit_end();
@@ -198,13 +198,13 @@ static void request_body(coroutine *self) {
     give_request_back(request);
 }
 
-bool async_request_start(const WireCall *call, uint64_t number) {
+bool async_request_start(const WireRequest *encoded, uint64_t number) {
     async_request *request = take_request();
     if (request == NULL) {
         return false;
     }
     request->number = number;
-    request->call = call;
+    request->encoded = encoded;
     requests++;
     async_admission_add(request);
     return true;

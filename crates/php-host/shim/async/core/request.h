@@ -9,12 +9,12 @@
 struct async_request {
     uint64_t number;
     /* Until it begins. */
-    const WireCall *call;
+    const WireRequest *encoded;
     coroutine *main;
     /* Coroutines of this request that have not ended, the main one included. */
     unsigned coroutines;
     bool main_waits_for_others;
-    /* Functions to call once the client has its answer. */
+    /* Functions to call once the client has its response. */
     zval after_response;
     struct async_ini_change *ini_changes;
     /* In the line of those that have not begun, or of those to be used again. */
@@ -27,11 +27,11 @@ struct async_request {
     unsigned char image[];
 };
 
-/* Opens a request for a call; it begins when it is its turn. False without memory. */
-bool async_request_start(const WireCall *call, uint64_t number);
+/* Opens a request that the server has sent; it begins when it is its turn. False without memory. */
+bool async_request_start(const WireRequest *encoded, uint64_t number);
 /* Starts its coroutine. */
 void async_request_begin(async_request *request);
-/* The client or the server gave the call up. */
+/* The client or the server gave the request up. */
 void async_request_cancel(uint64_t number, const char *reason);
 uint32_t async_request_count(void);
 /* A coroutine of the request has ended. */

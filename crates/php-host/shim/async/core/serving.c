@@ -96,12 +96,12 @@ static bool finished(void) {
 
 void async_take_events(void) {
     for (;;) {
-        const WireCall *call = NULL;
+        const WireRequest *encoded = NULL;
         uint64_t number = 0;
         unsigned reason = 0;
-        switch (howdah_rs_take_event(&call, &number, &reason)) {
-        case HOWDAH_EVENT_CALL:
-            if (!async_request_start(call, number)) {
+        switch (howdah_rs_take_event(&encoded, &number, &reason)) {
+        case HOWDAH_EVENT_REQUEST:
+            if (!async_request_start(encoded, number)) {
                 shim_log(LOG_CRIT, "no memory for another request; the worker ends");
                 _exit(EXIT_FAILURE);
             }

@@ -108,7 +108,7 @@ void async_image_startup(void) {
     ADD(BG(strtok_last));
     /* Not strtok_table: each strtok() leaves it empty. */
     ADD(BG(strtok_len));
-    add(&shim.call, offsetof(shim_state, calls_done) - offsetof(shim_state, call));
+    add(&shim.request, offsetof(shim_state, requests_done) - offsetof(shim_state, request));
     async_libraries_places(add);
     async_extensions_request_places(add);
     add_session();
@@ -164,15 +164,15 @@ void async_request_load(async_request *request) {
     worthless = false;
     loaded = request;
     shim_reset_file_status();
-    howdah_rs_select_call(request != NULL ? request->number : 0);
+    howdah_rs_select_request(request != NULL ? request->number : 0);
     if (request == NULL) {
         swap_list_load(&all, nobody);
-    } else if (request->call != NULL) {
+    } else if (request->encoded != NULL) {
         /* It begins. */
         swap_list_load(&all, nobody);
         inherit();
-        shim_call_set(request->call);
-        request->call = NULL;
+        shim_request_set(request->encoded);
+        request->encoded = NULL;
         request->superglobals = named_superglobals();
     } else {
         swap_list_load(&all, request->image);
@@ -331,5 +331,5 @@ void async_image_destroy(void) {
 
 void async_image_drop(void) {
     worthless = true;
-    shim.call = NULL;
+    shim.request = NULL;
 }

@@ -245,16 +245,16 @@ static bool is_as_new(zend_object *driver, zval *connection, zval *state) {
         driver_class = driver->ce;
         function = zend_hash_str_find_ptr(&driver_class->function_table, ZEND_STRL("isasnew"));
     }
-    zval answer, arguments[2];
-    ZVAL_FALSE(&answer);
+    zval as_new, arguments[2];
+    ZVAL_FALSE(&as_new);
     ZVAL_COPY_VALUE(&arguments[0], connection);
     ZVAL_COPY_VALUE(&arguments[1], state);
-    zend_call_known_function(function, driver, driver_class, &answer, 2, arguments, NULL);
+    zend_call_known_function(function, driver, driver_class, &as_new, 2, arguments, NULL);
     if (EG(exception) != NULL) {
         zend_clear_exception();
         return false;
     }
-    return Z_TYPE(answer) == IS_TRUE;
+    return Z_TYPE(as_new) == IS_TRUE;
 }
 
 static bool is_idle(connection_pool *self, const zend_object *connection) {

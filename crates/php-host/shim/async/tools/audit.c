@@ -102,7 +102,7 @@ static void look(const char *scope, const char *separator, const char *name, con
     if (report && before != NULL && Z_LVAL_P(before) != Z_LVAL(now)) {
         shim_log(LOG_WARNING, "audit: %s changed by %s %s", text,
                  SG(request_info).request_method != NULL ? SG(request_info).request_method : "-",
-                 shim.call != NULL ? shim_text(shim.call->uri) : "-");
+                 shim.request != NULL ? shim_text(shim.request->uri) : "-");
     }
     zend_hash_str_update(&seen, text, (size_t)length, &now);
 }

@@ -23,7 +23,7 @@ void shim_snapshot_count_reset(void);
 void shim_snapshot_notes_startup(void);
 /* Sessions that were reset after this request. */
 unsigned shim_snapshot_resets(void);
-/* Warm-up calls on the finished snapshot are left out from now on, in this pool. */
+/* Warm-up requests on the finished snapshot are left out from now on, in this pool. */
 void shim_snapshot_refuse_warmup(const char *why);
 bool shim_snapshot_warmup_refused(void);
 

@@ -12,7 +12,7 @@ void shim_snapshot_random_forget(void);
 void shim_snapshot_random_forked(void);
 /* At the start of a request: for what cannot do that by itself. */
 void shim_snapshot_random_renew(void);
-/* In a fork of the booting process that answers one request and ends. */
+/* In a fork of the booting process that runs one request and ends. */
 void shim_snapshot_random_apart(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* Warm-up of snapshot mode: requests that run before the snapshot, so that what they load and build is in it, and once
- * more on the finished snapshot; and the record of their answers from which warmup_check.rs tells whether a request
+ * more on the finished snapshot; and the record of their responses from which warmup_check.rs tells whether a request
  * left something that is now in the answers to all visitors.
  *
  * With a worker script they are turns of its loop like any other, body included. So a turn begins in one call of
@@ -35,8 +35,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Rounds of warm-up calls before the snapshot: the first call builds the application's services, a second one takes the
- * ways of code that comes to an application that has run before, and what the third does is what others will do. */
+/* Rounds of warm-up requests before the snapshot: the first request builds the application's services, a second one
+ * takes the ways of code that comes to an application that has run before, and what the third does is what others will
+ * do. */
 #define HANDLER_ROUNDS 3
 /* The same with PHP's JIT, which compiles what was called some hundred times: after a restore it counts from the
  * snapshot on again, so what is not compiled by then never will be. No further round begins after this many seconds.
@@ -62,7 +63,7 @@ static bool refused;
 /* One for each path, in memory that forks share; NULL where nothing is recorded. */
 static howdah_warmup_path *paths;
 /* Where the output of the running request goes, or NULL. */
-static howdah_warmup_answer *recording;
+static howdah_warmup_response *recording;
 static size_t current_path;
 /* Connections that were open before the boot. */
 static size_t connections_before;
@@ -174,7 +175,7 @@ void shim_warmup_session(void) {
     }
 }
 
-void shim_warmup_answered(void) {
+void shim_warmup_responded(void) {
     if (!running) {
         return;
     }
@@ -196,21 +197,21 @@ bool shim_warmup_running(void) {
 }
 
 static void make_current(size_t path) {
-    const WireCall *call = shim.boot->warmup[path];
+    const WireRequest *request = shim.boot->warmup[path];
     running = true;
     current_path = path;
-    shim.call = call;
-    shim.vars = (const WireVar *)(call + 1);
-    shim.strings = (const char *)(shim.vars + call->n_vars);
+    shim.request = request;
+    shim.vars = (const WireVar *)(request + 1);
+    shim.strings = (const char *)(shim.vars + request->n_vars);
     shim.response_refused = false;
     shim.peak_memory = 0;
-    /* Output is dropped as after an answer's end. */
+    /* Output is dropped as after a response's end. */
     shim.response_ended = true;
 }
 
 static void put_away(void) {
     shim_server_array_reset();
-    shim.call = NULL;
+    shim.request = NULL;
     recording = NULL;
     running = false;
 }
@@ -219,7 +220,7 @@ void shim_warmup_make_current(size_t number) {
     size_t round = number / shim.boot->n_warmup;
     make_current(number % shim.boot->n_warmup);
     if (paths != NULL && round < 2 && howdah_rs_boots_for_others()) {
-        recording = &paths[current_path].answers[HOWDAH_ANSWER_RESTORED + round];
+        recording = &paths[current_path].responses[HOWDAH_RESPONSE_RESTORED + round];
     }
 }
 
@@ -237,7 +238,7 @@ static bool jit_is_on(void) {
     return setting != NULL;
 }
 
-/* A request's handler, with the answer's end. False when the script is on its way out. */
+/* A request's handler, with the response's end. False when the script is on its way out. */
 static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     shim_loop_open();
     shim_loop_limit_time();
@@ -245,8 +246,8 @@ static bool handle(zend_fcall_info *function, zend_fcall_info_cache *cache) {
         return false;
     }
     shim_warmup_session();
-    shim_loop_answer();
-    shim_warmup_answered();
+    shim_loop_end_response();
+    shim_warmup_responded();
     return true;
 }
 
@@ -397,7 +398,7 @@ static void refuse(const char *why) {
 
 shim_warmup_step shim_warmup_turn(zend_fcall_info *function, zend_fcall_info_cache *cache) {
     const size_t n = shim.boot->n_warmup;
-    if (shim.call != NULL) {
+    if (shim.request != NULL) {
         end_turn();
     }
     if (refused || n == 0) {
@@ -429,7 +430,7 @@ void shim_warmup_script_ended(void) {
     }
     char why[400];
     (snprintf)(why, sizeof why, "the script ended with warm-up request %zu, of %.300s, or did not ask for another",
-               turns, running ? shim_text(shim.call->uri) : "none");
+               turns, running ? shim_text(shim.request->uri) : "none");
     put_away();
     refuse(why);
 }
@@ -441,7 +442,7 @@ void shim_warmup_process(void) {
     for (volatile size_t i = 0; i < rounds * shim.boot->n_warmup; i++) {
         make_current(i % shim.boot->n_warmup);
         if (paths != NULL) {
-            recording = &paths[current_path].answers[HOWDAH_ANSWER_ALONE + i / shim.boot->n_warmup];
+            recording = &paths[current_path].responses[HOWDAH_RESPONSE_ALONE + i / shim.boot->n_warmup];
         }
         zend_first_try {
             shim_whole_request_run();
@@ -459,16 +460,16 @@ void shim_warmup_process(void) {
 /* --- the same without warm-up ------------------------------------------------------------------------------------- */
 
 /* In a fork of the process; does not return. */
-static void answer_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
+static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache)
     __attribute__((noreturn));
-static void answer_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
+static void respond_alone(size_t path, size_t visitor, zend_fcall_info *function, zend_fcall_info_cache *cache) {
     /* What goes wrong here goes wrong in the worker too, which says so. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDERR_FILENO);
     shim_snapshot_random_apart();
     alone = true;
     make_current(path);
-    recording = &paths[path].answers[HOWDAH_ANSWER_ALONE + visitor];
+    recording = &paths[path].responses[HOWDAH_RESPONSE_ALONE + visitor];
     volatile bool whole = false;
     zend_try {
         whole = handle(function, cache);
@@ -482,7 +483,7 @@ static void answer_alone(size_t path, size_t visitor, zend_fcall_info *function,
             php_header();
         }
         zend_end_try();
-        shim_warmup_answered();
+        shim_warmup_responded();
     }
     _exit(0);
 }
@@ -515,7 +516,7 @@ void shim_warmup_ask_alone(zend_fcall_info *function, zend_fcall_info_cache *cac
             if (getppid() != parent) {
                 _exit(0);
             }
-            answer_alone(i / 2, i % 2, function, cache);
+            respond_alone(i / 2, i % 2, function, cache);
         }
         if (child > 0) {
             wait_for(child, until);

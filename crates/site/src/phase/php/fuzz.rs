@@ -1,22 +1,22 @@
-//! The head of a worker's answer, for `crate::fuzz`.
+//! The head of a worker's response, for `crate::fuzz`.
 
-use super::answer::{MOST_LINES, respond};
+use super::respond::{MOST_LINES, respond};
 use bytes::Bytes;
-use howdah_pool::{Reply, RequestId};
+use howdah_pool::RequestId;
 use howdah_protocol::informational::is_hop_by_hop;
 use howdah_protocol::{Head, Target};
 use http::{HeaderMap, Method, Version};
 
 /// Makes a response of a head.
-pub(crate) fn answer(status: u16, headers: Vec<(Bytes, Bytes)>) {
+pub(crate) fn response_head(status: u16, headers: Vec<(Bytes, Bytes)>) {
     for (method, complete) in [(Method::GET, true), (Method::GET, false), (Method::HEAD, false)] {
         let Ok(target) = Target::parse(Bytes::from_static(b"/")) else { continue };
         let request = Head { method, target, version: Version::HTTP_11, headers: HeaderMap::new() };
-        let (writer, reply) = Reply::prepared(status, headers.clone());
+        let (writer, php) = howdah_pool::Response::prepared(status, headers.clone());
         if complete {
             writer.end();
         }
-        let Ok((response, _)) = respond(reply, &request, RequestId(1)) else { continue };
+        let Ok((response, _)) = respond(php, &request, RequestId(1)) else { continue };
         assert!(response.status().as_u16() >= 200);
         assert!(response.headers().len() <= MOST_LINES + 1 && !response.headers().keys().any(is_hop_by_hop));
         let mut lengths = response.headers().get_all("content-length").iter();

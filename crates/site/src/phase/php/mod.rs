@@ -1,10 +1,9 @@
-//! Phase "php": reads the request's body (`spool`), writes the call's variables (`variables`), has it run, and makes an
-//! HTTP response of the answer (`answer`), or of a file that the script hands over (`handed_over`).
+//! Phase "php": reads the request's body (`spool`), encodes its variables (`variables`), has it run, and makes an
+//! HTTP response of PHP's (`respond`), or of a file that the script hands over (`handed_over`).
 
-mod answer;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
-pub(crate) mod handed_over;
+mod respond;
 pub(in crate::phase) mod spool;
 mod variables;
 
@@ -14,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Call, Fault, FaultKind, RequestId, TakesInterim};
+use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim};
 use howdah_protocol::{Informational, RequestBody, Response, Taken};
 use http::Method;
 use std::net::IpAddr;
@@ -29,9 +28,9 @@ pub(crate) async fn run<U: Upstream>(
     body: RequestBody,
 ) -> Result<Response, Refusal> {
     let site = &*exchange.site;
-    // Before anything of it is read: PHP must not run for an answer that could not be kept.
-    if site.budgets.memory.is_full() {
-        site.budgets.memory.note_refused();
+    // Before anything of it is read: PHP must not run for a response that could not be kept.
+    if site.server.budgets.memory.is_full() {
+        site.server.budgets.memory.note_refused();
         tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
         return Err(Refusal::over_budget());
     }
@@ -45,7 +44,7 @@ pub(crate) async fn run<U: Upstream>(
         (body, Instant::now())
     };
     let head = variables::encode(site, exchange, script, &body);
-    let call = Call {
+    let request = howdah_pool::Request {
         head,
         body,
         repeatable: matches!(exchange.head.method, Method::GET | Method::HEAD | Method::OPTIONS),
@@ -58,11 +57,12 @@ pub(crate) async fn run<U: Upstream>(
         share: exchange.connection.share.get().cloned(),
     };
     exchange.front = Front::Php;
-    match upstream.call(script.pool, call).await {
-        Ok(reply) => {
-            let (response, ran) = answer::respond(reply, &exchange.head, exchange.id)?;
+    match upstream.run(script.pool, request).await {
+        Ok(php) => {
+            let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;
             exchange.ran = ran;
-            exchange.site.handed_over.apply(response, exchange)
+            let trusted = exchange.connection.peer.trusted;
+            exchange.site.handed_over.apply(response, &exchange.head, exchange.id, trusted)
         }
         Err(fault) => {
             if let Some(informational) = &exchange.informational {
@@ -82,7 +82,7 @@ fn client_number(address: IpAddr) -> u64 {
     }
 }
 
-/// Takes a call's informational responses, from whatever thread.
+/// Takes a request's informational responses, from whatever thread.
 #[derive(Debug)]
 struct ToClient {
     informational: Informational,
@@ -93,7 +93,7 @@ impl TakesInterim for ToClient {
     fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]) {
         if self.informational.send(status, headers) == (Taken::TooMuch { first: true }) {
             let id = self.id;
-            tracing::warn!(target: "howdah::php", %id, "too many or too long interim answers: the rest is dropped");
+            tracing::warn!(target: "howdah::php", %id, "too many or too long informational responses: the rest is dropped");
         }
     }
 

@@ -1,5 +1,6 @@
-//! Reads a request's body to its end before PHP (or a proxy's server, with `buffer`) is asked, so that a slow client never holds a worker: in memory up to a
-//! limit, then in an unnamed temporary file, as far as the budgets go. Trailers are read and dropped.
+//! Reads a request's body to its end before PHP (or a proxy's server, with `buffer`) is asked, so that a slow client never
+//! holds a worker: in memory up to a limit, then in an unnamed temporary file, as far as the budgets go. Trailers are read
+//! and dropped.
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
@@ -20,7 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// A body below this size is part of what every call costs.
+/// A body below this size is part of what every request costs.
 const SMALL: usize = 1024;
 
 /// How much may be read, and where it goes.
@@ -36,14 +37,14 @@ pub(in crate::phase) struct Room<'a> {
 
 impl<'a> Room<'a> {
     pub(in crate::phase) fn new(site: &'a Site, connection: &Connection) -> Self {
-        let http = &site.settings.http;
+        let http = &site.server.settings.http;
         Self {
-            memory: http.body_memory.as_usize(),
+            memory: site.settings.http.body_memory.as_usize(),
             most: site.limits.max_body,
             pause: http.body_timeout,
             min_rate: http.min_rate.bytes(),
-            temp_dir: &site.temp_dir,
-            budgets: site.budgets,
+            temp_dir: &site.server.temp_dir,
+            budgets: site.server.budgets,
             share: connection.share.get().cloned(),
         }
     }
@@ -205,7 +206,7 @@ impl Store {
                 return Ok(RequestBody::File(OwnedFd::from(file), length, self.charge));
             }
         };
-        // One that is shorter than what a call costs anyway waits without a charge of its own.
+        // One that is shorter than what a request costs anyway waits without a charge of its own.
         Ok(RequestBody::Memory(if bytes.len() < SMALL { bytes } else { self.charge.cover(bytes) }))
     }
 }

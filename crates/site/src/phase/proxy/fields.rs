@@ -43,7 +43,7 @@ pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
 /// The client's fields as they go on.
 pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap {
     let (head, peer) = (&exchange.head, &exchange.connection.peer);
-    let http = &exchange.site.settings.http;
+    let http = &exchange.site.server.settings.http;
     let client = forwarded::client(peer, &head.headers, http);
     let mut headers = head.headers.clone();
     // Before anything is added, or the client could list that in `Connection`.

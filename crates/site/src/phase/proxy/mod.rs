@@ -26,12 +26,12 @@ pub(crate) async fn run<U: Upstream>(
 ) -> Result<Response, Refusal> {
     let site = &*exchange.site;
     // A response that could not be kept for a slow client would be cut.
-    if site.budgets.memory.is_full() {
-        site.budgets.memory.note_refused();
-        tracing::warn!(target: "howdah::request", id = %exchange.id, "not answered: `http.memory` is in use");
+    if site.server.budgets.memory.is_full() {
+        site.server.budgets.memory.note_refused();
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "refused: `http.memory` is in use");
         return Err(Refusal::over_budget());
     }
-    let Some(settings) = site.settings.proxies.get(proxy) else {
+    let Some(settings) = site.server.settings.proxies.get(proxy) else {
         return Err(Refusal::new(StatusCode::BAD_GATEWAY));
     };
     if fields::goes_in_a_circle(&exchange.head.headers) {

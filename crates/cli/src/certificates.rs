@@ -1,0 +1,129 @@
+//! The certificates that the server gets or makes itself: which names, from whom, and what is told of them.
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use howdah_config::{Account, AcmeSettings, Proof, host_name};
+use howdah_observe::metrics::CertificateNumbers;
+use howdah_tls::Store;
+use howdah_tls::acme::{self, Demand, Kind, Manager, NameReport, OnDemand, Report};
+use howdah_tls::local_ca::{self, LocalCa};
+use howdah_tls::names::{self, Reach};
+use howdah_tls::state_dir::StateDir;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// What runs.
+pub(crate) struct Certificates {
+    report: Arc<Report>,
+    manager: Option<Manager>,
+}
+
+/// Gives the state directory to whom the server is going to be, as long as it can.
+pub(crate) fn prepare(acme: &AcmeSettings, account: Option<&Account>) -> Result<()> {
+    let Some(account) = account.filter(|_| acme.is_used()) else { return Ok(()) };
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&acme.state);
+    let context = || format!("cannot make the state directory {}", acme.state.display());
+    made.with_context(context)?;
+    // What root has made there, perhaps by `howdah trust`; nobody else could enter it. What is somebody else's stays theirs.
+    let meta = std::fs::symlink_metadata(&acme.state).with_context(context)?;
+    if meta.uid() == 0 && meta.mode() & 0o022 == 0 {
+        hand_over(&acme.state, account).with_context(context)?;
+    }
+    Ok(())
+}
+
+fn hand_over(path: &Path, account: &Account) -> std::io::Result<()> {
+    if std::fs::symlink_metadata(path)?.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            hand_over(&entry?.path(), account)?;
+        }
+    }
+    std::os::unix::fs::lchown(path, Some(account.uid), Some(account.gid))
+}
+
+/// Starts what keeps certificates fresh. Nothing is waited for.
+pub(crate) fn start(settings: &AcmeSettings, store: Arc<Store>) -> Result<Certificates> {
+    let report = Arc::new(Report::default());
+    if !settings.is_used() {
+        return Ok(Certificates { report, manager: None });
+    }
+    let state = StateDir::open(&settings.state).context("cannot use the state directory (`acme.state`)")?;
+    let (public, private) = split(settings);
+    let is_local_default = !private.is_empty() && public.is_empty();
+    if !private.is_empty() {
+        let ca = LocalCa::open(&state)?;
+        local_ca::serve(ca, private, is_local_default, store.clone(), report.clone())?;
+    }
+    let manager = if public.is_empty() && settings.on_demand.is_none() {
+        None
+    } else {
+        let started = Manager::start(options(settings, public), &state, store, report.clone());
+        Some(started.context("cannot use the state directory (`acme.state`)")?)
+    };
+    Ok(Certificates { report, manager })
+}
+
+/// The names that public authorities vouch for, and the others. The settings were checked.
+fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
+    let names = settings.names.iter().filter_map(|name| host_name::normalize(name).ok());
+    names.partition(|name| names::reach(name) == Reach::Public)
+}
+
+fn options(settings: &AcmeSettings, names: Vec<String>) -> acme::Options {
+    let kind = |proof: &Proof| match proof {
+        Proof::Http01 => Kind::Http01,
+        Proof::TlsAlpn01 => Kind::TlsAlpn01,
+    };
+    let on_demand = |allow_url: &String| OnDemand { allow_url: allow_url.clone(), limit: settings.on_demand_limit };
+    acme::Options {
+        directory: settings.directory_url().to_owned(),
+        ca_file: settings.ca_file.clone(),
+        email: settings.email.clone(),
+        external_account: settings.eab_kid.clone().zip(settings.eab_key.clone()),
+        profile: settings.profile.clone(),
+        kinds: settings.challenges.iter().map(kind).collect(),
+        first_is_default: !names.is_empty(),
+        names,
+        on_demand: settings.on_demand.as_ref().map(on_demand),
+        retry: settings.retry,
+        retry_most: settings.retry_most,
+    }
+}
+
+impl Certificates {
+    /// What plain ports have to know of challenges.
+    pub(crate) fn challenges(&self) -> Option<Arc<dyn howdah_site::challenges::Challenges>> {
+        let manager = self.manager.as_ref()?;
+        Some(Arc::new(Tokens(manager.challenges())))
+    }
+
+    /// For handshakes with names that there is no certificate for.
+    pub(crate) fn demand(&self) -> Option<Demand> {
+        self.manager.as_ref().map(Manager::demand)
+    }
+
+    pub(crate) fn report(&self) -> Arc<Report> {
+        self.report.clone()
+    }
+}
+
+#[derive(Debug)]
+struct Tokens(Arc<acme::Challenges>);
+
+impl howdah_site::challenges::Challenges for Tokens {
+    fn find<'a>(&'a self, token: &'a str) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + 'a>> {
+        Box::pin(self.0.find(token))
+    }
+}
+
+/// The same as metrics.
+pub(crate) fn numbers(report: &Report) -> CertificateNumbers {
+    let expiry = |name: NameReport| (name.name, name.until.unwrap_or(0));
+    CertificateNumbers {
+        expiry: report.names().into_iter().map(expiry).collect(),
+        orders: report.orders(),
+        failures: report.failures(),
+    }
+}

@@ -1,0 +1,133 @@
+//! TLS of the server: settings become a store of certificates, and what listeners and tasks need of it. `howdah check` goes the
+//! same way, so what it does not complain about can be served.
+
+use howdah_config::{Account, CertificateFiles, ClientAuth, ListenAddr, Loaded, Settings, TlsVersion};
+use howdah_protocol::http3;
+use howdah_protocol::listener::{BindError, Listener};
+use howdah_tls::{Files, MinVersion, Options, Pair, ServerConfig, Store, server_config};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Everything that speaking TLS needs.
+pub(crate) struct Tls {
+    store: Arc<Store>,
+    config: Arc<ServerConfig>,
+    /// For HTTP/3, if it is on.
+    quic: Option<http3::Config>,
+    files: Files,
+}
+
+/// Loads what the settings name; `None` where no address speaks TLS.
+///
+/// # Errors
+/// All that is wrong, each with where it was set.
+pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
+    let settings = &loaded.settings;
+    if !settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_))) {
+        return Ok(None);
+    }
+    let at = |key: &str, why: &dyn std::fmt::Display| {
+        format!("{}: [tls] {key}: {why}", loaded.origins.of(&format!("tls.{key}")))
+    };
+    let pair = |files: &CertificateFiles| Pair { certificate: files.cert.clone(), key: files.key.clone() };
+    let store = Store::new();
+    let files = Files::load(settings.tls.certificates.iter().map(pair));
+    let config = server_config::tcp(store.clone(), &options(settings)).map_err(|error| at("client_ca", &error));
+    let quic = match settings.tls.http3 {
+        true => quic(store.clone(), settings).map(Some).map_err(|why| at("http3", &why)),
+        false => Ok(None),
+    };
+    match (files, config.and_then(|config| Ok((config, quic?)))) {
+        (Ok(files), Ok((config, quic))) => {
+            files.put_into(&store);
+            Ok(Some(Tls { store, config, quic, files }))
+        }
+        (files, config) => {
+            let errors = files.err().unwrap_or_default().into_iter().map(|error| at("certificates", &error));
+            Err(errors.chain(config.err()).collect())
+        }
+    }
+}
+
+/// What HTTP/3 needs. A resumed client may ask at once: what it may ask then is decided for each request.
+fn quic(store: Arc<Store>, settings: &Settings) -> Result<http3::Config, String> {
+    let tls = server_config::quic(store, &options(settings), true).map_err(|error| error.to_string())?;
+    http3::Config::new(tls, settings.tls.http3_retry_above).map_err(|error| error.to_string())
+}
+
+fn options(settings: &Settings) -> Options {
+    let tls = &settings.tls;
+    let authority = || tls.client_ca.clone().unwrap_or_default();
+    Options {
+        min_version: match tls.min_version {
+            TlsVersion::Tls12 => MinVersion::Tls12,
+            TlsVersion::Tls13 => MinVersion::Tls13,
+        },
+        client_auth: match tls.client_auth {
+            ClientAuth::Off => howdah_tls::ClientAuth::Off,
+            ClientAuth::Optional => howdah_tls::ClientAuth::Optional(authority()),
+            ClientAuth::Required => howdah_tls::ClientAuth::Required(authority()),
+        },
+        ticket_rotation: tls.ticket_rotation,
+        h2: settings.http.h2,
+    }
+}
+
+impl Tls {
+    /// What is not right and is served all the same. `account` is whom the server becomes.
+    pub(crate) fn warnings(&self, account: Option<&Account>) -> Vec<String> {
+        let mut warnings = self.files.warnings();
+        if let Some(account) = account {
+            let paths = self.files.certificates().flat_map(|(pair, _)| [&pair.certificate, &pair.key]);
+            let closed: Vec<&PathBuf> = paths.filter(|path| !is_readable(path, account)).collect();
+            warnings.extend(closed.into_iter().map(|path| {
+                format!(
+                    "{} can be read by root, but not by {}: a new certificate there is taken only at a restart",
+                    path.display(),
+                    account.name
+                )
+            }));
+        }
+        warnings
+    }
+
+    /// The listener, with TLS if its address says so.
+    pub(crate) fn on(&self, listener: Listener, addr: &ListenAddr) -> Listener {
+        if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
+    }
+
+    /// The certificates, to which the server adds those that it gets or makes itself.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// HTTP/3 at the same port as a listener, if its address says TLS and HTTP/3 is on.
+    ///
+    /// # Errors
+    /// The port cannot be had for UDP.
+    pub(crate) fn beside(&self, listener: &Listener) -> Option<Result<Listener, BindError>> {
+        match (&self.quic, listener.local_addr()) {
+            (Some(config), ListenAddr::Https(addr)) => Some(Listener::bind_quic(addr, config.clone())),
+            _ => None,
+        }
+    }
+
+    /// Exchanges certificates whose files change, for ever.
+    pub(crate) async fn watch(self) {
+        self.files.watch(self.store).await;
+    }
+}
+
+/// Whether a user could read a file, as far as its own permissions tell.
+fn is_readable(path: &Path, account: &Account) -> bool {
+    let Ok(meta) = std::fs::metadata(path) else { return false };
+    let may = |bit: u32| meta.mode() & bit != 0;
+    if meta.uid() == account.uid {
+        may(0o400)
+    } else if meta.gid() == account.gid || account.groups.contains(&meta.gid()) {
+        may(0o040)
+    } else {
+        may(0o004)
+    }
+}

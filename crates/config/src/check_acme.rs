@@ -1,0 +1,65 @@
+//! The settings of certificates that the server gets itself: where they are kept, and what could not work.
+
+use std::path::PathBuf;
+
+use crate::host_name;
+use crate::settings::Settings;
+use crate::settings_acme::default_state;
+use crate::source::Source;
+
+/// The state directory of whoever starts the server. systemd names several with colons (systemd.exec(5)).
+pub(crate) fn find_state(source: &Source<'_>) -> PathBuf {
+    let var = |name: &str| source.around.env.get(name).filter(|value| !value.is_empty());
+    if let Some(directories) = var("STATE_DIRECTORY") {
+        return PathBuf::from(directories.split(':').next().unwrap_or_default());
+    }
+    if source.around.uid == Some(0) {
+        return default_state();
+    }
+    let below_home = || var("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    var("XDG_STATE_HOME").map(PathBuf::from).or_else(below_home).map_or_else(default_state, |dir| dir.join("howdah"))
+}
+
+/// Reports what could not work.
+pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
+    let acme = &settings.acme;
+    for (at, name) in acme.names.iter().enumerate() {
+        if let Err(why) = host_name::normalize(name) {
+            source.object("acme.names", format!("\"{name}\" {why}"));
+        } else if acme.names[..at].contains(name) {
+            source.object("acme.names", format!("\"{name}\" is named twice"));
+        }
+    }
+    if !matches!(acme.directory.as_str(), "production" | "staging") && !acme.directory.starts_with("https://") {
+        let message = format!("\"{}\" is neither production, staging nor an https:// address", acme.directory);
+        source.object("acme.directory", message);
+    }
+    if let Some(file) = &acme.ca_file
+        && !file.is_file()
+    {
+        source.object("acme.ca_file", format!("there is no file {}", file.display()));
+    }
+    if let Some(url) = &acme.on_demand
+        && !(url.starts_with("http://") || url.starts_with("https://"))
+    {
+        source.object("acme.on_demand", format!("\"{url}\" is no address such as \"http://127.0.0.1:9000/allowed\""));
+    }
+    if acme.eab_kid.is_some() != acme.eab_key.is_some() {
+        source.object("acme.eab_kid", "goes with `acme.eab_key`: the authority gives you both".to_owned());
+    }
+    let is_base64url = |key: &String| key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
+    if !acme.eab_key.as_ref().is_none_or(is_base64url) {
+        source.object("acme.eab_key", "is not base64url (letters, digits, - and _)".to_owned());
+    }
+    if let Some(email) = &acme.email
+        && (!email.contains('@') || email.contains([' ', ',', '<', '>']) || email.starts_with("mailto:"))
+    {
+        source.object("acme.email", format!("\"{email}\" is no address such as \"admin@example.org\""));
+    }
+    if acme.challenges.is_empty() {
+        source.object("acme.challenges", "names no way to prove a name".to_owned());
+    }
+    if acme.retry.is_zero() || acme.retry_most < acme.retry {
+        source.object("acme.retry", "must be more than 0, and no longer than `acme.retry_most`".to_owned());
+    }
+}

@@ -1,0 +1,239 @@
+//! Checks sites: their hosts, roots and pools, and what they say about files and responses.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::choice::SandboxProfile;
+use crate::glob::Glob;
+use crate::host::HostPattern;
+use crate::origin::Origin;
+use crate::settings::{DEFAULT_POOL, Settings};
+use crate::settings_site::SiteSettings;
+use crate::source::Source;
+use crate::strict::nearest;
+
+/// Reports what is wrong with sites, the top level as one included.
+pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
+    for pattern in &settings.site_patterns {
+        if let Err(why) = Glob::new(pattern, Path::new("/")) {
+            source.object("sites", format!("\"{pattern}\" {why}"));
+        }
+    }
+    let top = settings.top_level_site();
+    if settings.sites.is_empty() {
+        root(&top, source);
+    }
+    site(settings, &top, source);
+    for own in &settings.sites {
+        own_root(own, source);
+        site(settings, own, source);
+    }
+    hosts(&settings.sites, source);
+    names(&settings.sites, source);
+    writable_code(settings, source);
+}
+
+impl SiteSettings {
+    fn is_top_level(&self) -> bool {
+        self.origin == Origin::Default
+    }
+
+    /// The name of one of its settings, as origins have it.
+    fn name_of(&self, key: &str) -> String {
+        if self.is_top_level() { key.to_owned() } else { format!("site.{}.{key}", self.name) }
+    }
+
+    /// Reports what is wrong with one of its settings: where the site says it, else where it takes it from.
+    fn object(&self, key: &str, message: String, source: &mut Source<'_>) {
+        let own = self.name_of(key);
+        if source.origins.of(&own) != Origin::Default {
+            source.object(&own, message);
+        } else if source.origins.of(key) != Origin::Default {
+            source.object(key, message);
+        } else {
+            let origin = Some(self.origin.clone()).filter(|origin| *origin != Origin::Default);
+            source.error(origin, &own, message);
+        }
+    }
+}
+
+fn own_root(site: &SiteSettings, source: &mut Source<'_>) {
+    let is_said = |name: &str| source.origins.of(name) != Origin::Default;
+    if is_said(&site.name_of("root")) || is_said("root") {
+        root(site, source);
+    } else {
+        site.object("root", "is required; for example: root = \"/srv/shop/public\"".to_owned(), source);
+    }
+}
+
+fn root(site: &SiteSettings, source: &mut Source<'_>) {
+    let root = &site.root;
+    if root == Path::new("/") && site.is_top_level() && source.origins.of("root") == Origin::Default {
+        let message = "no root was given and the current directory is /; name the directory to serve";
+        site.object("root", message.to_owned(), source);
+    } else if !root.is_dir() {
+        let what = if root.exists() { "is not a directory" } else { "does not exist" };
+        site.object("root", format!("{} {what}", root.display()), source);
+    } else if std::fs::metadata(root.join(".")).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        site.object("root", format!("{} cannot be entered by the user who runs this", root.display()), source);
+    }
+}
+
+fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
+    if let Some(front) = &site.front_controller
+        && (front.starts_with('/') || front.split('/').any(|part| part == ".."))
+    {
+        let message = format!("\"{front}\" must be a path under the root, such as \"index.php\"");
+        site.object("front_controller", message, source);
+    }
+    if let Some(bad) = site.index.iter().find(|name| name.is_empty() || name.contains('/')) {
+        site.object("index", format!("\"{bad}\" is not a file name"), source);
+    }
+    if let Some(name) = &site.server_name
+        && !matches!(HostPattern::new(name), Some(HostPattern::Exact(_)))
+    {
+        site.object(
+            "server_name",
+            format!("\"{name}\" is no host without a port, such as \"www.example.org\""),
+            source,
+        );
+    }
+    pools(settings, site, source);
+    fields(site, source);
+    media_types(site, source);
+    handed_over(site, source);
+}
+
+fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
+    let names: Vec<&str> = settings.pools.iter().map(|pool| pool.name.as_str()).collect();
+    let routed = site.routes.iter().enumerate().map(|(at, route)| (format!("route[{at}].pool"), route.pool.as_str()));
+    for (key, pool) in routed.chain([("pool".to_owned(), site.pool.as_str())]) {
+        if !names.contains(&pool) {
+            let advice = match nearest(pool, &names) {
+                Some(near) => format!("; did you mean \"{near}\"?"),
+                None => format!("; there is {}", names.join(", ")),
+            };
+            site.object(&key, format!("there is no pool \"{pool}\"{advice}"), source);
+        }
+    }
+}
+
+fn fields(site: &SiteSettings, source: &mut Source<'_>) {
+    if let Some(name) = &site.http.request_id_header
+        && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        let message = format!("\"{name}\" is not a field name, such as \"X-Request-Id\"");
+        site.object("http.request_id_header", message, source);
+    }
+    let values =
+        [("http.server_header", &site.http.server_header), ("static.cache_control", &site.static_files.cache_control)];
+    for (key, value) in values {
+        if let Some(value) = value
+            && !value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        {
+            site.object(key, "must be printable ASCII".to_owned(), source);
+        }
+    }
+}
+
+fn media_types(site: &SiteSettings, source: &mut Source<'_>) {
+    for (extension, media) in &site.static_files.mime {
+        if extension.is_empty() || extension.contains(['.', '/']) {
+            site.object("static.mime", format!("\"{extension}\" must be a file name extension without a dot"), source);
+        }
+        if !is_media_type(media) {
+            site.object("static.mime", format!("\"{media}\" is not a media type, such as \"text/plain\""), source);
+        }
+    }
+    if let Some(media) = site.compression.types.iter().find(|media| !is_media_type(media)) {
+        let message = format!("\"{media}\" is not a media type, such as \"text/css\" or \"text/*\"");
+        site.object("compression.types", message, source);
+    }
+}
+
+/// Directories of files that only scripts may give out.
+fn handed_over(site: &SiteSettings, source: &mut Source<'_>) {
+    let files = &site.static_files;
+    for (prefix, directory) in &files.x_accel_redirect {
+        if !prefix.starts_with('/') || !prefix.ends_with('/') {
+            let message = format!("\"{prefix}\" must begin and end with a slash, such as \"/protected/\"");
+            site.object("static.x_accel_redirect", message, source);
+        }
+        private_directory(site, "static.x_accel_redirect", Path::new(directory), source);
+    }
+    for directory in &files.x_sendfile {
+        private_directory(site, "static.x_sendfile", directory, source);
+    }
+}
+
+fn private_directory(site: &SiteSettings, key: &str, directory: &Path, source: &mut Source<'_>) {
+    if !directory.is_absolute() {
+        site.object(key, format!("{} must be an absolute path", directory.display()), source);
+    } else if !directory.is_dir() {
+        site.object(key, format!("there is no directory {}", directory.display()), source);
+    } else if let (Ok(real), Ok(root)) = (directory.canonicalize(), site.root.canonicalize())
+        && (real.starts_with(&root) || root.starts_with(&real))
+    {
+        let message = format!("{} and the root overlap: clients could ask for its files", directory.display());
+        site.object(key, message, source);
+    }
+}
+
+fn is_media_type(text: &str) -> bool {
+    let fits = |byte: u8| (b' '..=b'~').contains(&byte);
+    text.split_once('/').is_some_and(|(kind, sub)| !kind.is_empty() && !sub.is_empty()) && text.bytes().all(fits)
+}
+
+/// Each host is in one site, or a request for it could mean two.
+fn hosts(sites: &[SiteSettings], source: &mut Source<'_>) {
+    let mut known: BTreeMap<&HostPattern, &SiteSettings> = BTreeMap::new();
+    for site in sites {
+        for host in &site.hosts {
+            if let Some(other) = known.insert(host, site) {
+                let place = source.origins.of(&other.name_of("hosts"));
+                let message = if std::ptr::eq(other, site) {
+                    format!("\"{host}\" is named twice")
+                } else {
+                    format!("\"{host}\" is a host of the site \"{}\" too, {place}", other.name)
+                };
+                site.object("hosts", message, source);
+            }
+        }
+    }
+}
+
+fn names(sites: &[SiteSettings], source: &mut Source<'_>) {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    for site in
+        sites.iter().filter(|site| source.origins.of(&site.name_of("name")) != Origin::Default).collect::<Vec<_>>()
+    {
+        // One that is there twice was told, and has got a number.
+        let name = site.name.split(" (").next().unwrap_or_default();
+        if name.len() > 100 || !name.bytes().all(fits) {
+            site.object("name", "is made of at most 100 letters, digits, -, _ and dots".to_owned(), source);
+        }
+    }
+}
+
+/// What requests run must not be writable: a directory that may be written to is not above a root or the script.
+fn writable_code(settings: &Settings, source: &mut Source<'_>) {
+    for pool in settings.pools.iter().filter(|pool| pool.sandbox.profile != SandboxProfile::Off) {
+        let section =
+            if pool.name == DEFAULT_POOL { "sandbox".to_owned() } else { format!("pool.{}.sandbox", pool.name) };
+        let mut code: Vec<&PathBuf> =
+            settings.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| &site.root).collect();
+        if settings.sites.is_empty() {
+            code.push(&settings.root);
+        }
+        code.extend(pool.script.iter().chain(&pool.boot));
+        for (key, paths) in [("write", &pool.sandbox.write), ("write_code", &pool.sandbox.write_code)] {
+            let above = |path: &&PathBuf| code.iter().any(|code| code.starts_with(path));
+            if let Some(path) = paths.iter().find(above) {
+                let message =
+                    format!("{} holds the code that requests run; name the directories in it", path.display());
+                source.object(&format!("{section}.{key}"), message);
+            }
+        }
+    }
+}

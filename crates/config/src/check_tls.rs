@@ -1,0 +1,67 @@
+//! Checks the settings of TLS among each other. Whether the files hold what they should is looked at where they are loaded.
+
+use std::time::Duration;
+
+use crate::address::ListenAddr;
+use crate::choice::ClientAuth;
+use crate::settings::Settings;
+use crate::source::Source;
+
+/// Tickets are for hours: longer, and a key that leaks opens more than its time is worth; shorter, and nobody resumes.
+const ROTATION: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(6 * 3600));
+
+pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
+    let tls = &settings.tls;
+    let https = settings.listen.iter().find(|addr| matches!(addr, ListenAddr::Https(_)));
+    if matches!(settings.admin, ListenAddr::Https(_)) {
+        source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
+    }
+    match https {
+        Some(addr) if tls.certificates.is_empty() && !settings.acme.is_used() => {
+            let message = format!(
+                "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}], or auto = true"
+            );
+            source.object("listen", message);
+        }
+        None if tls.redirect => {
+            let message = "there is nowhere to send clients to: no address of `listen` begins with https://";
+            source.object("tls.redirect", message.to_owned());
+        }
+        None if tls.http3 => {
+            let message = "there is nowhere to speak it: no address of `listen` begins with https://";
+            source.object("tls.http3", message.to_owned());
+        }
+        None if !tls.certificates.is_empty() => {
+            let message = "no address of `listen` begins with https://, so they would not be used";
+            source.object("tls.certificates", message.to_owned());
+        }
+        _ => {}
+    }
+    match (tls.client_auth, &tls.client_ca) {
+        (ClientAuth::Off, Some(_)) => {
+            source.object("tls.client_ca", "has no effect while `client_auth` is \"off\"".to_owned());
+        }
+        (ClientAuth::Optional | ClientAuth::Required, None) => {
+            let message = "needs `client_ca`: whose certificates are taken?";
+            source.object("tls.client_auth", message.to_owned());
+        }
+        _ => {}
+    }
+    if let Some(hsts) = &tls.hsts
+        && !is_hsts(hsts)
+    {
+        let message = format!("\"{hsts}\" must begin with \"max-age=SECONDS\", for example \"max-age=31536000\"");
+        source.object("tls.hsts", message);
+    }
+    if tls.ticket_rotation < ROTATION.0 || tls.ticket_rotation > ROTATION.1 {
+        source.object("tls.ticket_rotation", "must be between 1m and 6h".to_owned());
+    }
+}
+
+/// RFC 6797 6.1, with the required directive first.
+fn is_hsts(value: &str) -> bool {
+    let first = value.split(';').next().unwrap_or_default().trim();
+    let seconds = first.to_ascii_lowercase().strip_prefix("max-age=").map(|age| age.trim_matches('"').to_owned());
+    seconds.is_some_and(|age| !age.is_empty() && age.bytes().all(|byte| byte.is_ascii_digit()))
+        && value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}

@@ -1,0 +1,97 @@
+//! A file with settings: `howdah.toml`, or one with sites. Read and parsed, and written out where it says something in
+//! short; what its keys mean is not known here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::document::{self, Entry, Node, Tree};
+use crate::origin::{ConfigError, Origin};
+
+/// What a `pool` of a site is called that is a section and no name: a pool of its own. Nobody can write such a key.
+pub(crate) const OWN_POOL: &str = "\0pool";
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Its path, as it is shown.
+    pub(crate) path: Arc<PathBuf>,
+    /// The directory that its relative paths start from.
+    pub(crate) dir: PathBuf,
+    /// Its content.
+    pub(crate) root: Node,
+}
+
+impl File {
+    /// Makes a file of its content, `of_sites` or the main one.
+    ///
+    /// # Errors
+    /// Each line that is no TOML.
+    pub(crate) fn parse(
+        shown: PathBuf,
+        full: &Path,
+        content: Vec<u8>,
+        of_sites: bool,
+    ) -> Result<Self, Vec<ConfigError>> {
+        let path = Arc::new(shown);
+        let fail = |origin, message| ConfigError { origin, setting: String::new(), message };
+        let Ok(text) = String::from_utf8(content) else {
+            return Err(vec![fail(None, format!("{} is not UTF-8 text", path.display()))]);
+        };
+        let at = |(line, message)| fail(Some(Origin::File(Arc::clone(&path), line)), message);
+        let mut root = document::parse(&text).map_err(|errors| errors.into_iter().map(at).collect::<Vec<_>>())?;
+        write_out(&mut root, of_sites);
+        Ok(Self { dir: full.parent().map_or_else(PathBuf::new, PathBuf::from), path, root })
+    }
+
+    pub(crate) fn line(&self, line: usize) -> Origin {
+        Origin::File(Arc::clone(&self.path), line)
+    }
+}
+
+/// Writes out what stands for a section of its own: `sandbox = "app"`, at the top level and in pools; and tells a site's
+/// `[site.pool]` from the name of a pool.
+fn write_out(root: &mut Node, of_sites: bool) {
+    let Tree::Table(top) = &mut root.tree else { return };
+    if of_sites && !top.iter().any(|entry| entry.key == "site") {
+        return own_pool(top);
+    }
+    for entry in top {
+        match entry.key.as_str() {
+            "sandbox" => profile_only(entry),
+            "pool" => {
+                let Tree::Table(pools) = &mut entry.node.tree else { continue };
+                pools.iter_mut().for_each(sandbox_in_short);
+            }
+            "site" => {
+                let Tree::List(sites) = &mut entry.node.tree else { continue };
+                for site in sites {
+                    if let Tree::Table(keys) = &mut site.tree {
+                        own_pool(keys);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn own_pool(site: &mut [Entry]) {
+    for entry in site.iter_mut().filter(|entry| entry.key == "pool") {
+        if matches!(entry.node.tree, Tree::Table(_)) {
+            entry.key = OWN_POOL.to_owned();
+            sandbox_in_short(entry);
+        }
+    }
+}
+
+fn sandbox_in_short(pool: &mut Entry) {
+    let Tree::Table(own) = &mut pool.node.tree else { return };
+    own.iter_mut().filter(|entry| entry.key == "sandbox").for_each(profile_only);
+}
+
+fn profile_only(entry: &mut Entry) {
+    if matches!(entry.node.tree, Tree::Text(_)) {
+        let profile = Entry { key: "profile".to_owned(), line: entry.line, node: entry.node.clone() };
+        entry.node.tree = Tree::Table(vec![profile]);
+    }
+}

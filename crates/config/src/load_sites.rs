@@ -1,0 +1,273 @@
+//! Reads sites, from `howdah.toml` and from the files beside it, and the pools and routes that stand there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::document::{Entry, Node, Tree};
+use crate::file::{File, OWN_POOL};
+use crate::glob::Glob;
+use crate::host::HostPattern;
+use crate::load_proxies;
+use crate::origin::ConfigError;
+use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
+use crate::settings_route::{Route, RouteKeys};
+use crate::settings_sandbox::SandboxSettings;
+use crate::settings_site::{SiteKeys, SiteSettings};
+use crate::sites::own_row;
+use crate::source::{Source, entries, find};
+
+/// More files than this are a mistake in a pattern.
+const MOST_FILES: usize = 10_000;
+
+/// Reads the files that these patterns name, in the order of the patterns and of their names, each once.
+pub(crate) fn read_files(main: &File, patterns: &[String], errors: &mut Vec<ConfigError>) -> Vec<File> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for pattern in patterns {
+        let mut found = BTreeSet::new();
+        // What is wrong with a pattern is said by `check_sites`.
+        if let Ok(glob) = Glob::new(pattern, &main.dir) {
+            glob.find(&mut found);
+        }
+        paths.extend(found.into_iter().filter(|path| !paths.contains(path)).collect::<Vec<_>>());
+    }
+    let error = |message| ConfigError { origin: None, setting: "sites".to_owned(), message };
+    if paths.len() > MOST_FILES {
+        errors.push(error(format!("{} files are named, and {MOST_FILES} is the most there may be", paths.len())));
+        return Vec::new();
+    }
+    let mut files = Vec::new();
+    for full in paths {
+        // As errors show it, it begins as the other file's path does.
+        let beside = main.path.parent().unwrap_or(Path::new(""));
+        let shown = full.strip_prefix(&main.dir).map_or_else(|_| full.clone(), |rest| beside.join(rest));
+        match std::fs::read(&full) {
+            Ok(content) => match File::parse(shown, &full, content, true) {
+                Ok(file) => files.push(file),
+                Err(wrong) => errors.extend(wrong),
+            },
+            Err(why) => errors.push(error(format!("cannot read {}: {why}", shown.display()))),
+        }
+    }
+    files
+}
+
+/// A site as it is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) file: &'a File,
+    pub(crate) entries: &'a [Entry],
+    /// The line of its header.
+    pub(crate) line: usize,
+}
+
+impl<'a> Written<'a> {
+    /// The name it has or will have, as far as that can be told before it is checked.
+    pub(crate) fn name(&self) -> String {
+        let text = |node: &Node| match &node.tree {
+            Tree::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let first = |node: &Node| match &node.tree {
+            Tree::List(hosts) => hosts.first().and_then(text),
+            _ => text(node),
+        };
+        let host = |node: &Node| first(node).map(|host| HostPattern::new(&host).map_or(host, |host| host.to_string()));
+        let name = find(self.entries, "name").and_then(|entry| text(&entry.node));
+        let host = || find(self.entries, "hosts").and_then(|entry| host(&entry.node));
+        name.or_else(host).unwrap_or_else(|| format!("line {}", self.line))
+    }
+
+    /// Its entries below a key.
+    fn section(&self, key: &str) -> &'a [Entry] {
+        find(self.entries, key).map_or(&[], |entry| entries(&entry.node))
+    }
+}
+
+/// The sites of a file: those with a header, else, in a file with sites, the file itself.
+pub(crate) fn sites_of(file: &File, is_main: bool) -> Vec<Written<'_>> {
+    let top = entries(&file.root);
+    match find(top, "site") {
+        Some(Entry { node: Node { tree: Tree::List(sites), .. }, .. }) => {
+            sites.iter().map(|site| Written { file, entries: entries(site), line: site.line }).collect()
+        }
+        Some(_) => Vec::new(),
+        None if is_main => Vec::new(),
+        None => vec![Written { file, entries: top, line: 1 }],
+    }
+}
+
+/// Reads every pool but the default one.
+pub(crate) fn read_pools<'a>(source: &mut Source<'a>, files: &[&'a File], sites: &[Written<'a>]) -> Vec<PoolSettings> {
+    let mut found: Vec<(String, &'a File, &'a Entry)> = Vec::new();
+    for file in files {
+        // In a file that is one site, a `pool` that is a section has another name.
+        let pools = find(entries(&file.root), "pool").map_or(&[][..], |entry| entries(&entry.node));
+        found.extend(pools.iter().filter(|pool| pool.key != DEFAULT_POOL).map(|pool| (pool.key.clone(), *file, pool)));
+    }
+    for site in sites {
+        if let Some(own) = find(site.entries, OWN_POOL) {
+            found.push((site.name(), site.file, own));
+        }
+    }
+    let mut pools: Vec<PoolSettings> = Vec::new();
+    for (at, (name, file, entry)) in found.iter().enumerate() {
+        if !matches!(entry.node.tree, Tree::Table(_)) {
+            continue;
+        }
+        let first = found[..at].iter().find(|(other, ..)| other == name);
+        if first.is_some() || name == DEFAULT_POOL {
+            let place = first.map_or_else(|| "the top level".to_owned(), |(_, f, e)| f.line(e.line).to_string());
+            let message = format!("there is a pool of this name in {place} already");
+            source.error(Some(file.line(entry.line)), &format!("pool.{name}"), message);
+            continue;
+        }
+        pools.push(read_pool(source, name, file, entries(&entry.node)));
+    }
+    pools
+}
+
+fn read_pool<'a>(source: &mut Source<'a>, name: &str, file: &'a File, own: &'a [Entry]) -> PoolSettings {
+    let section = format!("pool.{name}");
+    let own_sandbox = find(own, "sandbox").map_or(&[][..], |entry| entries(&entry.node));
+    let sandbox = source.with_own(file, format!("{section}.sandbox"), own_sandbox, SandboxSettings::read);
+    let mut pool = source.with_own(file, section, own, |source| PoolSettings {
+        name: name.to_owned(),
+        php: PhpSettings::read(source),
+        sandbox,
+        ..PoolSettings::read(source)
+    });
+    // Patterns that it has from the top level start from there.
+    if find(own, "watch").is_some() {
+        make_absolute(&mut pool.watch, &file.dir);
+    }
+    pool
+}
+
+/// Patterns of files from a directory on.
+pub(crate) fn make_absolute(patterns: &mut [String], dir: &Path) {
+    for pattern in patterns {
+        *pattern = dir.join(&*pattern).to_string_lossy().into_owned();
+    }
+}
+
+/// Reads every site over the top level's settings.
+pub(crate) fn read_sites<'a>(
+    source: &mut Source<'a>,
+    sites: &[Written<'a>],
+    top: &Settings,
+    gathered: &mut Gathered,
+) -> Vec<SiteSettings> {
+    let mut taken: BTreeMap<String, &Written<'a>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for site in sites {
+        let mut name = site.name();
+        if let Some(other) = taken.get(&name) {
+            let place = other.file.line(other.line);
+            let message = format!("the site at {place} is called \"{name}\" too; give one of them another `name`");
+            source.error(Some(site.file.line(site.line)), "site", message);
+            // So that the rest of what is wrong is told at the right places.
+            name = format!("{name} ({})", found.len() + 1);
+        }
+        taken.insert(name.clone(), site);
+        found.push(read_site(source, site, name, top, gathered));
+    }
+    found
+}
+
+fn read_site<'a>(
+    source: &mut Source<'a>,
+    site: &Written<'a>,
+    name: String,
+    top: &Settings,
+    gathered: &mut Gathered,
+) -> SiteSettings {
+    let file = site.file;
+    let section = format!("site.{name}");
+    let is_empty = |hosts: &Entry| match &hosts.node.tree {
+        Tree::List(list) => list.is_empty(),
+        _ => false,
+    };
+    if find(site.entries, "hosts").is_none_or(is_empty) {
+        let message = "needs at least one host; for example: hosts = [\"shop.example\"], or hosts = \"default\"";
+        source.error(Some(file.line(site.line)), &format!("{section}.hosts"), message.to_owned());
+    }
+    let keys = source.alone(file, section.clone(), site.entries, SiteKeys::read);
+    let own_pool = find(site.entries, OWN_POOL).map(|_| site.name());
+    let mut found = source.with_own(file, section.clone(), site.entries, |source| SiteSettings {
+        hosts: keys.hosts,
+        pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+        server_name: source.take_over(own_row("server_name"), &top.server_name),
+        root: source.take_over(own_row("root"), &top.root),
+        index: source.take_over(own_row("index"), &top.index),
+        front_controller: source.take_over(own_row("front_controller"), &top.front_controller),
+        origin: file.line(site.line),
+        name,
+        ..top.top_level_site()
+    });
+    let part = |key: &str| (format!("{section}.{key}"), site.section(key));
+    let (name, own) = part("http");
+    found.http = source.with_own(file, name, own, |source| HttpSettings::read_over(&top.http, source));
+    let (name, own) = part("static");
+    found.static_files =
+        source.with_own(file, name, own, |source| StaticSettings::read_over(&top.static_files, source));
+    let (name, own) = part("compression");
+    let read = |source: &mut Source<'a>| CompressionSettings::read_over(&top.compression, source);
+    found.compression = source.with_own(file, name, own, read);
+    let (name, own) = part("log");
+    found.log = source.with_own(file, name, own, |source| LogSettings::read_over(&top.log, source));
+    if let Some(Entry { node: Node { tree: Tree::List(items), .. }, .. }) = find(site.entries, "route") {
+        found.routes = read_routes(source, file, items, &format!("{section}.route"), gathered);
+    }
+    found
+}
+
+/// What the routes of all sites have one list of.
+pub(crate) struct Gathered {
+    /// The sections, and the addresses that stand in a route.
+    pub(crate) proxies: Vec<ProxySettings>,
+    /// How many routes have a share.
+    pub(crate) shares: usize,
+}
+
+/// Reads routes. One that is not complete is reported, and kept so that the others keep their numbers.
+pub(crate) fn read_routes<'a>(
+    source: &mut Source<'a>,
+    file: &'a File,
+    items: &'a [Node],
+    section: &str,
+    gathered: &mut Gathered,
+) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let name = format!("{section}[{at}]");
+        let own = entries(item);
+        let keys = source.alone(file, name.clone(), own, RouteKeys::read);
+        let mut route = Route {
+            pattern: keys.pattern.unwrap_or_default(),
+            pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
+            workers: keys.workers,
+            weight: keys.weight,
+            proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
+            share: None,
+        };
+        if route.has_share() {
+            route.share = u16::try_from(gathered.shares).ok();
+            gathered.shares += 1;
+        }
+        routes.push(route);
+        let is_there = |key: &str| {
+            find(own, key).is_some_and(|entry| !matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+        };
+        let missing = |row: &&crate::row::Row| {
+            let required = row.key == "match" || (row.key == "pool" && !is_there("proxy"));
+            required && !is_there(row.key)
+        };
+        for row in RouteKeys::ROWS.iter().filter(missing) {
+            let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);
+            source.error(Some(file.line(item.line)), &format!("{name}.{}", row.key), message);
+        }
+    }
+    routes
+}

@@ -1,0 +1,98 @@
+//! The settings of sites: what is asked for under some hosts, with a root, pools and limits of its own.
+
+use std::path::PathBuf;
+
+use crate::host::HostPattern;
+use crate::origin::Origin;
+use crate::row::Row;
+use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_route::Route;
+use crate::table::settings;
+
+settings! {
+    /// The keys of a `[[site]]` that the top level does not have, before they are checked.
+    pub struct SiteKeys at "site" {
+        /// What logs, metrics and commands call it; by default its first host.
+        name: Option<String> = r#""""# example(r#""shop""#);
+        /// The hosts it is for: names, `*.NAME` for everything below one, addresses, all without port; `"default"` for hosts
+        /// that no site names. Required.
+        ///
+        /// A name goes before a `*`, and of several `*` the longest counts. Capitals and a dot at the end mean nothing.
+        hosts: Vec<HostPattern> = "[]" example(r#"["shop.example", "*.shop.example"]"#);
+        /// The pool that runs its scripts. A section `[site.pool]` in this place is a pool of its own, named after the site.
+        pool: Option<String> = r#""default""# example(r#""shop""#);
+    }
+    plus {}
+}
+
+/// Keys of the top level that a site may say for itself.
+pub(crate) const OWN_KEYS: &[&str] = &["root", "index", "front_controller", "server_name"];
+
+/// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
+pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
+    ("http", HttpSettings::ROWS, Keys::Only(&["max_body", "body_memory", "server_header", "request_id_header"])),
+    ("static", StaticSettings::ROWS, Keys::But(&[])),
+    ("compression", CompressionSettings::ROWS, Keys::But(&["cache"])),
+    ("log", LogSettings::ROWS, Keys::Only(&["access", "access_format"])),
+];
+
+/// Some keys of a section.
+pub(crate) enum Keys {
+    Only(&'static [&'static str]),
+    But(&'static [&'static str]),
+}
+
+impl Keys {
+    pub(crate) fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Only(keys) => keys.contains(&key),
+            Self::But(keys) => !keys.contains(&key),
+        }
+    }
+}
+
+/// A site: what it says itself over what the top level says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SiteSettings {
+    /// Its name, which no other has.
+    pub name: String,
+    /// The hosts it is for, each in one site only.
+    pub hosts: Vec<HostPattern>,
+    /// The name of the pool that runs its scripts where no route says otherwise.
+    pub pool: String,
+    /// `SERVER_NAME`, and the host in redirects; `None` for the host that was asked for.
+    pub server_name: Option<String>,
+    /// The directory that is served.
+    pub root: PathBuf,
+    /// File names tried in turn where the path is a directory.
+    pub index: Vec<String>,
+    /// The script under the root that runs where no file matches the path.
+    pub front_controller: Option<String>,
+    /// Which paths go to which pool: its own routes, or those of the top level if it has none.
+    pub routes: Vec<Route>,
+    /// `[http]` with what `[site.http]` says over it.
+    pub http: HttpSettings,
+    /// `[static]` with what `[site.static]` says over it.
+    pub static_files: StaticSettings,
+    /// `[compression]` with what `[site.compression]` says over it.
+    pub compression: CompressionSettings,
+    /// `[log]` with what `[site.log]` says over it.
+    pub log: LogSettings,
+    /// Where it is written; the default for the top level's own.
+    pub origin: Origin,
+}
+
+impl SiteSettings {
+    /// Whether some of its scripts run in this pool.
+    #[must_use]
+    pub fn uses(&self, pool: &str) -> bool {
+        self.pool == pool || self.routes.iter().any(|route| route.proxy.is_none() && route.pool == pool)
+    }
+
+    /// The name of the pool for a request path, and the position of its share in `Settings::shares`.
+    #[must_use]
+    pub fn pool_for(&self, path: &[u8]) -> (&str, Option<u16>) {
+        let route = self.routes.iter().find(|route| route.pattern.matches(path));
+        route.map_or((&self.pool, None), |route| (&route.pool, route.share))
+    }
+}

@@ -1,0 +1,74 @@
+//! The sites of settings: the top level as one, all of them, and which of them a pool is about.
+
+use std::path::Path;
+
+use crate::host::HostPattern;
+use crate::origin::Origin;
+use crate::row::Row;
+use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_site::SiteSettings;
+
+/// The row of a key of the top level that sites may say too.
+pub(crate) fn own_row(key: &str) -> Option<&'static Row> {
+    Settings::ROWS.iter().find(|row| row.key == key)
+}
+
+/// The name of the site that the top level is where there is no `[[site]]`.
+pub const ONLY_SITE: &str = "default";
+
+impl Settings {
+    /// What the top level says, as a site for every host.
+    #[must_use]
+    pub fn top_level_site(&self) -> SiteSettings {
+        SiteSettings {
+            name: ONLY_SITE.to_owned(),
+            hosts: vec![HostPattern::Any],
+            pool: DEFAULT_POOL.to_owned(),
+            server_name: self.server_name.clone(),
+            root: self.root.clone(),
+            index: self.index.clone(),
+            front_controller: self.front_controller.clone(),
+            routes: self.routes.clone(),
+            http: self.http.clone(),
+            static_files: self.static_files.clone(),
+            compression: self.compression.clone(),
+            log: self.log.clone(),
+            origin: Origin::Default,
+        }
+    }
+
+    /// Every site; the top level itself if there is no `[[site]]`. Never empty.
+    #[must_use]
+    pub fn all_sites(&self) -> Vec<SiteSettings> {
+        if self.sites.is_empty() { vec![self.top_level_site()] } else { self.sites.clone() }
+    }
+
+    /// The site that a pool's warm-up and its script's place are about: the first that names the pool as its own, else the
+    /// first with a route to it, else the first. `None`: there is only the top level.
+    #[must_use]
+    pub fn site_of(&self, pool: &PoolSettings) -> Option<&SiteSettings> {
+        let own = |site: &&SiteSettings| site.pool == pool.name;
+        let mut sites = self.sites.iter();
+        sites.clone().find(own).or_else(|| sites.clone().find(|site| site.uses(&pool.name))).or_else(|| sites.next())
+    }
+
+    /// The root that goes with `site_of`.
+    #[must_use]
+    pub fn root_of(&self, pool: &PoolSettings) -> &Path {
+        self.site_of(pool).map_or(&self.root, |site| &site.root)
+    }
+
+    /// The roots of the other sites whose scripts a pool runs.
+    #[must_use]
+    pub fn further_roots_of(&self, pool: &PoolSettings) -> Vec<&Path> {
+        let first = self.root_of(pool);
+        let users = self.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| site.root.as_path());
+        users.filter(|root| *root != first).collect()
+    }
+
+    /// The front controller that goes with it.
+    #[must_use]
+    pub fn front_controller_of(&self, pool: &PoolSettings) -> Option<&str> {
+        self.site_of(pool).map_or(self.front_controller.as_deref(), |site| site.front_controller.as_deref())
+    }
+}

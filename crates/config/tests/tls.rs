@@ -1,0 +1,47 @@
+//! Settings of TLS that do not go together.
+#![allow(clippy::unwrap_used)]
+
+use howdah_config::{CertificateFiles, ListenAddr, ServeFlags, Surroundings, load_in};
+
+/// What is wrong with a `howdah.toml`; the certificates on success.
+fn load(text: &str) -> Result<Vec<CertificateFiles>, String> {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("howdah.toml"), text).unwrap();
+    let around = Surroundings { current_dir: dir.path().to_path_buf(), ..Surroundings::default() };
+    let loaded = load_in(&ServeFlags::default(), &around).map_err(|errors| errors.to_string())?;
+    assert!(loaded.settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_))));
+    let relative = |path: &std::path::Path| path.strip_prefix(dir.path()).unwrap().to_path_buf();
+    let certificates = loaded.settings.tls.certificates.iter();
+    Ok(certificates.map(|one| CertificateFiles { cert: relative(&one.cert), key: relative(&one.key) }).collect())
+}
+
+#[test]
+fn certificates_are_files_beside_the_configuration() {
+    let text =
+        "listen = \"https://:443\"\n[tls]\ncertificates = [{ cert = \"a.pem\", key = \"a.key\" }, \"both.pem\"]\n";
+    let pair = |cert: &str, key: &str| CertificateFiles { cert: cert.into(), key: key.into() };
+    assert_eq!(load(text).unwrap(), [pair("a.pem", "a.key"), pair("both.pem", "both.pem")]);
+    let tables = "listen = \"https://:443\"\n[[tls.certificates]]\ncert = \"a.pem\"\nkey = \"a.key\"\n";
+    assert_eq!(load(tables).unwrap(), [pair("a.pem", "a.key")]);
+}
+
+#[test]
+fn what_cannot_work_is_told_with_its_line() {
+    let https = "listen = \"https://:443\"\n[tls]\ncertificates = [\"a.pem\"]\n";
+    for (text, expected) in [
+        ("listen = \"https://:443\"\n".to_owned(), "howdah.toml:1: listen: https://0.0.0.0:443 needs a certificate"),
+        ("[tls]\ncertificates = [\"a.pem\"]\n".to_owned(), "so they would not be used"),
+        ("[tls]\nredirect = true\n".to_owned(), "howdah.toml:2: [tls] redirect: there is nowhere to send clients to"),
+        (format!("admin = \"https://127.0.0.1:1\"\n{https}"), "the admin endpoint speaks no TLS"),
+        (format!("{https}client_auth = \"required\"\n"), "howdah.toml:4: [tls] client_auth: needs `client_ca`"),
+        (format!("{https}client_ca = \"ca.pem\"\n"), "has no effect while `client_auth` is \"off\""),
+        (format!("{https}hsts = \"31536000\"\n"), "must begin with \"max-age=SECONDS\""),
+        (format!("{https}hsts = \"max-age=1; \\u0007\"\n"), "must begin with"),
+        (format!("{https}ticket_rotation = \"1s\"\n"), "must be between 1m and 6h"),
+        (format!("{https}min_version = \"1.1\"\n"), "[tls] min_version: expected one of \"1.2\", \"1.3\""),
+        (https.replace("\"a.pem\"", "{ key = \"a.key\" }"), "expected a list, each item a certificate"),
+    ] {
+        let said = load(&text).unwrap_err();
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+}

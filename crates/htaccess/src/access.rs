@@ -1,0 +1,231 @@
+//! Who may have what a path names: `Require` with its containers, and the older `Order`, `Allow`, `Deny` and `Satisfy`.
+//!
+//! Passwords are not asked for here. What depends on one comes out as a need for it, and others see to that.
+
+use crate::expression::Expression;
+use crate::networks::Network;
+use crate::pattern::{Room, TooMuch};
+use crate::scene::Scene;
+use crate::text::words;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a requirement comes to before anybody has said a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Granted,
+    Denied,
+    /// One of these users; of none in particular, if there are none.
+    Needs(Vec<String>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Require {
+    Everybody(bool),
+    Networks(Vec<Network>),
+    Local,
+    Methods(Vec<String>),
+    Variables(Vec<String>),
+    Expression(Expression),
+    Users(Vec<String>),
+    /// What cannot be known here: a host's name, a group.
+    Unknown,
+    Not(Box<Require>),
+    /// What a directory above said.
+    Shared(Arc<Require>),
+    All(Vec<Require>),
+    Any(Vec<Require>),
+    None(Vec<Require>),
+}
+
+impl Require {
+    /// What is behind the word `Require`.
+    pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
+        let all = words(text);
+        let (name, rest) = all.split_first().ok_or("Require wants to know what")?;
+        let values = || rest.to_vec();
+        Ok(match name.to_ascii_lowercase().as_str() {
+            "not" => {
+                let inner = text.trim_start()[3..].trim_start();
+                match Self::new(inner, room)? {
+                    Self::Users(_) => return Err("Require not for users is not supported: name who may".to_owned()),
+                    inner => Self::Not(Box::new(inner)),
+                }
+            }
+            "all" => match rest {
+                [word] if word.eq_ignore_ascii_case("granted") => Self::Everybody(true),
+                [word] if word.eq_ignore_ascii_case("denied") => Self::Everybody(false),
+                _ => return Err("Require all is followed by granted or denied".to_owned()),
+            },
+            "ip" => Self::Networks(rest.iter().map(|text| Network::new(text)).collect::<Result<_, _>>()?),
+            "local" => Self::Local,
+            "method" => Self::Methods(values()),
+            "env" => Self::Variables(values()),
+            "expr" => {
+                let inner = text.trim_start()[4..].trim();
+                let inner = inner.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(inner);
+                Self::Expression(Expression::new(inner, room)?)
+            }
+            "valid-user" => Self::Users(Vec::new()),
+            "user" if !rest.is_empty() => Self::Users(values()),
+            "host" | "forward-dns" | "group" | "file-owner" | "file-group" => Self::Unknown,
+            _ => return Err(format!("Require {name} is not known")),
+        })
+    }
+
+    pub(crate) fn verdict(&self, scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
+        scene.effort.spend(64)?;
+        let of = |holds| if holds { Verdict::Granted } else { Verdict::Denied };
+        Ok(match self {
+            Self::Everybody(granted) => of(*granted),
+            Self::Networks(networks) => of(scene.facts.remote.is_some_and(|ip| any(networks, ip))),
+            Self::Local => of(is_local(scene)),
+            Self::Methods(methods) => of(methods.iter().any(|method| allows_method(method, scene.facts.method))),
+            Self::Variables(names) => of(names.iter().any(|name| scene.environment.get(name).is_some())),
+            Self::Expression(expression) => of(expression.holds(scene)?),
+            Self::Users(users) => Verdict::Needs(users.clone()),
+            Self::Unknown => Verdict::Denied,
+            Self::Shared(inner) => inner.verdict(scene)?,
+            Self::Not(inner) => match inner.verdict(scene)? {
+                Verdict::Granted => Verdict::Denied,
+                _ => Verdict::Granted,
+            },
+            Self::All(parts) => {
+                let mut needed: Option<Vec<String>> = None;
+                for part in parts {
+                    match part.verdict(scene)? {
+                        Verdict::Granted => {}
+                        Verdict::Denied => return Ok(Verdict::Denied),
+                        Verdict::Needs(users) => needed = Some(both(needed.take(), users)),
+                    }
+                }
+                needed.map_or(Verdict::Granted, Verdict::Needs)
+            }
+            Self::Any(parts) => any_of(parts, scene)?,
+            Self::None(parts) => match any_of(parts, scene)? {
+                Verdict::Denied => Verdict::Granted,
+                _ => Verdict::Denied,
+            },
+        })
+    }
+}
+
+/// `Require not` alone is neutral among others of which one suffices: it can only take away.
+fn any_of(parts: &[Require], scene: &mut Scene<'_>) -> Result<Verdict, TooMuch> {
+    let mut needed: Option<Vec<String>> = None;
+    for part in parts {
+        match part.verdict(scene)? {
+            Verdict::Granted if matches!(part, Require::Not(_)) => {}
+            Verdict::Granted => return Ok(Verdict::Granted),
+            Verdict::Denied => {}
+            Verdict::Needs(users) => match &mut needed {
+                Some(known) if known.is_empty() || users.is_empty() => known.clear(),
+                Some(known) => known.extend(users),
+                None => needed = Some(users),
+            },
+        }
+    }
+    Ok(needed.map_or(Verdict::Denied, Verdict::Needs))
+}
+
+/// Users whom both lists allow; an empty list allows all. A user of this name does not exist where nobody is in both.
+fn both(known: Option<Vec<String>>, users: Vec<String>) -> Vec<String> {
+    let Some(mut known) = known else { return users };
+    if known.is_empty() {
+        return users;
+    }
+    if !users.is_empty() {
+        known.retain(|user| users.contains(user));
+        if known.is_empty() {
+            known.push(":".to_owned());
+        }
+    }
+    known
+}
+
+fn any(networks: &[Network], ip: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(ip))
+}
+
+fn is_local(scene: &Scene<'_>) -> bool {
+    let server = scene.facts.server_addr.parse().ok();
+    scene.facts.remote.is_some_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == server)
+}
+
+/// GET includes HEAD.
+pub(crate) fn allows_method(name: &str, method: &str) -> bool {
+    name == method || (name == "GET" && method == "HEAD")
+}
+
+/// `Order`, `Allow from` and `Deny from`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Compat {
+    /// Whether `Allow` comes first: then what neither line names is denied.
+    pub allow_first: Option<bool>,
+    pub allow: Vec<From>,
+    pub deny: Vec<From>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum From {
+    All,
+    Network(Network),
+    Variable(String, bool),
+    /// A host's name: nobody looks it up.
+    Name,
+}
+
+impl From {
+    fn new(text: &str) -> Self {
+        if text.eq_ignore_ascii_case("all") {
+            Self::All
+        } else if let Some(name) = text.strip_prefix("env=") {
+            Self::Variable(name.trim_start_matches('!').to_owned(), !name.starts_with('!'))
+        } else {
+            Network::new(text).map_or(Self::Name, Self::Network)
+        }
+    }
+
+    fn meets(&self, scene: &Scene<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Network(network) => scene.facts.remote.is_some_and(|ip| network.contains(ip)),
+            Self::Variable(name, wanted) => scene.environment.get(name).is_some() == *wanted,
+            Self::Name => false,
+        }
+    }
+}
+
+impl Compat {
+    /// `Order`, `Allow` or `Deny`, in lower case, with what follows.
+    pub(crate) fn add(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let all = words(text);
+        if name == "order" {
+            let order = all.concat().to_ascii_lowercase();
+            self.allow_first = Some(match order.as_str() {
+                "allow,deny" | "mutual-failure" => true,
+                "deny,allow" => false,
+                _ => return Err(format!("Order {text}: neither allow,deny nor deny,allow")),
+            });
+            return Ok(());
+        }
+        match all.split_first() {
+            Some((from, list)) if from.eq_ignore_ascii_case("from") && !list.is_empty() => {
+                let list = list.iter().map(|text| From::new(text));
+                if name == "allow" {
+                    self.allow.extend(list)
+                } else {
+                    self.deny.extend(list)
+                };
+                Ok(())
+            }
+            _ => Err(format!("{name} is followed by from and whom")),
+        }
+    }
+
+    pub(crate) fn allows(&self, scene: &Scene<'_>) -> bool {
+        let allowed = self.allow.iter().any(|from| from.meets(scene));
+        let denied = self.deny.iter().any(|from| from.meets(scene));
+        if self.allow_first == Some(true) { allowed && !denied } else { allowed || !denied }
+    }
+}

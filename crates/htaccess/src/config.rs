@@ -1,0 +1,215 @@
+//! What directives say, taken together: of one file, of one section, and of all that a request meets on its way.
+
+use crate::access::{Compat, Require};
+use crate::environment::{Change, SetIf};
+use crate::expression::Expression;
+use crate::media::Media;
+use crate::pattern::{Effort, Pattern, TooMuch};
+use crate::redirects::{ErrorDocument, Redirect};
+use crate::response_headers::{Expires, HeaderLine};
+use crate::rewrite::{Options, Rewrite};
+use crate::scene::Scene;
+use crate::wildcard;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a number of directives say. Lists hold what was read once; putting two together copies no pattern.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Config {
+    pub rewrite: Option<Arc<Rewrite>>,
+    pub headers: Vec<Arc<HeaderLine>>,
+    pub request_headers: Vec<Arc<HeaderLine>>,
+    pub expires: Expires,
+    pub index: Option<Arc<Vec<String>>>,
+    pub slash: Option<bool>,
+    /// The inner none: disabled.
+    pub fallback: Option<Option<String>>,
+    pub require: Option<Arc<Require>>,
+    pub merging: Merging,
+    pub compat: Option<Arc<Compat>>,
+    pub satisfy_any: Option<bool>,
+    pub auth: Auth,
+    pub ssl_required: bool,
+    pub php: BTreeMap<String, String>,
+    pub errors: BTreeMap<u16, ErrorDocument>,
+    pub redirects: Vec<Arc<Redirect>>,
+    pub changes: Vec<Change>,
+    pub set_if: Vec<Arc<SetIf>>,
+    pub media: Media,
+    pub listing: Option<bool>,
+    pub etag: Option<bool>,
+    pub body_limit: Option<u64>,
+}
+
+/// How `Require` lines of a directory go together with those above it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Merging {
+    #[default]
+    Off,
+    And,
+    Or,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Auth {
+    pub kind: Option<String>,
+    pub realm: Option<String>,
+    pub file: Option<String>,
+}
+
+/// A file, read.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub config: Config,
+    pub sections: Vec<Arc<Section>>,
+}
+
+/// Directives for some requests only.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub select: Select,
+    pub config: Config,
+    pub sections: Vec<Arc<Section>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Select {
+    /// `<Files>` and `<FilesMatch>`.
+    Files(NameTest),
+    /// `<If>`, `<ElseIf>` and `<Else>`: if none of those before it held.
+    If { before: Vec<Arc<Expression>>, this: Option<Arc<Expression>> },
+    /// `<Limit>`, or with false `<LimitExcept>`.
+    Methods(Vec<String>, bool),
+}
+
+#[derive(Debug)]
+pub(crate) enum NameTest {
+    Wild(Vec<u8>),
+    Pattern(Pattern),
+}
+
+impl NameTest {
+    pub(crate) fn holds(&self, name: &[u8], effort: &mut Effort) -> Result<bool, TooMuch> {
+        match self {
+            Self::Wild(pattern) => {
+                effort.spend((name.len() * pattern.len()) as u64)?;
+                Ok(wildcard::matches(pattern, name, true))
+            }
+            Self::Pattern(pattern) => pattern.is_in(name, effort),
+        }
+    }
+}
+
+impl Select {
+    pub(crate) fn holds(&self, scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+        match self {
+            Self::Files(test) => {
+                let at = scene.filename.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+                test.holds(&scene.filename[at..], &mut scene.effort)
+            }
+            Self::If { before, this } => {
+                for other in before {
+                    if other.holds(scene)? {
+                        return Ok(false);
+                    }
+                }
+                this.as_ref().map_or(Ok(true), |this| this.holds(scene))
+            }
+            Self::Methods(methods, wanted) => {
+                let named = methods.iter().any(|name| crate::access::allows_method(name, scene.facts.method));
+                Ok(named == *wanted)
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Adds what a deeper directory or a later section says.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        self.merge_rewrite(later.rewrite.as_ref());
+        self.headers.extend(later.headers.iter().cloned());
+        self.request_headers.extend(later.request_headers.iter().cloned());
+        self.expires.active = later.expires.active.or(self.expires.active);
+        self.expires.usual = later.expires.usual.or(self.expires.usual);
+        self.expires.by_type.extend(later.expires.by_type.iter().cloned());
+        take(&mut self.index, &later.index);
+        take(&mut self.slash, &later.slash);
+        take(&mut self.fallback, &later.fallback);
+        take(&mut self.satisfy_any, &later.satisfy_any);
+        take(&mut self.compat, &later.compat);
+        self.merge_require(later);
+        take(&mut self.auth.kind, &later.auth.kind);
+        take(&mut self.auth.realm, &later.auth.realm);
+        take(&mut self.auth.file, &later.auth.file);
+        self.ssl_required |= later.ssl_required;
+        self.php.extend(later.php.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.errors.extend(later.errors.iter().map(|(status, document)| (*status, document.clone())));
+        self.redirects.splice(0..0, later.redirects.iter().cloned());
+        self.changes.extend(later.changes.iter().cloned());
+        self.set_if.extend(later.set_if.iter().cloned());
+        self.media.merge(&later.media);
+        take(&mut self.listing, &later.listing);
+        take(&mut self.etag, &later.etag);
+        take(&mut self.body_limit, &later.body_limit);
+    }
+
+    /// Adds a section for some methods: it says who may come in, besides what was said already.
+    pub(crate) fn merge_methods(&mut self, section: &Self) {
+        let mut section = section.clone();
+        if let (Some(ours), Some(theirs)) = (&self.compat, &section.compat) {
+            let mut both = (**ours).clone();
+            both.allow_first = theirs.allow_first.or(both.allow_first);
+            both.allow.extend(theirs.allow.iter().cloned());
+            both.deny.extend(theirs.deny.iter().cloned());
+            section.compat = Some(Arc::new(both));
+        }
+        self.merge(&section);
+    }
+
+    fn merge_require(&mut self, later: &Self) {
+        let Some(theirs) = &later.require else { return };
+        let both = |ours: &Arc<Require>| vec![Require::Shared(ours.clone()), Require::Shared(theirs.clone())];
+        self.require = Some(match (&self.require, later.merging) {
+            (Some(ours), Merging::And) => Arc::new(Require::All(both(ours))),
+            (Some(ours), Merging::Or) => Arc::new(Require::Any(both(ours))),
+            _ => theirs.clone(),
+        });
+    }
+
+    /// A file that says anything of rewriting replaces the rules above it, unless rules are inherited.
+    fn merge_rewrite(&mut self, later: Option<&Arc<Rewrite>>) {
+        let Some(theirs) = later else { return };
+        let Some(ours) = &self.rewrite else {
+            self.rewrite = Some(theirs.clone());
+            return;
+        };
+        let above = ours.options.unwrap_or_default();
+        let options = theirs.options.unwrap_or_else(|| Options {
+            inherit: above.inherit,
+            inherit_before: above.inherit_before,
+            ..above
+        });
+        let down = !options.ignore_inherit;
+        let before = options.inherit_before || (down && above.inherit_down_before);
+        let after = options.inherit || (down && above.inherit_down);
+        let rules = match (before, after) {
+            (true, _) => Arc::new(ours.rules.iter().chain(theirs.rules.iter()).cloned().collect()),
+            (_, true) => Arc::new(theirs.rules.iter().chain(ours.rules.iter()).cloned().collect()),
+            _ => theirs.rules.clone(),
+        };
+        let base = theirs.base.clone().or_else(|| ours.base.clone().filter(|_| options.merge_base));
+        self.rewrite = Some(Arc::new(Rewrite {
+            engine: theirs.engine.or(ours.engine),
+            base,
+            options: Some(options),
+            rules,
+            directory: theirs.directory.clone(),
+        }));
+    }
+}
+
+fn take<T: Clone>(ours: &mut Option<T>, theirs: &Option<T>) {
+    if theirs.is_some() {
+        ours.clone_from(theirs);
+    }
+}

@@ -1,0 +1,162 @@
+//! From PCRE's way of writing patterns to that of the engines here. Both know the same things but for these: PCRE takes
+//! for itself what has no other meaning (`{` before no number, `[` within a class), and has some escapes of its own.
+
+/// A pattern as the engines read it.
+pub(crate) struct Translated {
+    pub text: String,
+    /// It has what no linear engine knows, though one may read it as something else.
+    pub needs_way_back: bool,
+}
+
+/// Translates a pattern. What is wrong in it stays so, for the engine to complain.
+pub(crate) fn translate(pattern: &str) -> Translated {
+    let mut reader = Reader { rest: pattern, out: String::with_capacity(pattern.len() + 8), needs_way_back: false };
+    while reader.next_part() {}
+    Translated { text: reader.out, needs_way_back: reader.needs_way_back }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    out: String,
+    needs_way_back: bool,
+}
+
+impl Reader<'_> {
+    fn take(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+
+    fn literal(&mut self, c: char) {
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '<' | '>' | '_' | ' ' | '/' | '%' | '"' | '\'') {
+            self.out.push('\\');
+        }
+        self.out.push(c);
+    }
+
+    fn next_part(&mut self) -> bool {
+        let Some(c) = self.take() else { return false };
+        match c {
+            '\\' => self.escape(),
+            '[' => self.class(),
+            ']' => self.out.push_str("\\]"),
+            '{' if !is_count(self.rest) => self.out.push_str("\\{"),
+            '}' if !self.ends_count() => self.out.push_str("\\}"),
+            '*' | '+' | '?' | '}' => {
+                self.out.push(c);
+                // `a++`: what it took it keeps.
+                if self.rest.starts_with('+') && !self.out.ends_with("(?") {
+                    self.needs_way_back = true;
+                }
+            }
+            _ => self.out.push(c),
+        }
+        true
+    }
+
+    /// Whether what was written ends in an open count: `{3` or `{3,4`.
+    fn ends_count(&self) -> bool {
+        let digits = self.out.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',');
+        digits.len() < self.out.len() && digits.ends_with('{') && !digits.ends_with("\\{")
+    }
+
+    fn escape(&mut self) {
+        match self.take() {
+            None => self.out.push('\\'),
+            Some('Q') => {
+                let (quoted, behind) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
+                for c in quoted.chars() {
+                    self.literal(c);
+                }
+                self.rest = behind;
+            }
+            Some('E') => {}
+            Some('h') => self.out.push_str("[ \\t]"),
+            Some('H') => self.out.push_str("[^ \\t]"),
+            Some('N') => self.out.push_str("[^\\n]"),
+            Some('R') => self.out.push_str("(?:\\r\\n|[\\n\\r\\f\\x0b])"),
+            Some('Z') => self.out.push_str("\\n?\\z"),
+            Some('e') => self.out.push_str("\\x1b"),
+            Some('0') => self.out.push_str("\\x00"),
+            Some(c) if c.is_ascii_alphanumeric() => self.out.extend(['\\', c]),
+            Some(c) => self.literal(c),
+        }
+    }
+
+    fn class(&mut self) {
+        self.out.push('[');
+        if let Some(rest) = self.rest.strip_prefix('^') {
+            self.out.push('^');
+            self.rest = rest;
+        }
+        if let Some(rest) = self.rest.strip_prefix(']') {
+            self.out.push_str("\\]");
+            self.rest = rest;
+        }
+        while let Some(c) = self.take() {
+            match c {
+                ']' => {
+                    self.out.push(']');
+                    return;
+                }
+                '[' => match named(self.rest) {
+                    Some(name) => {
+                        self.out.push('[');
+                        self.out.push_str(name);
+                        self.rest = &self.rest[name.len()..];
+                        self.no_range();
+                    }
+                    None => self.out.push_str("\\["),
+                },
+                '&' | '~' => self.out.extend(['\\', c]),
+                '-' if self.rest.starts_with('-') => self.out.push_str("\\-"),
+                '\\' => self.class_escape(),
+                _ => self.out.push(c),
+            }
+        }
+    }
+
+    fn class_escape(&mut self) {
+        match self.take() {
+            None => self.out.push('\\'),
+            Some('b') => self.out.push_str("\\x08"),
+            Some('h') => self.out.push_str(" \\t"),
+            Some('e') => self.out.push_str("\\x1b"),
+            Some('0') => self.out.push_str("\\x00"),
+            Some('E' | 'Q') => {}
+            Some(c) if c.is_ascii_alphanumeric() => {
+                self.out.extend(['\\', c]);
+                if matches!(c, 'w' | 'W' | 'd' | 'D' | 's' | 'S') {
+                    self.no_range();
+                }
+            }
+            Some(c) => self.literal(c),
+        }
+    }
+
+    /// A `-` behind a class within a class is itself.
+    fn no_range(&mut self) {
+        if let Some(rest) = self.rest.strip_prefix('-') {
+            self.out.push_str("\\-");
+            self.rest = rest;
+        }
+    }
+}
+
+/// Whether a count begins here, behind its `{`.
+fn is_count(rest: &str) -> bool {
+    rest.split_once('}').is_some_and(|(count, _)| {
+        let (least, most) = count.split_once(',').unwrap_or((count, ""));
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        !least.is_empty() && digits(least) && digits(most)
+    })
+}
+
+/// A named class (`:alpha:]`) that begins here, behind its `[`.
+fn named(rest: &str) -> Option<&str> {
+    let inner = rest.strip_prefix(':')?;
+    let end = inner.find(":]")?;
+    let name = inner[..end].strip_prefix('^').unwrap_or(&inner[..end]);
+    (!name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase())).then(|| &rest[..end + 3])
+}

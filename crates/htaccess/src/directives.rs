@@ -1,0 +1,444 @@
+//! From lines to what they say: sections, and the table of directives.
+
+use crate::access::{Compat, Require};
+use crate::config::{Config, File, Merging, NameTest, Section, Select};
+use crate::environment::{Change, SetIf};
+use crate::expression::Expression;
+use crate::known;
+use crate::limits;
+use crate::pattern::{Pattern, Room};
+use crate::redirects::{ErrorDocument, Redirect};
+use crate::response_headers::{HeaderLine, Validity};
+use crate::rewrite::{Condition, Options, Rewrite, Rule};
+use crate::text::{Kind, Line, Mistake, lines, words};
+use std::sync::Arc;
+
+/// A file that was read, with what is to be said of it in the log.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub file: File,
+    pub notes: Vec<Note>,
+}
+
+/// Something that does not stop a file from being followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is to be known.
+    pub text: String,
+    /// The directive is not known, rather than known to have no effect.
+    pub unknown: bool,
+}
+
+/// Reads a file that lies in this directory (with a slash at its end).
+pub(crate) fn read(text: &[u8], directory: &[u8]) -> Result<Read, Mistake> {
+    let lines = lines(text)?;
+    let mut reader = Reader { directory, room: Room::default(), notes: Vec::new() };
+    let mut at = 0;
+    let body = reader.body(&lines, &mut at, None, 0)?;
+    Ok(Read { file: File { config: body.config, sections: body.sections }, notes: reader.notes })
+}
+
+struct Reader<'a> {
+    directory: &'a [u8],
+    room: Room,
+    notes: Vec<Note>,
+}
+
+/// What is gathered between two tags.
+#[derive(Default)]
+struct Body {
+    config: Config,
+    sections: Vec<Arc<Section>>,
+    rewrite: Option<Rewrite>,
+    rules: Vec<Rule>,
+    conditions: Vec<Condition>,
+    requires: Vec<Require>,
+    compat: Option<Compat>,
+    /// The expressions of the `<If>` that an `<ElseIf>` or `<Else>` may follow.
+    chain: Vec<Arc<Expression>>,
+}
+
+impl Body {
+    fn rewrite(&mut self, directory: &[u8]) -> &mut Rewrite {
+        self.rewrite.get_or_insert_with(|| Rewrite { directory: directory.to_vec(), ..Rewrite::default() })
+    }
+
+    fn finish(&mut self) {
+        if let Some(mut rewrite) = self.rewrite.take() {
+            rewrite.rules = Arc::new(std::mem::take(&mut self.rules));
+            self.config.rewrite = Some(Arc::new(rewrite));
+        }
+        if !self.requires.is_empty() {
+            self.config.require = Some(Arc::new(Require::Any(std::mem::take(&mut self.requires))));
+        }
+        self.config.compat = self.compat.take().map(Arc::new);
+    }
+}
+
+impl Reader<'_> {
+    /// What stands up to the end tag of `until`, or up to the end of the file.
+    fn body(&mut self, lines: &[Line], at: &mut usize, until: Option<&Line>, depth: usize) -> Result<Body, Mistake> {
+        let mut body = Body::default();
+        self.fill(&mut body, lines, at, until, depth)?;
+        body.finish();
+        Ok(body)
+    }
+
+    fn fill(
+        &mut self,
+        body: &mut Body,
+        lines: &[Line],
+        at: &mut usize,
+        until: Option<&Line>,
+        depth: usize,
+    ) -> Result<(), Mistake> {
+        while let Some(line) = lines.get(*at) {
+            *at += 1;
+            match line.kind {
+                Kind::Directive => self.directive(body, line)?,
+                Kind::Open => self.section(body, lines, at, line, depth + 1)?,
+                Kind::Close => {
+                    return match until {
+                        Some(open) if open.name.eq_ignore_ascii_case(&line.name) => Ok(()),
+                        _ => Err(Mistake::new(line.number, format!("</{}> closes nothing", line.name))),
+                    };
+                }
+            }
+        }
+        until.map_or(Ok(()), |open| Err(Mistake::new(open.number, format!("<{}> is not closed", open.name))))
+    }
+
+    fn section(
+        &mut self,
+        body: &mut Body,
+        lines: &[Line],
+        at: &mut usize,
+        line: &Line,
+        depth: usize,
+    ) -> Result<(), Mistake> {
+        let wrong = |what: String| Mistake::new(line.number, what);
+        if depth > limits::DEPTH {
+            return Err(wrong(format!("sections within each other deeper than {}", limits::DEPTH)));
+        }
+        let name = line.name.to_ascii_lowercase();
+        if let Some(holds) = condition(&name, &line.rest) {
+            return if holds { self.fill(body, lines, at, Some(line), depth) } else { skip(lines, at, line) };
+        }
+        if let "requireall" | "requireany" | "requirenone" = name.as_str() {
+            let inner = self.requirements(lines, at, line, depth)?;
+            body.requires.push(match name.as_str() {
+                "requireall" => Require::All(inner),
+                "requireany" => Require::Any(inner),
+                _ => Require::None(inner),
+            });
+            return Ok(());
+        }
+        let select = self.select(body, &name, &line.rest).map_err(wrong)?;
+        let Some(select) = select else {
+            let known = known::is_section_elsewhere(&name);
+            let what = if known { "is not for .htaccess files" } else { "is not known" };
+            return Err(wrong(format!("<{}> {what}", line.name)));
+        };
+        let inner = self.body(lines, at, Some(line), depth)?;
+        body.sections.push(Arc::new(Section { select, config: inner.config, sections: inner.sections }));
+        Ok(())
+    }
+
+    /// Which requests a section is for; `None` if there is no such section.
+    fn select(&mut self, body: &mut Body, name: &str, rest: &str) -> Result<Option<Select>, String> {
+        let words = words(rest);
+        Ok(Some(match (name, words.as_slice()) {
+            ("files", [tilde, pattern]) if tilde == "~" => {
+                Select::Files(NameTest::Pattern(Pattern::new(pattern, false, &mut self.room)?))
+            }
+            ("files", [name]) => Select::Files(NameTest::Wild(name.clone().into_bytes())),
+            ("filesmatch", [pattern]) => {
+                Select::Files(NameTest::Pattern(Pattern::new(pattern, false, &mut self.room)?))
+            }
+            ("limit", [_, ..]) => Select::Methods(words, true),
+            ("limitexcept", [_, ..]) => Select::Methods(words, false),
+            ("if" | "elseif", [_, ..]) => {
+                let text = rest.trim();
+                let text = if text.starts_with('"') && words.len() == 1 { &words[0] } else { text };
+                let this = Arc::new(Expression::new(text, &mut self.room)?);
+                if name == "if" {
+                    body.chain.clear();
+                } else if body.chain.is_empty() {
+                    return Err("<ElseIf> without <If>".to_owned());
+                }
+                let before = body.chain.clone();
+                body.chain.push(this.clone());
+                Select::If { before, this: Some(this) }
+            }
+            ("else", []) if !body.chain.is_empty() => {
+                Select::If { before: std::mem::take(&mut body.chain), this: None }
+            }
+            ("files" | "filesmatch" | "limit" | "limitexcept" | "if" | "elseif" | "else", _) => {
+                return Err(format!("<{name}> takes something else than `{rest}`"));
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The lines within `<RequireAll>` and its like.
+    fn requirements(
+        &mut self,
+        lines: &[Line],
+        at: &mut usize,
+        open: &Line,
+        depth: usize,
+    ) -> Result<Vec<Require>, Mistake> {
+        let mut inner = Body::default();
+        self.fill(&mut inner, lines, at, Some(open), depth)?;
+        Ok(inner.requires)
+    }
+
+    fn directive(&mut self, body: &mut Body, line: &Line) -> Result<(), Mistake> {
+        let name = line.name.to_ascii_lowercase();
+        let wrong = |what: String| Mistake::new(line.number, format!("{}: {what}", line.name));
+        let known = self.rewriting(body, &name, line).map_err(wrong)?
+            || self.access(body, &name, &line.rest).map_err(wrong)?
+            || self.others(body, &name, line).map_err(wrong)?;
+        if known {
+            return Ok(());
+        }
+        if known::is_elsewhere(&name) {
+            return Err(wrong("is not for .htaccess files".to_owned()));
+        }
+        match known::without_effect(&name) {
+            Some(why) => self.note(line, format!("{} has no effect: {why}", line.name), false),
+            None => self.note(line, format!("the directive {} is not known", line.name), true),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, line: &Line, text: String, unknown: bool) {
+        self.notes.push(Note { line: line.number, text, unknown });
+    }
+
+    fn rewriting(&mut self, body: &mut Body, name: &str, line: &Line) -> Result<bool, String> {
+        let text = line.rest.as_str();
+        let words = || words(text);
+        match name {
+            "rewriteengine" => body.rewrite(self.directory).engine = Some(on_off(text)?),
+            "rewritebase" => {
+                let base = words().into_iter().next().filter(|base| base.starts_with('/'));
+                let base = base.ok_or("takes a path that begins with a slash")?;
+                body.rewrite(self.directory).base = Some(base.into_bytes());
+            }
+            "rewriteoptions" => {
+                let mut options = Options::default();
+                for word in words() {
+                    options.add(&word)?;
+                }
+                body.rewrite(self.directory).options = Some(options);
+            }
+            "rewritecond" => {
+                body.rewrite(self.directory);
+                body.conditions.push(Condition::new(text, &mut self.room)?);
+            }
+            "rewriterule" => {
+                body.rewrite(self.directory);
+                let conditions = std::mem::take(&mut body.conditions);
+                body.rules.push(Rule::new(line.number, text, conditions, &mut self.room)?);
+            }
+            "redirect" | "redirectmatch" | "redirectpermanent" | "redirecttemp" => {
+                body.config.redirects.push(Arc::new(Redirect::new(name, text, &mut self.room)?));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn access(&mut self, body: &mut Body, name: &str, text: &str) -> Result<bool, String> {
+        let first = || words(text).into_iter().next().ok_or_else(|| "a word is missing".to_owned());
+        let config = &mut body.config;
+        match name {
+            "require" => body.requires.push(Require::new(text, &mut self.room)?),
+            "order" | "allow" | "deny" => body.compat.get_or_insert_default().add(name, text)?,
+            "satisfy" => {
+                config.satisfy_any = Some(match text.to_ascii_lowercase().as_str() {
+                    "any" => true,
+                    "all" => false,
+                    _ => return Err("takes all or any".to_owned()),
+                });
+            }
+            "authmerging" => {
+                config.merging = match text.to_ascii_lowercase().as_str() {
+                    "off" => Merging::Off,
+                    "and" => Merging::And,
+                    "or" => Merging::Or,
+                    _ => return Err("takes off, and or or".to_owned()),
+                };
+            }
+            "authtype" => {
+                let kind = first()?;
+                if !kind.eq_ignore_ascii_case("basic") && !kind.eq_ignore_ascii_case("none") {
+                    return Err(format!("{kind} is not supported, only Basic"));
+                }
+                config.auth.kind = Some(kind.to_ascii_lowercase());
+            }
+            "authname" => config.auth.realm = Some(first()?),
+            "authuserfile" => config.auth.file = Some(first()?),
+            "sslrequiressl" => config.ssl_required = true,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn others(&mut self, body: &mut Body, name: &str, line: &Line) -> Result<bool, String> {
+        let text = line.rest.as_str();
+        let all = words(text);
+        let first = || all.first().cloned().ok_or_else(|| "a word is missing".to_owned());
+        let config = &mut body.config;
+        if config.media.add(name, &all)? {
+            return Ok(true);
+        }
+        match name {
+            "header" | "requestheader" => {
+                let of_response = name == "header";
+                if let Some(read) = HeaderLine::new(text, of_response, &mut self.room)? {
+                    let list = if of_response { &mut config.headers } else { &mut config.request_headers };
+                    list.push(Arc::new(read));
+                }
+            }
+            "expiresactive" => config.expires.active = Some(on_off(text)?),
+            "expiresdefault" => config.expires.usual = Some(Validity::new(&all.join(" "))?),
+            "expiresbytype" => {
+                let (kind, period) = all.split_first().ok_or("takes a media type and a period")?;
+                config.expires.by_type.push((kind.clone(), Validity::new(&period.join(" "))?));
+            }
+            "directoryindex" => {
+                let disabled = all.len() == 1 && all[0].eq_ignore_ascii_case("disabled");
+                let list = config.index.get_or_insert_default();
+                if disabled {
+                    *list = Arc::default();
+                } else {
+                    Arc::make_mut(list).extend(all);
+                }
+            }
+            "directoryslash" => config.slash = Some(on_off(text)?),
+            "fallbackresource" => config.fallback = Some(Some(first()?).filter(|to| to != "disabled")),
+            "errordocument" => {
+                let (status, document) = ErrorDocument::new(text)?;
+                config.errors.insert(status, document);
+            }
+            "setenvif" | "setenvifnocase" | "browsermatch" | "browsermatchnocase" | "setenvifexpr" => {
+                config.set_if.push(Arc::new(SetIf::new(name, text, &mut self.room)?));
+            }
+            "setenv" | "unsetenv" | "passenv" => config.changes.extend(Change::list(name, text)?),
+            "php_value" | "php_flag" => {
+                let [key, value] = all.as_slice() else {
+                    return Err("takes a setting's name and its value".to_owned());
+                };
+                config.php.insert(key.clone(), php_value(name, value));
+            }
+            "options" => self.options(body, &all, line)?,
+            "fileetag" => config.etag = Some(!first()?.eq_ignore_ascii_case("none")),
+            "limitrequestbody" => {
+                config.body_limit = Some(text.parse().map_err(|_| "takes a number of bytes".to_owned())?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn options(&mut self, body: &mut Body, all: &[String], line: &Line) -> Result<(), String> {
+        let relative = all.iter().any(|word| word.starts_with(['+', '-']));
+        if !relative {
+            body.config.listing = Some(false);
+        }
+        for word in all {
+            let (on, name) = match word.strip_prefix('-') {
+                Some(name) => (false, name),
+                None => (true, word.strip_prefix('+').unwrap_or(word)),
+            };
+            match name.to_ascii_lowercase().as_str() {
+                "indexes" | "all" => body.config.listing = Some(on),
+                "multiviews" | "includes" | "includesnoexec" | "execcgi" if on => {
+                    self.note(line, format!("Options {word} has no effect"), false);
+                }
+                "none"
+                | "multiviews"
+                | "includes"
+                | "includesnoexec"
+                | "execcgi"
+                | "followsymlinks"
+                | "symlinksifownermatch" => {}
+                _ => return Err(format!("the option {word} is not known")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text.trim().trim_matches('"').to_ascii_lowercase().as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("takes on or off, and not `{text}`")),
+    }
+}
+
+/// As mod_php takes them: a flag is on or off, and a value of `none` is empty.
+fn php_value(name: &str, value: &str) -> String {
+    if name == "php_flag" {
+        let on = ["on", "1"].iter().any(|word| value.eq_ignore_ascii_case(word));
+        return if on { "1" } else { "0" }.to_owned();
+    }
+    if value == "none" { String::new() } else { value.to_owned() }
+}
+
+/// Whether the lines of a section that depends on the server alone are read; `None` if it is no such section.
+fn condition(name: &str, rest: &str) -> Option<bool> {
+    let rest = rest.trim();
+    let (wanted, inner) = rest.strip_prefix('!').map_or((true, rest), |inner| (false, inner));
+    let inner = inner.trim().trim_matches('"');
+    match name {
+        "ifmodule" => Some(known::has_module(inner) == wanted),
+        "ifdefine" => Some(!wanted),
+        "iffile" => Some(!wanted),
+        "ifdirective" => Some(!wanted),
+        "ifversion" => Some(version_holds(rest)),
+        _ => None,
+    }
+}
+
+/// `<IfVersion >= 2.4>`: files are read as Apache 2.4 reads them.
+fn version_holds(text: &str) -> bool {
+    const OURS: [u32; 3] = [2, 4, 62];
+    let (negated, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+    let digits = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
+    let (operator, version) = text.split_at(digits);
+    let parts: Vec<u32> = version.trim().split('.').take(3).map(|part| part.parse().unwrap_or(0)).collect();
+    let ordering = OURS[..parts.len().min(3)].cmp(&parts[..]);
+    let full = OURS[..].cmp(&parts[..]);
+    let holds = match operator.trim() {
+        "" | "=" | "==" => ordering.is_eq(),
+        ">" => full.is_gt() && ordering.is_ge(),
+        ">=" => ordering.is_ge(),
+        "<" => ordering.is_lt(),
+        "<=" => ordering.is_le(),
+        _ => false,
+    };
+    holds != negated
+}
+
+/// Goes over a section that is not read, with the sections in it.
+fn skip(lines: &[Line], at: &mut usize, open: &Line) -> Result<(), Mistake> {
+    let mut depth = 1;
+    while let Some(line) = lines.get(*at) {
+        *at += 1;
+        match line.kind {
+            Kind::Open => depth += 1,
+            Kind::Close => depth -= 1,
+            Kind::Directive => {}
+        }
+        if depth == 0 {
+            return Ok(());
+        }
+    }
+    Err(Mistake::new(open.number, format!("<{}> is not closed", open.name)))
+}

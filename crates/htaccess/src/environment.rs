@@ -1,0 +1,124 @@
+//! Variables: `SetEnvIf` and its like before the rules are run, `SetEnv`, `UnsetEnv` and `PassEnv` after that.
+
+use crate::expression::Expression;
+use crate::pattern::{Pattern, Room, TooMuch};
+use crate::scene::Scene;
+use crate::substitute;
+use crate::text::words;
+
+/// One line of `SetEnvIf`, `BrowserMatch` or `SetEnvIfExpr`.
+#[derive(Debug)]
+pub(crate) struct SetIf {
+    when: When,
+    /// Names, and the values that they get; none unsets.
+    changes: Vec<(String, Option<String>)>,
+}
+
+#[derive(Debug)]
+enum When {
+    Attribute(String, Pattern),
+    Expression(Expression),
+}
+
+/// `SetEnv`, `UnsetEnv` and `PassEnv`.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    Set(String, String),
+    Unset(String),
+    Pass(String),
+}
+
+impl SetIf {
+    /// The directive's name in lower case, and what follows.
+    pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
+        let all = words(text);
+        let mut rest = all.as_slice();
+        let mut next = || {
+            let (first, behind) = rest.split_first().ok_or("words are missing")?;
+            rest = behind;
+            Ok::<_, String>(first.clone())
+        };
+        let no_case = name.ends_with("nocase");
+        let when = match name {
+            "setenvifexpr" => When::Expression(Expression::new(&next()?, room)?),
+            "browsermatch" | "browsermatchnocase" => {
+                When::Attribute("User-Agent".to_owned(), Pattern::new(&next()?, no_case, room)?)
+            }
+            _ => {
+                let attribute = next()?;
+                When::Attribute(attribute, Pattern::new(&next()?, no_case, room)?)
+            }
+        };
+        if rest.is_empty() {
+            return Err("a variable is missing".to_owned());
+        }
+        let change = |word: &String| match (word.strip_prefix('!'), word.split_once('=')) {
+            (Some(name), _) => (name.to_owned(), None),
+            (None, Some((name, value))) => (name.to_owned(), Some(value.to_owned())),
+            (None, None) => (word.clone(), Some("1".to_owned())),
+        };
+        Ok(Self { when, changes: rest.iter().map(change).collect() })
+    }
+
+    pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+        let found = match &self.when {
+            When::Attribute(name, pattern) => {
+                let value = attribute(scene, name);
+                pattern.find(&value, &mut scene.effort)?
+            }
+            When::Expression(expression) => expression.holds(scene)?.then(Default::default),
+        };
+        let Some(found) = found else { return Ok(()) };
+        for (name, value) in &self.changes {
+            match value {
+                Some(value) => scene.environment.set(name, substitute::groups(value, &found)),
+                None => scene.environment.unset(name),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn attribute(scene: &Scene<'_>, name: &str) -> Vec<u8> {
+    let variable = match name.to_ascii_lowercase().as_str() {
+        "remote_addr" => "REMOTE_ADDR",
+        "remote_host" => "REMOTE_HOST",
+        "remote_user" => "REMOTE_USER",
+        "server_addr" => "SERVER_ADDR",
+        "request_method" => "REQUEST_METHOD",
+        "request_protocol" => "SERVER_PROTOCOL",
+        "request_uri" => "REQUEST_URI",
+        _ => {
+            let header = scene.facts.header(name);
+            let absent = header.is_empty() && !scene.facts.headers.contains_key(name);
+            return if absent { scene.environment.get(name).unwrap_or_default().to_vec() } else { header };
+        }
+    };
+    scene.variable(variable)
+}
+
+impl Change {
+    /// The directive's name in lower case, and what follows.
+    pub(crate) fn list(name: &str, text: &str) -> Result<Vec<Self>, String> {
+        let all = words(text);
+        match (name, all.as_slice()) {
+            ("setenv", [name]) => Ok(vec![Self::Set(name.clone(), String::new())]),
+            ("setenv", [name, value]) => Ok(vec![Self::Set(name.clone(), value.clone())]),
+            ("unsetenv", [_, ..]) => Ok(all.into_iter().map(Self::Unset).collect()),
+            ("passenv", [_, ..]) => Ok(all.into_iter().map(Self::Pass).collect()),
+            _ => Err("wrong number of words".to_owned()),
+        }
+    }
+
+    pub(crate) fn apply(&self, scene: &mut Scene<'_>) {
+        match self {
+            Self::Set(name, value) => scene.environment.set(name, value.clone().into_bytes()),
+            Self::Unset(name) => scene.environment.unset(name),
+            Self::Pass(name) => {
+                if let Some(value) = scene.world.environment(name) {
+                    scene.environment.set(name, value.into_bytes());
+                }
+            }
+        }
+    }
+}

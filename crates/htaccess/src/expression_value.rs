@@ -1,0 +1,130 @@
+//! What expressions are worth for a request.
+
+use crate::compare::number;
+use crate::expression::{Expression, Node, Word};
+use crate::limits;
+use crate::networks::Network;
+use crate::pattern::{Captures, TooMuch};
+use crate::scene::Scene;
+use crate::wildcard;
+use crate::world::Kind;
+
+impl Expression {
+    /// Whether the expression holds.
+    pub(crate) fn holds(&self, scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+        let mut groups = Captures::default();
+        holds(&self.0, scene, &mut groups)
+    }
+}
+
+fn holds(node: &Node, scene: &mut Scene<'_>, groups: &mut Captures) -> Result<bool, TooMuch> {
+    scene.effort.spend(64)?;
+    Ok(match node {
+        Node::Or(left, right) => holds(left, scene, groups)? || holds(right, scene, groups)?,
+        Node::And(left, right) => holds(left, scene, groups)? && holds(right, scene, groups)?,
+        Node::Not(inner) => !holds(inner, scene, groups)?,
+        Node::Constant(value) => *value,
+        Node::Text(compare, left, right) => compare.holds(value(left, scene, groups).cmp(&value(right, scene, groups))),
+        Node::Number(compare, left, right) => {
+            compare.holds(number(&value(left, scene, groups)).cmp(&number(&value(right, scene, groups))))
+        }
+        Node::Matches(left, pattern) => {
+            let left = value(left, scene, groups);
+            match pattern.find(&left, &mut scene.effort)? {
+                Some(found) => {
+                    *groups = found;
+                    true
+                }
+                None => false,
+            }
+        }
+        Node::Wild(left, right, ignore_case) => {
+            let (mut left, mut right) = (value(left, scene, groups), value(right, scene, groups));
+            if *ignore_case {
+                left.make_ascii_lowercase();
+                right.make_ascii_lowercase();
+            }
+            scene.effort.spend((left.len() * right.len()) as u64)?;
+            wildcard::matches(&right, &left, false)
+        }
+        Node::Network(left, right) => {
+            let (left, right) = (value(left, scene, groups), value(right, scene, groups));
+            let address = std::str::from_utf8(&left).ok().and_then(|text| text.trim().parse().ok());
+            let network = std::str::from_utf8(&right).ok().and_then(|text| Network::new(text.trim()).ok());
+            address.zip(network).is_some_and(|(address, network)| network.contains(address))
+        }
+        Node::In(left, words) => {
+            let left = value(left, scene, groups);
+            words.iter().any(|word| value(word, scene, groups) == left)
+        }
+        Node::Unary(kind, word) => unary(*kind, &value(word, scene, groups), scene)?,
+    })
+}
+
+fn unary(kind: u8, text: &[u8], scene: &mut Scene<'_>) -> Result<bool, TooMuch> {
+    Ok(match kind {
+        b'n' => !text.is_empty(),
+        b'z' => text.is_empty(),
+        b'T' => {
+            let off = [&b""[..], b"0", b"off", b"false", b"no"];
+            !off.iter().any(|off| text.eq_ignore_ascii_case(off))
+        }
+        b'R' => {
+            let network = std::str::from_utf8(text).ok().and_then(|text| Network::new(text.trim()).ok());
+            network.zip(scene.facts.remote).is_some_and(|(network, address)| network.contains(address))
+        }
+        b'U' | b'F' => !text.is_empty(),
+        _ => file_test(scene, kind, text)?,
+    })
+}
+
+fn value(word: &Word, scene: &Scene<'_>, groups: &Captures) -> Vec<u8> {
+    let mut made = match word {
+        Word::Text(text) => text.clone(),
+        Word::Variable(name) => scene.variable(name),
+        Word::Group(number) => groups.group(*number).to_vec(),
+        Word::Joined(words) => words.iter().flat_map(|word| value(word, scene, groups)).collect(),
+        Word::Function(name, argument) => function(name, value(argument, scene, groups), scene),
+    };
+    made.truncate(limits::EXPANDED);
+    made
+}
+
+fn function(name: &str, mut argument: Vec<u8>, scene: &Scene<'_>) -> Vec<u8> {
+    let text = String::from_utf8_lossy(&argument);
+    match name {
+        "req" | "http" | "req_novary" => scene.facts.header(&text),
+        "resp" => scene.variable(&format!("RESP:{text}")),
+        "reqenv" | "env" | "note" => scene.environment.get(&text).unwrap_or_default().to_vec(),
+        "tolower" => {
+            argument.make_ascii_lowercase();
+            argument
+        }
+        "toupper" => {
+            argument.make_ascii_uppercase();
+            argument
+        }
+        // The server's environment has its secrets.
+        _ => Vec::new(),
+    }
+}
+
+/// `-f` and its like.
+pub(crate) fn file_test(scene: &mut Scene<'_>, kind: u8, path: &[u8]) -> Result<bool, TooMuch> {
+    // About what a look at the file system costs.
+    scene.effort.spend(10_000)?;
+    if path.is_empty() || path.contains(&0) || path.len() > 4096 {
+        return Ok(false);
+    }
+    if matches!(kind, b'l' | b'L' | b'h') {
+        return Ok(scene.world.is_link(path));
+    }
+    let Some(entry) = scene.world.look(path) else { return Ok(false) };
+    Ok(match kind {
+        b'f' => entry.kind == Kind::File,
+        b'd' => entry.kind == Kind::Directory,
+        b's' => entry.kind == Kind::File && entry.size > 0,
+        b'x' => entry.executable,
+        _ => true,
+    })
+}

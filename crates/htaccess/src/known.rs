@@ -1,0 +1,160 @@
+//! What Apache knows and what of it has no effect here: modules that are there, directives that are accepted, and
+//! directives that no directory may have.
+
+/// Modules that `<IfModule>` finds, without `mod_` and `.c`: those whose directives are understood or have no effect.
+const MODULES: &[&str] = &[
+    "access_compat",
+    "alias",
+    "auth_basic",
+    "authn_core",
+    "authn_file",
+    "authz_core",
+    "authz_host",
+    "authz_user",
+    "autoindex",
+    "brotli",
+    "deflate",
+    "dir",
+    "env",
+    "expires",
+    "filter",
+    "headers",
+    "mime",
+    "negotiation",
+    "php",
+    "rewrite",
+    "setenvif",
+    "so",
+    "version",
+    "core",
+    "http",
+    "http_core",
+    "ssl",
+];
+
+/// Whether `<IfModule name>` holds. Both spellings are known: `mod_rewrite.c` and `rewrite_module`.
+pub(crate) fn has_module(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let plain = name.strip_suffix("_module").or_else(|| name.strip_suffix(".c")).unwrap_or(&name);
+    MODULES.contains(&plain.strip_prefix("mod_").unwrap_or(plain))
+}
+
+/// Directives that are accepted and have no effect, with the reason. In lower case.
+pub(crate) const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("addalt", LISTING),
+    ("addaltbyencoding", LISTING),
+    ("addaltbytype", LISTING),
+    ("adddescription", LISTING),
+    ("addicon", LISTING),
+    ("addiconbyencoding", LISTING),
+    ("addiconbytype", LISTING),
+    ("defaulticon", LISTING),
+    ("headername", LISTING),
+    ("indexheadinsert", LISTING),
+    ("indexignore", LISTING),
+    ("indexignorereset", LISTING),
+    ("indexoptions", LISTING),
+    ("indexorderdefault", LISTING),
+    ("indexstylesheet", LISTING),
+    ("readmename", LISTING),
+    ("addoutputfilter", COMPRESSION),
+    ("addoutputfilterbytype", COMPRESSION),
+    ("setoutputfilter", COMPRESSION),
+    ("addinputfilter", COMPRESSION),
+    ("setinputfilter", COMPRESSION),
+    ("removeoutputfilter", COMPRESSION),
+    ("removeinputfilter", COMPRESSION),
+    ("filterdeclare", COMPRESSION),
+    ("filterprovider", COMPRESSION),
+    ("filterchain", COMPRESSION),
+    ("filterprotocol", COMPRESSION),
+    ("deflatecompressionlevel", COMPRESSION),
+    ("brotlicompressionquality", COMPRESSION),
+    ("browsermatchdeflate", COMPRESSION),
+    ("addlanguage", LANGUAGE),
+    ("defaultlanguage", LANGUAGE),
+    ("languagepriority", LANGUAGE),
+    ("forcelanguagepriority", LANGUAGE),
+    ("removelanguage", LANGUAGE),
+    ("multiviewsmatch", LANGUAGE),
+    ("cachenegotiateddocs", LANGUAGE),
+    ("contentdigest", OWN),
+    ("enablesendfile", OWN),
+    ("enablemmap", OWN),
+    ("serversignature", OWN),
+    ("modmimeusepathinfo", OWN),
+    ("hostnamelookups", OWN),
+    ("usecanonicalname", OWN),
+    ("limitrequestfields", OWN),
+    ("acceptpathinfo", OWN),
+    ("checkspelling", OWN),
+    ("checkcaseonly", OWN),
+    ("directorycheckhandler", OWN),
+    ("directoryindexredirect", OWN),
+    ("authbasicauthoritative", OWN),
+    ("authbasicprovider", OWN),
+    ("authzsendforbiddenonfailure", OWN),
+    ("regexdefaultoptions", OWN),
+    ("loglevel", OWN),
+    ("cookietracking", OWN),
+    ("qualifyredirecturl", OWN),
+];
+
+const LISTING: &str = "how listings of directories look is not configured here";
+const COMPRESSION: &str = "what is compressed is said by `compress` in howdah.toml";
+const LANGUAGE: &str = "there is no content negotiation";
+const OWN: &str = "the server does this in its own way";
+
+/// Why a directive has no effect, if it is one that is accepted all the same. Its name is in lower case.
+pub(crate) fn without_effect(name: &str) -> Option<&'static str> {
+    WITHOUT_EFFECT.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
+}
+
+/// Directives of a server's configuration that Apache refuses in a directory's file.
+const ELSEWHERE: &[&str] = &[
+    "accessfilename",
+    "alias",
+    "aliasmatch",
+    "allowoverride",
+    "customlog",
+    "documentroot",
+    "errorlog",
+    "include",
+    "includeoptional",
+    "keepalive",
+    "listen",
+    "loadmodule",
+    "php_admin_flag",
+    "php_admin_value",
+    "proxypass",
+    "proxypassmatch",
+    "proxypassreverse",
+    "rewritelock",
+    "rewritelog",
+    "rewriteloglevel",
+    "rewritemap",
+    "scriptalias",
+    "scriptaliasmatch",
+    "serveradmin",
+    "serveralias",
+    "servername",
+    "serverroot",
+    "servertokens",
+    "sslengine",
+    "timeout",
+    "traceenable",
+    "user",
+    "group",
+];
+
+/// Whether a directive, in lower case, is for a server's configuration only.
+pub(crate) fn is_elsewhere(name: &str) -> bool {
+    ELSEWHERE.contains(&name)
+}
+
+/// The same for the tag of a section.
+pub(crate) fn is_section_elsewhere(name: &str) -> bool {
+    let known =
+        ["directory", "directorymatch", "location", "locationmatch", "virtualhost", "proxy", "proxymatch", "macro"];
+    known.contains(&name)
+}

@@ -1,0 +1,150 @@
+//! What a file is: `AddType`, `ForceType`, `AddCharset`, `AddDefaultCharset`, `AddEncoding`, and of handlers whether PHP
+//! runs the file.
+
+use std::collections::BTreeMap;
+
+/// What a file says it is, where directives say so.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Media {
+    /// By ending, in lower case and without a dot; none: as if nothing had been said.
+    pub types: BTreeMap<String, Option<String>>,
+    pub charsets: BTreeMap<String, Option<String>>,
+    pub encodings: BTreeMap<String, Option<String>>,
+    pub handlers: BTreeMap<String, Option<bool>>,
+    pub force: Option<Option<String>>,
+    /// The inner none: no charset is added.
+    pub default_charset: Option<Option<String>>,
+    /// Whether PHP runs all files.
+    pub handler: Option<Option<bool>>,
+}
+
+/// What follows for a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileType {
+    /// The media type.
+    pub media_type: Option<String>,
+    /// The charset, for all types.
+    pub charset: Option<String>,
+    /// The charset of texts that have none; the inner none takes it away.
+    pub default_charset: Option<Option<String>>,
+    /// `Content-Encoding`.
+    pub encoding: Option<String>,
+    /// Whether PHP runs the file; `None`: if its name says so.
+    pub php: Option<bool>,
+}
+
+/// Whether the name of a handler or a media type means PHP.
+pub(crate) fn means_php(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let known = name.contains("httpd-php") && !name.contains("source");
+    known
+        || name.starts_with("php")
+        || name.contains("php-fpm")
+        || name.starts_with("proxy:fcgi:")
+        || name.contains("|fcgi:")
+}
+
+impl Media {
+    /// The directive's name in lower case, and its words. False if it is none of these.
+    pub(crate) fn add(&mut self, name: &str, words: &[String]) -> Result<bool, String> {
+        let first = words.first().map(String::as_str);
+        let none = |text: &&str| !text.eq_ignore_ascii_case("none");
+        match (name, first) {
+            ("forcetype", Some(kind)) => self.force = Some(Some(kind).filter(none).map(str::to_owned)),
+            ("adddefaultcharset", Some(charset)) => {
+                self.default_charset = Some(match charset.to_ascii_lowercase().as_str() {
+                    "off" => None,
+                    "on" => Some("iso-8859-1".to_owned()),
+                    _ => Some(charset.to_owned()),
+                });
+            }
+            ("sethandler", Some(handler)) => self.handler = Some(Some(handler).filter(none).map(means_php)),
+            ("addtype" | "addcharset" | "addencoding" | "addhandler", Some(value)) if words.len() > 1 => {
+                for ending in endings(&words[1..]) {
+                    match name {
+                        "addtype" if means_php(value) => drop(self.handlers.insert(ending, Some(true))),
+                        "addtype" => drop(self.types.insert(ending, Some(value.to_owned()))),
+                        "addcharset" => drop(self.charsets.insert(ending, Some(value.to_owned()))),
+                        "addencoding" => drop(self.encodings.insert(ending, Some(value.to_owned()))),
+                        _ => drop(self.handlers.insert(ending, Some(means_php(value)))),
+                    }
+                }
+            }
+            ("removetype" | "removecharset" | "removeencoding" | "removehandler", Some(_)) => {
+                for ending in endings(words) {
+                    match name {
+                        "removetype" => {
+                            // A type may have meant PHP.
+                            self.handlers.insert(ending.clone(), Some(false));
+                            self.types.insert(ending, None);
+                        }
+                        "removecharset" => drop(self.charsets.insert(ending, None)),
+                        "removeencoding" => drop(self.encodings.insert(ending, None)),
+                        _ => drop(self.handlers.insert(ending, Some(false))),
+                    }
+                }
+            }
+            (
+                "forcetype" | "adddefaultcharset" | "sethandler" | "addtype" | "addcharset" | "addencoding"
+                | "addhandler" | "removetype" | "removecharset" | "removeencoding" | "removehandler",
+                _,
+            ) => return Err("words are missing".to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn merge(&mut self, later: &Self) {
+        let extend = |ours: &mut BTreeMap<String, Option<String>>, theirs: &BTreeMap<String, Option<String>>| {
+            ours.extend(theirs.iter().map(|(ending, value)| (ending.clone(), value.clone())));
+        };
+        extend(&mut self.types, &later.types);
+        extend(&mut self.charsets, &later.charsets);
+        extend(&mut self.encodings, &later.encodings);
+        self.handlers.extend(later.handlers.iter().map(|(ending, value)| (ending.clone(), *value)));
+        for (ours, theirs) in [(&mut self.force, &later.force), (&mut self.default_charset, &later.default_charset)] {
+            if theirs.is_some() {
+                ours.clone_from(theirs);
+            }
+        }
+        self.handler = later.handler.or(self.handler);
+    }
+
+    /// What a file of this name is. Each of its endings counts, and the last one of those that say the same thing.
+    pub(crate) fn of(&self, name: &[u8]) -> FileType {
+        let mut found = FileType { default_charset: self.default_charset.clone(), ..FileType::default() };
+        let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
+        for ending in name.split(|&b| b == b'.').skip(1).take(20) {
+            let Ok(ending) = std::str::from_utf8(ending) else { continue };
+            let ending = ending.to_ascii_lowercase();
+            if let Some(Some(value)) = self.types.get(&ending) {
+                found.media_type = Some(value.clone());
+            }
+            if let Some(Some(value)) = self.charsets.get(&ending) {
+                found.charset = Some(value.clone());
+            }
+            if let Some(Some(value)) = self.encodings.get(&ending) {
+                found.encoding = Some(value.clone());
+            }
+            if let Some(Some(php)) = self.handlers.get(&ending) {
+                found.php = Some(*php);
+            }
+        }
+        if let Some(Some(forced)) = &self.force {
+            let php = means_php(forced);
+            found.php = Some(php);
+            if !php {
+                found.media_type = Some(forced.clone());
+            }
+        }
+        match self.handler {
+            Some(Some(php)) => found.php = Some(php),
+            Some(None) | None => {}
+        }
+        found
+    }
+}
+
+fn endings(words: &[String]) -> impl Iterator<Item = String> {
+    words.iter().map(|word| word.trim_start_matches('.').to_ascii_lowercase())
+}

@@ -1,0 +1,210 @@
+//! Patterns of directives. They are written for PCRE; what can be matched in linear time is, all others with a limit on
+//! the way back. Paths and headers are bytes, and patterns see bytes, as PCRE does without its UTF mode.
+
+use crate::dialect;
+use crate::limits;
+use std::ops::Range;
+
+/// A compiled pattern, perhaps with a `!` before it.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    engine: Engine,
+    /// How much dearer than the cheapest pattern a byte is.
+    weight: u64,
+}
+
+#[derive(Debug)]
+enum Engine {
+    Linear(regex::bytes::Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// What the patterns of one file may still take.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(limits::PATTERNS)
+    }
+}
+
+/// What the matches for one request may still cost.
+#[derive(Debug)]
+pub(crate) struct Effort(u64);
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self(limits::EFFORT)
+    }
+}
+
+/// A match that would cost too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooMuch;
+
+impl Effort {
+    /// Pays for something that is about as dear as looking at so many bytes.
+    pub(crate) fn spend(&mut self, cost: u64) -> Result<(), TooMuch> {
+        self.0 = self.0.checked_sub(cost).ok_or(TooMuch)?;
+        Ok(())
+    }
+}
+
+/// What a pattern matched: groups 0 to 9.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Captures {
+    subject: Vec<u8>,
+    groups: [Option<(u32, u32)>; 10],
+}
+
+impl Captures {
+    /// A group's text; empty if it took no part.
+    pub(crate) fn group(&self, number: usize) -> &[u8] {
+        let range = self.groups.get(number).copied().flatten();
+        range.and_then(|(from, to)| self.subject.get(from as usize..to as usize)).unwrap_or_default()
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern; the error is for the log.
+    pub(crate) fn new(text: &str, ignore_case: bool, room: &mut Room) -> Result<Self, String> {
+        if text.len() > limits::PATTERN {
+            return Err(format!("a pattern of more than {} bytes", limits::PATTERN));
+        }
+        let translated = dialect::translate(text);
+        let mut problem = String::new();
+        for (step, &size) in limits::PATTERN_STEPS.iter().enumerate() {
+            if size > room.0 {
+                return Err("the patterns of this file take too much memory".to_owned());
+            }
+            match Engine::new(&translated, ignore_case, size) {
+                Ok(engine) => {
+                    room.0 -= size;
+                    return Ok(Self { engine, weight: 1 << (3 * step) });
+                }
+                Err(error) => problem = error,
+            }
+        }
+        Err(format!("the pattern `{text}`: {problem}"))
+    }
+
+    /// Looks for the pattern. A subject that is too long is cut off.
+    pub(crate) fn find(&self, subject: &[u8], effort: &mut Effort) -> Result<Option<Captures>, TooMuch> {
+        let subject = &subject[..subject.len().min(limits::SUBJECT)];
+        let length = subject.len() as u64 + 64;
+        match &self.engine {
+            Engine::Linear(regex) => {
+                effort.spend(length * self.weight)?;
+                let mut found = regex.capture_locations();
+                if regex.captures_read(&mut found, subject).is_none() {
+                    return Ok(None);
+                }
+                let mut captures = Captures { subject: subject.to_vec(), ..Captures::default() };
+                for (number, group) in captures.groups.iter_mut().enumerate().take(found.len()) {
+                    *group = found.get(number).map(|(from, to)| (from as u32, to as u32));
+                }
+                Ok(Some(captures))
+            }
+            Engine::Backtracking(regex) => {
+                effort.spend((limits::BACKTRACKS as u64 + length) * self.weight)?;
+                backtrack(regex, subject)
+            }
+        }
+    }
+
+    /// Whether the pattern is in a text.
+    pub(crate) fn is_in(&self, subject: &[u8], effort: &mut Effort) -> Result<bool, TooMuch> {
+        match &self.engine {
+            Engine::Linear(regex) => {
+                let subject = &subject[..subject.len().min(limits::SUBJECT)];
+                effort.spend((subject.len() as u64 + 64) * self.weight)?;
+                Ok(regex.is_match(subject))
+            }
+            Engine::Backtracking(_) => Ok(self.find(subject, effort)?.is_some()),
+        }
+    }
+
+    /// Replaces the first match, or all, by what `with` makes of it.
+    pub(crate) fn replace(
+        &self,
+        text: &[u8],
+        all: bool,
+        effort: &mut Effort,
+        with: impl Fn(&Captures) -> Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, TooMuch> {
+        let (mut made, mut at, mut changed) = (Vec::new(), 0, false);
+        while let Some(found) = self.find(&text[at..], effort)? {
+            let Range { start, end } = found.whole();
+            changed = true;
+            made.extend_from_slice(&text[at..at + start]);
+            made.extend_from_slice(&with(&found));
+            // An empty match must not be found again.
+            let behind = if end == start { (at + end + 1).min(text.len()) } else { at + end };
+            made.extend_from_slice(&text[at + end..behind]);
+            at = behind;
+            if !all || at >= text.len() || made.len() > limits::EXPANDED {
+                break;
+            }
+        }
+        made.extend_from_slice(&text[at..]);
+        Ok(changed.then_some(made))
+    }
+}
+
+impl Captures {
+    fn whole(&self) -> Range<usize> {
+        self.groups[0].map_or(0..0, |(from, to)| from as usize..to as usize)
+    }
+}
+
+impl Engine {
+    fn new(translated: &dialect::Translated, ignore_case: bool, size: usize) -> Result<Self, String> {
+        if !translated.needs_way_back {
+            let linear = regex::bytes::RegexBuilder::new(&translated.text)
+                .unicode(false)
+                .dot_matches_new_line(true)
+                .case_insensitive(ignore_case)
+                .size_limit(size)
+                .dfa_size_limit(size)
+                .build();
+            match linear {
+                Ok(regex) => return Ok(Self::Linear(regex)),
+                Err(error @ regex::Error::CompiledTooBig(_)) => return Err(error.to_string()),
+                // Perhaps it has what only the other one knows.
+                Err(_) => {}
+            }
+        }
+        let flags = if ignore_case { "(?si)" } else { "(?s)" };
+        let text: String = flags.chars().chain(translated.text.bytes().map(char::from)).collect();
+        let regex = fancy_regex::RegexBuilder::new(&text)
+            .backtrack_limit(limits::BACKTRACKS)
+            .delegate_size_limit(size)
+            .delegate_dfa_size_limit(size)
+            .build();
+        regex.map(|regex| Self::Backtracking(Box::new(regex))).map_err(|error| error.to_string())
+    }
+}
+
+/// Each byte is one character for this engine, which knows only text.
+fn backtrack(regex: &fancy_regex::Regex, subject: &[u8]) -> Result<Option<Captures>, TooMuch> {
+    let text: String = subject.iter().copied().map(char::from).collect();
+    let found = match regex.captures(&text) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        Err(_) => return Err(TooMuch),
+    };
+    let place = |at: usize| {
+        let characters = if text.len() == subject.len() { at } else { text[..at].chars().count() };
+        characters as u32
+    };
+    let mut captures = Captures { subject: subject.to_vec(), ..Captures::default() };
+    for (number, group) in captures.groups.iter_mut().enumerate() {
+        *group = found.get(number).map(|found| (place(found.start()), place(found.end())));
+    }
+    Ok(Some(captures))
+}
+
+#[cfg(test)]
+#[path = "pattern_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! `Redirect`, `RedirectMatch` and `ErrorDocument`.
+
+use crate::pattern::{Pattern, Room, TooMuch};
+use crate::rewrite::{escape_path, has_scheme, qualified};
+use crate::scene::Scene;
+use crate::substitute;
+use crate::text::words;
+
+/// One line of `Redirect` or `RedirectMatch`.
+#[derive(Debug)]
+pub(crate) struct Redirect {
+    from: Source,
+    to: String,
+    status: u16,
+}
+
+#[derive(Debug)]
+enum Source {
+    Prefix(String),
+    Pattern(Pattern),
+}
+
+/// What a request is ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Redirect { status: u16, location: Vec<u8> },
+    Status(u16),
+}
+
+impl Redirect {
+    /// The directive's name in lower case, and what follows.
+    pub(crate) fn new(name: &str, text: &str, room: &mut Room) -> Result<Self, String> {
+        let all = words(text);
+        let mut rest = all.as_slice();
+        let mut status = match name {
+            "redirectpermanent" => 301,
+            _ => 302,
+        };
+        if let Some(first) = rest.first()
+            && let Some(named) = status_of(first)
+        {
+            status = named;
+            rest = &rest[1..];
+        }
+        let redirects = (300..400).contains(&status);
+        let (from, to) = match rest {
+            [from, to] if redirects => (from, to.clone()),
+            [from] if !redirects => (from, String::new()),
+            _ => return Err("takes a path, and an address where it redirects".to_owned()),
+        };
+        let from = if name == "redirectmatch" {
+            Source::Pattern(Pattern::new(from, false, room)?)
+        } else if from.starts_with('/') {
+            Source::Prefix(from.clone())
+        } else {
+            return Err(format!("`{from}` is no path: it does not begin with a slash"));
+        };
+        if redirects && !to.starts_with('/') && has_scheme(to.as_bytes()).is_none() {
+            return Err(format!("`{to}` is neither a path nor an address"));
+        }
+        Ok(Self { from, to, status })
+    }
+
+    pub(crate) fn apply(&self, scene: &mut Scene<'_>) -> Result<Option<End>, TooMuch> {
+        let mut location = match &self.from {
+            Source::Prefix(prefix) => {
+                let Some(rest) = scene.path.strip_prefix(prefix.as_bytes()) else { return Ok(None) };
+                if !rest.is_empty() && !rest.starts_with(b"/") && !prefix.ends_with('/') {
+                    return Ok(None);
+                }
+                [self.to.as_bytes(), &escape_path(rest)].concat()
+            }
+            Source::Pattern(pattern) => {
+                let Some(found) = pattern.find(&scene.path, &mut scene.effort)? else { return Ok(None) };
+                let made = substitute::groups(&self.to, &found);
+                let end = made.iter().position(|b| matches!(b, b'?' | b'#')).unwrap_or(made.len());
+                let (address, behind) = made.split_at(end);
+                let scheme = has_scheme(address).unwrap_or(0);
+                [&address[..scheme], &escape_path(&address[scheme..]), behind].concat()
+            }
+        };
+        if !(300..400).contains(&self.status) {
+            return Ok(Some(End::Status(self.status)));
+        }
+        if location.first() == Some(&b'/') {
+            location = qualified(&scene.facts, &location);
+        }
+        if let Some(query) = &scene.query
+            && !location.contains(&b'?')
+        {
+            location.push(b'?');
+            location.extend_from_slice(query);
+        }
+        Ok(Some(End::Redirect { status: self.status, location }))
+    }
+}
+
+fn status_of(word: &str) -> Option<u16> {
+    match word.to_ascii_lowercase().as_str() {
+        "permanent" => Some(301),
+        "temp" => Some(302),
+        "seeother" => Some(303),
+        "gone" => Some(410),
+        number => number.parse().ok().filter(|status| (300..600).contains(status)),
+    }
+}
+
+/// What is shown in the place of the server's own page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ErrorDocument {
+    /// A path of this site, perhaps with a query.
+    Path(String),
+    /// The client is sent there.
+    Address(String),
+    /// This text.
+    Text(String),
+    /// The server's own page.
+    Usual,
+}
+
+impl ErrorDocument {
+    /// What is behind the word `ErrorDocument`: the status, and what is shown.
+    pub(crate) fn new(text: &str) -> Result<(u16, Self), String> {
+        let (status, rest) = text.split_once(char::is_whitespace).ok_or("takes a status and what is shown")?;
+        let status = status.parse().ok().filter(|status| (400..600).contains(status));
+        let status = status.ok_or("takes a status from 400 to 599")?;
+        let document = words(rest).into_iter().next().unwrap_or_default();
+        let document = if document.eq_ignore_ascii_case("default") {
+            Self::Usual
+        } else if has_scheme(document.as_bytes()).is_some() {
+            Self::Address(document)
+        } else if document.starts_with('/') {
+            Self::Path(document)
+        } else {
+            Self::Text(if rest.trim_start().starts_with('"') { document } else { rest.trim().to_owned() })
+        };
+        Ok((status, document))
+    }
+}

@@ -1,0 +1,313 @@
+//! `Header`, `RequestHeader` and the directives of mod_expires: what becomes of headers.
+
+use crate::expression::Expression;
+use crate::limits;
+use crate::pattern::{Pattern, Room, TooMuch};
+use crate::scene::Scene;
+use crate::text::words;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// One line of `Header` or `RequestHeader`.
+#[derive(Debug)]
+pub(crate) struct HeaderLine {
+    /// Also for the server's own refusals.
+    pub always: bool,
+    name: HeaderName,
+    action: Action,
+    when: When,
+}
+
+#[derive(Debug)]
+enum Action {
+    Set(Value),
+    SetIfEmpty(Value),
+    Add(Value),
+    Append(Value),
+    Merge(Value),
+    Unset,
+    Echo(Pattern),
+    Edit { pattern: Pattern, with: String, all: bool },
+}
+
+#[derive(Debug)]
+enum When {
+    Always,
+    Variable(String, bool),
+    Expression(Expression),
+}
+
+/// A value with `%{NAME}e` and its like in it.
+#[derive(Debug)]
+struct Value(String);
+
+impl HeaderLine {
+    /// What is behind `Header` or `RequestHeader`; `None` if it has no effect here.
+    pub(crate) fn new(text: &str, of_response: bool, room: &mut Room) -> Result<Option<Self>, String> {
+        let all = words(text);
+        let mut rest = all.as_slice();
+        let mut always = false;
+        if let Some(first) = rest.first().filter(|_| of_response) {
+            if first.eq_ignore_ascii_case("always") || first.eq_ignore_ascii_case("onsuccess") {
+                always = first.eq_ignore_ascii_case("always");
+                rest = &rest[1..];
+            }
+        }
+        let [action, name, rest @ ..] = rest else { return Err("an action and a header's name are needed".to_owned()) };
+        let action = action.to_ascii_lowercase();
+        if action == "note" {
+            return Ok(None);
+        }
+        let takes = match action.as_str() {
+            "unset" | "echo" => 0,
+            "set" | "setifempty" | "add" | "append" | "merge" => 1,
+            "edit" | "edit*" => 2,
+            _ => return Err(format!("the action {action} is not known")),
+        };
+        if rest.len() < takes || rest.len() > takes + 1 {
+            return Err(format!("{action} takes a name and {takes} more, then perhaps a condition"));
+        }
+        let (values, when) = rest.split_at(takes);
+        let value = || Value(values.first().cloned().unwrap_or_default());
+        let action = match action.as_str() {
+            "set" => Action::Set(value()),
+            "setifempty" => Action::SetIfEmpty(value()),
+            "add" => Action::Add(value()),
+            "append" => Action::Append(value()),
+            "merge" => Action::Merge(value()),
+            "unset" => Action::Unset,
+            "echo" => Action::Echo(Pattern::new(name, true, room)?),
+            edit => Action::Edit {
+                pattern: Pattern::new(&values[0], false, room)?,
+                with: values[1].clone(),
+                all: edit == "edit*",
+            },
+        };
+        let when = match when.first() {
+            None => When::Always,
+            Some(text) => match (text.strip_prefix("env="), text.strip_prefix("expr=")) {
+                (Some(name), _) => When::Variable(name.trim_start_matches('!').to_owned(), !name.starts_with('!')),
+                (_, Some(text)) => When::Expression(Expression::new(text, room)?),
+                _ if text.eq_ignore_ascii_case("early") => return Err("early is not for directories".to_owned()),
+                _ => return Err(format!("`{text}` is no condition")),
+            },
+        };
+        let name = match &action {
+            Action::Echo(_) => header::HOST,
+            _ => name.trim_end_matches(':').parse().map_err(|_| format!("`{name}` is no header's name"))?,
+        };
+        Ok(Some(Self { always, name, action, when }))
+    }
+
+    /// Does it.
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, scene: &mut Scene<'_>) -> Result<(), TooMuch> {
+        scene.effort.spend(64)?;
+        let holds = match &self.when {
+            When::Always => true,
+            When::Variable(name, wanted) => scene.environment.get(name).is_some() == *wanted,
+            When::Expression(expression) => expression.holds(scene)?,
+        };
+        if !holds || is_ours(&self.name) {
+            return Ok(());
+        }
+        match &self.action {
+            Action::Unset => while headers.remove(&self.name).is_some() {},
+            Action::Set(value) => set(headers, &self.name, &value.text(scene)),
+            Action::SetIfEmpty(value) if !headers.contains_key(&self.name) => {
+                set(headers, &self.name, &value.text(scene));
+            }
+            Action::SetIfEmpty(_) => {}
+            Action::Add(value) => {
+                if let Ok(value) = HeaderValue::from_bytes(&value.text(scene))
+                    && headers.get_all(&self.name).iter().count() < 50
+                {
+                    headers.append(self.name.clone(), value);
+                }
+            }
+            Action::Append(value) => join(headers, &self.name, &value.text(scene), false),
+            Action::Merge(value) => join(headers, &self.name, &value.text(scene), true),
+            Action::Edit { pattern, with, all } => return self.edit(headers, scene, pattern, with, *all),
+            Action::Echo(pattern) => {
+                for (name, value) in scene.facts.headers {
+                    if !is_ours(name) && pattern.is_in(name.as_str().as_bytes(), &mut scene.effort)? {
+                        headers.append(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn edit(
+        &self,
+        headers: &mut HeaderMap,
+        scene: &mut Scene<'_>,
+        pattern: &Pattern,
+        with: &str,
+        all: bool,
+    ) -> Result<(), TooMuch> {
+        let values: Vec<HeaderValue> = headers.get_all(&self.name).iter().cloned().collect();
+        let mut made = Vec::with_capacity(values.len());
+        for value in values {
+            let edited = pattern
+                .replace(value.as_bytes(), all, &mut scene.effort, |found| crate::substitute::groups(with, found))?;
+            made.push(edited.and_then(|text| HeaderValue::from_bytes(&text).ok()).unwrap_or(value));
+        }
+        headers.remove(&self.name);
+        for value in made {
+            headers.append(self.name.clone(), value);
+        }
+        Ok(())
+    }
+}
+
+/// Headers that say how a message is cut; they are the server's.
+fn is_ours(name: &HeaderName) -> bool {
+    let ours = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION, header::UPGRADE, header::TE];
+    ours.contains(name) || name == "keep-alive"
+}
+
+fn set(headers: &mut HeaderMap, name: &HeaderName, value: &[u8]) {
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        headers.insert(name.clone(), value);
+    }
+}
+
+/// Appends a value after a comma; with `once` unless it is there.
+fn join(headers: &mut HeaderMap, name: &HeaderName, value: &[u8], once: bool) {
+    let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+    let is_there = |line: &&[u8]| line.split(|&b| b == b',').any(|item| item.trim_ascii() == value);
+    if once && lines.iter().any(is_there) {
+        return;
+    }
+    let mut joined = lines.join(&b", "[..]);
+    if !joined.is_empty() {
+        joined.extend_from_slice(b", ");
+    }
+    joined.extend_from_slice(value);
+    set(headers, name, &joined);
+}
+
+impl Value {
+    fn text(&self, scene: &Scene<'_>) -> Vec<u8> {
+        let mut made = Vec::new();
+        let mut rest = self.0.as_str();
+        while let Some((plain, behind)) = rest.split_once('%') {
+            made.extend_from_slice(plain.as_bytes());
+            rest = behind;
+            let since = scene.facts.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+            if let Some(inner) = rest.strip_prefix('{')
+                && let Some((name, tail)) = inner.split_once('}')
+                && tail.starts_with(['e', 's'])
+            {
+                let value = if tail.starts_with('e') { scene.environment.get(name) } else { None };
+                made.extend_from_slice(value.unwrap_or(b"(null)"));
+                rest = &tail[1..];
+            } else if let Some(tail) = rest.strip_prefix('t') {
+                made.extend_from_slice(format!("t={}", since.as_micros()).as_bytes());
+                rest = tail;
+            } else if let Some(tail) = rest.strip_prefix('D') {
+                let took = scene.facts.time.elapsed().unwrap_or_default();
+                made.extend_from_slice(format!("D={}", took.as_micros()).as_bytes());
+                rest = tail;
+            } else {
+                made.push(b'%');
+                rest = rest.strip_prefix('%').unwrap_or(rest);
+            }
+        }
+        made.extend_from_slice(rest.as_bytes());
+        made.truncate(limits::EXPANDED);
+        made
+    }
+}
+
+/// How long a response may be kept: from when, and for how many seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Validity {
+    from_change: bool,
+    seconds: i64,
+}
+
+impl Validity {
+    /// `access plus 1 month 2 days`, `A3600`, `M3600`.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no period");
+        let text = text.trim();
+        if let Some(digits) = text.strip_prefix(['A', 'M'])
+            && let Ok(seconds) = digits.trim().parse()
+        {
+            return Ok(Self { from_change: text.starts_with('M'), seconds });
+        }
+        let mut parts = text.split_ascii_whitespace();
+        let from_change = match parts.next().map(str::to_ascii_lowercase).as_deref() {
+            Some("access" | "now") => false,
+            Some("modification") => true,
+            _ => return Err(wrong()),
+        };
+        let mut parts = parts.skip_while(|word| word.eq_ignore_ascii_case("plus")).peekable();
+        let mut seconds = 0_i64;
+        while let Some(number) = parts.next() {
+            let number: i64 = number.parse().map_err(|_| wrong())?;
+            let unit = parts.next().ok_or_else(wrong)?.to_ascii_lowercase();
+            let unit = match unit.strip_suffix('s').unwrap_or(&unit) {
+                "year" => 365 * 86_400,
+                "month" => 30 * 86_400,
+                "week" => 7 * 86_400,
+                "day" => 86_400,
+                "hour" => 3600,
+                "minute" | "min" => 60,
+                "second" | "sec" => 1,
+                _ => return Err(wrong()),
+            };
+            seconds = seconds.saturating_add(number.saturating_mul(unit));
+        }
+        Ok(Self { from_change, seconds })
+    }
+
+    /// Says so in a response, unless it does already.
+    pub(crate) fn apply(self, headers: &mut HeaderMap, now: SystemTime) {
+        if headers.contains_key(header::EXPIRES) {
+            return;
+        }
+        let base = if self.from_change {
+            let changed = headers.get(header::LAST_MODIFIED).and_then(|value| value.to_str().ok());
+            let Some(changed) = changed.and_then(|text| httpdate::parse_http_date(text).ok()) else { return };
+            changed
+        } else {
+            now
+        };
+        let seconds = Duration::from_secs(self.seconds.unsigned_abs().min(100 * 365 * 86_400));
+        let then = if self.seconds < 0 { base.checked_sub(seconds) } else { base.checked_add(seconds) };
+        let Some(then) = then else { return };
+        let age = then.duration_since(now).unwrap_or_default().as_secs();
+        join(headers, &header::CACHE_CONTROL, format!("max-age={age}").as_bytes(), false);
+        set(headers, &header::EXPIRES, httpdate::fmt_http_date(then).as_bytes());
+    }
+}
+
+/// What mod_expires was told.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Expires {
+    pub active: Option<bool>,
+    pub usual: Option<Validity>,
+    pub by_type: Vec<(String, Validity)>,
+}
+
+impl Expires {
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, now: SystemTime) {
+        if self.active != Some(true) {
+            return;
+        }
+        let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media = media.split(';').next().unwrap_or_default().trim();
+        let general = media.split_once('/').map(|(major, _)| format!("{major}/*"));
+        let of = |wanted: &str| {
+            let found = self.by_type.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            found.map(|(_, validity)| *validity)
+        };
+        let found = of(media).or_else(|| general.and_then(|general| of(&general))).or(self.usual);
+        if let Some(validity) = found {
+            validity.apply(headers, now);
+        }
+    }
+}

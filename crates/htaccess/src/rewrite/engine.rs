@@ -1,0 +1,335 @@
+//! Running the rules of a directory on a request, as Apache does after it has found the file that a path names.
+//!
+//! The rules see the place in the file system without the directory's own, and what they make is a place in the file
+//! system, an absolute path or an address. A place in the file system becomes a path again by `RewriteBase` or by the
+//! document root, and the request begins anew with that path.
+
+use crate::compare::number;
+use crate::expression_value::file_test;
+use crate::limits;
+use crate::pattern::{Captures, TooMuch};
+use crate::rewrite::location::{escape_address, escape_path, has_scheme, own_path, qualified};
+use crate::rewrite::rule::{Condition, Rewrite, RuleParts, Test};
+use crate::rewrite::template::Escaping;
+use crate::scene::Scene;
+
+/// What comes of the rules.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The request goes on as it is, perhaps with another query.
+    Same,
+    /// It begins anew with this path; the query is the scene's. With `end` no rule is tried any more.
+    Again { path: Vec<u8>, end: bool },
+    /// The client is sent to this address.
+    Redirect { status: u16, location: Vec<u8> },
+    /// A refusal.
+    Status(u16),
+}
+
+/// What a pass through the rules has done besides.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub cookies: Vec<Vec<u8>>,
+    pub media_type: Option<Vec<u8>>,
+    pub handler: Option<Vec<u8>>,
+    /// The last rule that matched.
+    pub line: usize,
+}
+
+struct Pass<'p, 'a> {
+    scene: &'p mut Scene<'a>,
+    directory: &'p [u8],
+    effects: &'p mut Effects,
+    status: Option<u16>,
+    no_escape: bool,
+    end: bool,
+}
+
+enum Applied {
+    No,
+    /// It has no substitution.
+    Matched,
+    Changed,
+}
+
+/// Runs the rules of a directory.
+pub(crate) fn run(rewrite: &Rewrite, scene: &mut Scene<'_>, effects: &mut Effects) -> Result<Outcome, TooMuch> {
+    if rewrite.engine != Some(true) || rewrite.rules.is_empty() {
+        return Ok(Outcome::Same);
+    }
+    let directory = rewrite.directory.as_slice();
+    let allows_no_slash = rewrite.options.is_some_and(|options| options.allow_no_slash);
+    // The directory itself, asked for without its slash: that is added first.
+    if !allows_no_slash && directory.strip_suffix(b"/") == Some(scene.filename.as_slice()) {
+        return Ok(Outcome::Same);
+    }
+    let (original, path_info, query) = (scene.filename.clone(), scene.path_info.clone(), scene.query.clone());
+    let mut pass = Pass { scene, directory, effects, status: None, no_escape: false, end: false };
+    let outcome = match pass.list(rewrite)? {
+        Some(status) => Outcome::Status(status),
+        None if pass.changed_from(&original) => pass.outcome(rewrite, query.as_deref()),
+        None => Outcome::Same,
+    };
+    scene.filename = original;
+    scene.path_info = path_info;
+    Ok(outcome)
+}
+
+impl Pass<'_, '_> {
+    fn changed_from(&self, original: &[u8]) -> bool {
+        self.scene.filename != original
+    }
+
+    /// All rules in their order. A status ends the request.
+    fn list(&mut self, rewrite: &Rewrite) -> Result<Option<u16>, TooMuch> {
+        let rules = &*rewrite.rules;
+        let (mut at, mut rounds) = (0, 0);
+        while let Some(rule) = rules.get(at) {
+            at += 1;
+            let rule = &*rule.0;
+            if rule.flags.no_subrequest && self.scene.subrequest {
+                continue;
+            }
+            let applied = self.rule(rule)?;
+            if matches!(applied, Applied::No) {
+                while rules.get(at - 1).is_some_and(|rule| rule.0.flags.chain) {
+                    at += 1;
+                }
+                continue;
+            }
+            self.effects.line = rule.line;
+            if self.scene.filename.len() > limits::EXPANDED {
+                return Ok(Some(500));
+            }
+            if let Some(status) = rule.flags.status.filter(|_| !rule.flags.redirects()) {
+                return Ok(Some(status));
+            }
+            if rule.flags.proxy {
+                return Ok(Some(403));
+            }
+            if matches!(applied, Applied::Changed) {
+                self.no_escape = rule.flags.no_escape;
+                if rule.flags.pass_through {
+                    break;
+                }
+            }
+            if rule.flags.last {
+                self.end |= rule.flags.end;
+                break;
+            }
+            if let Some(most) = rule.flags.next {
+                rounds += 1;
+                if rounds >= most.min(limits::ROUNDS) {
+                    return Ok(Some(500));
+                }
+                at = 0;
+                continue;
+            }
+            at += rule.flags.skip;
+        }
+        Ok(None)
+    }
+
+    fn rule(&mut self, rule: &RuleParts) -> Result<Applied, TooMuch> {
+        let full = [self.scene.filename.as_slice(), &self.scene.path_info].concat();
+        let subject = full.strip_prefix(self.directory).unwrap_or(&full);
+        let found = rule.pattern.find(subject, &mut self.scene.effort)?;
+        let groups = match (found, rule.negated) {
+            (Some(found), false) => found,
+            (None, true) => Captures::default(),
+            _ => return Ok(Applied::No),
+        };
+        let Some(conditions) = self.conditions(&rule.conditions, &groups)? else { return Ok(Applied::No) };
+        let escaping = Escaping { groups: rule.flags.escape_groups.as_deref(), no_plus: rule.flags.no_plus };
+        let made = rule.substitution.as_ref().map(|text| text.expand(self.scene, &groups, &conditions, escaping));
+        self.side_effects(rule, &groups, &conditions);
+        let (Some(mut made), Some(template)) = (made, &rule.substitution) else { return Ok(Applied::Matched) };
+        if made.contains(&b'?') && !template.has_query() && escaping.groups.is_none() && !rule.flags.allow_3f {
+            // A `?` of the path, once encoded, would become the query's.
+            self.status = None;
+            return Ok(self.forbid());
+        }
+        if made.first() != Some(&b'/') && has_scheme(&made).is_none() {
+            made.splice(0..0, self.directory.iter().copied());
+        }
+        if rule.flags.discard_path_info {
+            self.scene.path_info.clear();
+        }
+        self.scene.filename = made;
+        self.take_query(rule);
+        if rule.flags.redirects() {
+            if has_scheme(&self.scene.filename).is_none() {
+                self.scene.filename = qualified(&self.scene.facts, &self.scene.filename);
+            }
+            self.status = rule.flags.status;
+            return Ok(Applied::Changed);
+        }
+        if let Some(path) = own_path(&self.scene.facts, &self.scene.filename) {
+            self.scene.filename = path;
+        }
+        Ok(Applied::Changed)
+    }
+
+    /// Leads to a refusal: no path is as long.
+    fn forbid(&mut self) -> Applied {
+        self.scene.filename = vec![b'?'];
+        Applied::Changed
+    }
+
+    fn side_effects(&mut self, rule: &RuleParts, groups: &Captures, conditions: &Captures) {
+        let plain = Escaping::default();
+        for variable in &rule.flags.variables {
+            let text = variable.expand(self.scene, groups, conditions, plain);
+            let text = String::from_utf8_lossy(&text).into_owned();
+            match (text.strip_prefix('!'), text.split_once(':')) {
+                (Some(name), _) => self.scene.environment.unset(name),
+                (None, Some((name, value))) => self.scene.environment.set(name, value.as_bytes().to_vec()),
+                (None, None) => self.scene.environment.set(&text, Vec::new()),
+            }
+        }
+        for cookie in &rule.flags.cookies {
+            let text = cookie.expand(self.scene, groups, conditions, plain);
+            if self.effects.cookies.len() < 20 {
+                self.effects.cookies.push(text);
+            }
+        }
+        if let Some(text) = &rule.flags.media_type {
+            self.effects.media_type = Some(text.expand(self.scene, groups, conditions, plain));
+        }
+        if let Some(text) = &rule.flags.handler {
+            self.effects.handler = Some(text.expand(self.scene, groups, conditions, plain));
+        }
+    }
+
+    /// Takes the query out of what a substitution made.
+    fn take_query(&mut self, rule: &RuleParts) {
+        if rule.flags.discard_query {
+            self.scene.query = None;
+        }
+        let name = &self.scene.filename;
+        let at = if rule.flags.query_last {
+            name.iter().rposition(|&b| b == b'?')
+        } else {
+            name.iter().position(|&b| b == b'?')
+        };
+        let Some(at) = at else { return };
+        let mut query = name[at + 1..].to_vec();
+        if rule.flags.append_query
+            && let Some(old) = self.scene.query.as_deref().filter(|old| !old.is_empty())
+        {
+            if !query.is_empty() {
+                query.push(b'&');
+            }
+            query.extend_from_slice(old);
+        }
+        if query.last() == Some(&b'&') {
+            query.pop();
+        }
+        self.scene.filename.truncate(at);
+        self.scene.query = (!query.is_empty()).then_some(query);
+    }
+
+    /// Whether the conditions hold: then the groups of the last one that matched.
+    fn conditions(&mut self, conditions: &[Condition], rule: &Captures) -> Result<Option<Captures>, TooMuch> {
+        let mut groups = Captures::default();
+        let mut at = 0;
+        while let Some(condition) = conditions.get(at) {
+            at += 1;
+            let holds = self.condition(condition, rule, &mut groups)?;
+            if !condition.or_next {
+                if !holds {
+                    return Ok(None);
+                }
+            } else if holds {
+                while conditions.get(at - 1).is_some_and(|condition| condition.or_next) {
+                    at += 1;
+                }
+            }
+        }
+        Ok(Some(groups))
+    }
+
+    fn condition(&mut self, condition: &Condition, rule: &Captures, groups: &mut Captures) -> Result<bool, TooMuch> {
+        let subject = || condition.subject.expand(self.scene, rule, groups, Escaping::default());
+        let holds = match &condition.test {
+            Test::Always => !subject().is_empty(),
+            Test::File(kind) => file_test(self.scene, *kind, &subject())?,
+            Test::Number(compare, wanted) => compare.holds(number(&subject()).cmp(wanted)),
+            Test::Text(compare, wanted) => {
+                let (mut subject, mut wanted) = (subject(), wanted.clone());
+                if condition.no_case {
+                    subject.make_ascii_lowercase();
+                    wanted.make_ascii_lowercase();
+                }
+                compare.holds(subject.cmp(&wanted))
+            }
+            Test::Expression(expression) => expression.holds(self.scene)?,
+            Test::Pattern(pattern) => {
+                let subject = subject();
+                match pattern.find(&subject, &mut self.scene.effort)? {
+                    Some(found) => {
+                        if !condition.negated {
+                            *groups = found;
+                        }
+                        true
+                    }
+                    None => false,
+                }
+            }
+        };
+        Ok(holds != condition.negated)
+    }
+
+    /// What becomes of the place that the rules have made.
+    fn outcome(&mut self, rewrite: &Rewrite, old_query: Option<&[u8]>) -> Outcome {
+        let made = std::mem::take(&mut self.scene.filename);
+        if made == b"?" {
+            return Outcome::Status(403);
+        }
+        if let Some(scheme) = has_scheme(&made) {
+            return self.redirect(rewrite, made, scheme, old_query);
+        }
+        if made.first() != Some(&b'/') {
+            return Outcome::Status(400);
+        }
+        let root = self.scene.facts.root;
+        let path = match &rewrite.base {
+            Some(base) => replaced_prefix(&made, self.directory, base),
+            None => made.strip_prefix(root).filter(|rest| rest.first() == Some(&b'/')).map(<[u8]>::to_vec),
+        };
+        let path = path.unwrap_or(made);
+        Outcome::Again { path, end: self.end }
+    }
+
+    fn redirect(&self, rewrite: &Rewrite, mut made: Vec<u8>, scheme: usize, old_query: Option<&[u8]>) -> Outcome {
+        if let Some(base) = &rewrite.base
+            && let Some(slash) = made[scheme..].iter().position(|&b| b == b'/').map(|at| scheme + at)
+            && let Some(path) = replaced_prefix(&made[slash..], self.directory, base)
+        {
+            made.truncate(slash);
+            made.extend_from_slice(&path);
+        }
+        let mut location = if self.no_escape { made } else { escape_address(&made) };
+        if let Some(query) = &self.scene.query {
+            location.push(b'?');
+            if self.no_escape || old_query == Some(query) {
+                location.extend_from_slice(query);
+            } else {
+                location.extend_from_slice(&escape_path(query));
+            }
+        }
+        let status = self.status.unwrap_or(302);
+        Outcome::Redirect { status, location }
+    }
+}
+
+/// A place below a directory as a path below another.
+fn replaced_prefix(place: &[u8], directory: &[u8], base: &[u8]) -> Option<Vec<u8>> {
+    let rest = place.strip_prefix(directory)?;
+    let mut made = base.to_vec();
+    if made.last() != Some(&b'/') {
+        made.push(b'/');
+    }
+    made.extend_from_slice(rest);
+    Some(made)
+}

@@ -1,0 +1,81 @@
+//! Addresses: what has a scheme, what is our own host, and how a path is written in one.
+
+use crate::world::Facts;
+
+/// The length of `scheme://` (of `mailto:` and the like, the length of that), if the text begins with a scheme that
+/// Apache knows as one.
+pub(crate) fn has_scheme(text: &[u8]) -> Option<usize> {
+    const SCHEMES: [&str; 16] = [
+        "http://",
+        "https://",
+        "ftp://",
+        "ws://",
+        "wss://",
+        "gopher://",
+        "ldap://",
+        "nntp://",
+        "ajp://",
+        "balancer://",
+        "fcgi://",
+        "scgi://",
+        "uwsgi://",
+        "news:",
+        "mailto:",
+        "unix:",
+    ];
+    let begins =
+        |scheme: &str| text.len() >= scheme.len() && text[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes());
+    SCHEMES.iter().find(|scheme| begins(scheme)).map(|scheme| scheme.len())
+}
+
+/// The address of a path on the host that was asked for.
+pub(crate) fn qualified(facts: &Facts<'_>, path: &[u8]) -> Vec<u8> {
+    let mut made = format!("{}://{}", facts.scheme(), facts.server_name()).into_bytes();
+    let usual = if facts.https { "443" } else { "80" };
+    if facts.server_port != usual && !facts.server_port.is_empty() {
+        made.extend_from_slice(format!(":{}", facts.server_port).as_bytes());
+    }
+    if path.first() != Some(&b'/') {
+        made.push(b'/');
+    }
+    made.extend_from_slice(path);
+    made
+}
+
+/// The path of an address if it is on the host that was asked for.
+pub(crate) fn own_path(facts: &Facts<'_>, address: &[u8]) -> Option<Vec<u8>> {
+    let scheme = format!("{}://", facts.scheme());
+    let rest = address.strip_prefix(scheme.as_bytes())?;
+    let end = rest.iter().position(|&b| b == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let usual = if facts.https { "443" } else { "80" };
+    let authority = std::str::from_utf8(authority).ok()?;
+    let (name, port) = match authority.rfind(':') {
+        Some(at) if !authority[at..].contains(']') => (&authority[..at], &authority[at + 1..]),
+        _ => (authority, usual),
+    };
+    let ours = name.eq_ignore_ascii_case(facts.server_name()) && port == facts.server_port;
+    ours.then(|| if path.is_empty() { b"/".to_vec() } else { path.to_vec() })
+}
+
+/// Encodes what may not stand in a path.
+pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
+    let mut made = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"$-_.+!*'(),:;@&=/~".contains(&byte) {
+            made.push(byte);
+        } else {
+            made.extend_from_slice(format!("%{byte:02x}").as_bytes());
+        }
+    }
+    made
+}
+
+/// The same for an address: its scheme and host stay.
+pub(crate) fn escape_address(address: &[u8]) -> Vec<u8> {
+    let Some(scheme) = has_scheme(address) else { return escape_path(address) };
+    let host = address[scheme..].iter().position(|&b| b == b'/').map_or(address.len(), |at| scheme + at);
+    let mut made = address[..host].to_vec();
+    made.extend_from_slice(&escape_path(&address[host..]));
+    made
+}

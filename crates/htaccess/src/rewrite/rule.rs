@@ -1,0 +1,269 @@
+//! `RewriteRule` and `RewriteCond` as they are written.
+
+use crate::compare::{Compare, number};
+use crate::expression::Expression;
+use crate::pattern::{Pattern, Room};
+use crate::rewrite::template::Template;
+use crate::text::rewrite_words;
+use std::sync::Arc;
+
+/// What a file says of rewriting.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rewrite {
+    pub engine: Option<bool>,
+    pub base: Option<Vec<u8>>,
+    pub options: Option<Options>,
+    pub rules: Arc<Vec<Rule>>,
+    /// The directory that the rules are for, with a slash at its end.
+    pub directory: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Options {
+    pub inherit: bool,
+    pub inherit_before: bool,
+    pub inherit_down: bool,
+    pub inherit_down_before: bool,
+    pub ignore_inherit: bool,
+    pub merge_base: bool,
+    pub allow_no_slash: bool,
+}
+
+/// A rule with its conditions.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule(pub Arc<RuleParts>);
+
+#[derive(Debug)]
+pub(crate) struct RuleParts {
+    pub line: usize,
+    pub pattern: Pattern,
+    pub negated: bool,
+    pub conditions: Vec<Condition>,
+    /// `None` for `-`.
+    pub substitution: Option<Template>,
+    pub flags: Flags,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Flags {
+    pub last: bool,
+    pub end: bool,
+    pub chain: bool,
+    pub no_case: bool,
+    pub no_escape: bool,
+    pub no_subrequest: bool,
+    pub append_query: bool,
+    pub discard_query: bool,
+    pub query_last: bool,
+    pub discard_path_info: bool,
+    pub proxy: bool,
+    pub pass_through: bool,
+    pub allow_3f: bool,
+    pub next: Option<usize>,
+    pub skip: usize,
+    /// The status of `R`, `F` and `G`.
+    pub status: Option<u16>,
+    pub escape_groups: Option<String>,
+    pub no_plus: bool,
+    pub variables: Vec<Template>,
+    pub cookies: Vec<Template>,
+    pub media_type: Option<Template>,
+    pub handler: Option<Template>,
+}
+
+impl Flags {
+    /// Whether the rule sends clients elsewhere.
+    pub(crate) fn redirects(&self) -> bool {
+        self.status.is_some_and(|status| (300..400).contains(&status))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub subject: Template,
+    pub test: Test,
+    pub negated: bool,
+    pub or_next: bool,
+    pub no_case: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Test {
+    Pattern(Pattern),
+    /// `-f` and the like.
+    File(u8),
+    /// `<text`, `>=text` and the like.
+    Text(Compare, Vec<u8>),
+    /// `-eq5` and the like.
+    Number(Compare, i64),
+    Expression(Expression),
+    /// `-U` and `-F` are as true as a path is.
+    Always,
+}
+
+impl Options {
+    pub(crate) fn add(&mut self, word: &str) -> Result<(), String> {
+        match word.to_ascii_lowercase().as_str() {
+            "inherit" => self.inherit = true,
+            "inheritbefore" => self.inherit_before = true,
+            "inheritdown" => self.inherit_down = true,
+            "inheritdownbefore" => self.inherit_down_before = true,
+            "ignoreinherit" => self.ignore_inherit = true,
+            "mergebase" => self.merge_base = true,
+            "allownoslash" => self.allow_no_slash = true,
+            // They are about what only a server's configuration has.
+            "allowanyuri" | "ignorecontextinfo" | "legacyprefixdocroot" | "longurloptimization" => {}
+            other => {
+                let bound = other.strip_prefix("maxredirects=").is_some();
+                if !bound {
+                    return Err(format!("RewriteOptions {word}: not known"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Condition {
+    pub(crate) fn new(text: &str, room: &mut Room) -> Result<Self, String> {
+        let words = rewrite_words(text);
+        let (subject, wanted, flags) = match words.as_slice() {
+            [subject, wanted] => (subject, wanted, ""),
+            [subject, wanted, flags] => (subject, wanted, flags.as_str()),
+            _ => return Err("RewriteCond takes a text, a pattern and perhaps flags".to_owned()),
+        };
+        let (mut or_next, mut no_case) = (false, false);
+        for flag in flag_list(flags)? {
+            match flag.to_ascii_uppercase().as_str() {
+                "OR" | "ORNEXT" => or_next = true,
+                "NC" | "NOCASE" => no_case = true,
+                "NV" | "NOVARY" | "" => {}
+                _ => return Err(format!("RewriteCond: the flag {flag} is not known")),
+            }
+        }
+        let (negated, wanted) = wanted.strip_prefix('!').map_or((false, wanted.as_str()), |rest| (true, rest));
+        let test = if subject.eq_ignore_ascii_case("expr") {
+            Test::Expression(Expression::new(wanted, room)?)
+        } else {
+            test(wanted, no_case, room)?
+        };
+        Ok(Self { subject: Template::new(subject), test, negated, or_next, no_case })
+    }
+}
+
+fn test(wanted: &str, no_case: bool, room: &mut Room) -> Result<Test, String> {
+    if let Some(letters) = wanted.strip_prefix('-') {
+        if letters.len() == 1 {
+            match letters.as_bytes()[0] {
+                kind @ (b'f' | b'd' | b's' | b'l' | b'L' | b'h' | b'x') => return Ok(Test::File(kind)),
+                b'F' | b'U' => return Ok(Test::Always),
+                _ => {}
+            }
+        } else if letters.is_char_boundary(2)
+            && let Some(compare) = Compare::of_letters(&letters[..2].to_ascii_lowercase())
+            && letters.len() > 2
+        {
+            return Ok(Test::Number(compare, number(letters[2..].as_bytes())));
+        }
+    }
+    let compares = [
+        ("<=", Compare::LessOrEqual),
+        (">=", Compare::GreaterOrEqual),
+        ("<", Compare::Less),
+        (">", Compare::Greater),
+        ("=", Compare::Equal),
+    ];
+    if let Some((rest, compare)) =
+        compares.iter().find_map(|(sign, compare)| Some((wanted.strip_prefix(sign)?, compare)))
+    {
+        let text = if *compare == Compare::Equal && rest == "\"\"" { "" } else { rest };
+        return Ok(Test::Text(*compare, text.as_bytes().to_vec()));
+    }
+    Pattern::new(wanted, no_case, room).map(Test::Pattern)
+}
+
+/// The flags within brackets.
+fn flag_list(text: &str) -> Result<Vec<&str>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let inner = inner.ok_or_else(|| format!("`{text}`: flags stand in brackets"))?;
+    Ok(inner.split(',').map(str::trim).collect())
+}
+
+impl Rule {
+    pub(crate) fn new(line: usize, text: &str, conditions: Vec<Condition>, room: &mut Room) -> Result<Self, String> {
+        let words = rewrite_words(text);
+        let (pattern, substitution, flags) = match words.as_slice() {
+            [pattern, substitution] => (pattern, substitution, ""),
+            [pattern, substitution, flags] => (pattern, substitution, flags.as_str()),
+            _ => return Err("RewriteRule takes a pattern, a substitution and perhaps flags".to_owned()),
+        };
+        let flags = Flags::new(flags)?;
+        let (negated, pattern) = pattern.strip_prefix('!').map_or((false, pattern.as_str()), |rest| (true, rest));
+        let pattern = Pattern::new(pattern, flags.no_case, room)?;
+        let substitution = (substitution != "-").then(|| Template::new(substitution));
+        Ok(Self(Arc::new(RuleParts { line, pattern, negated, conditions, substitution, flags })))
+    }
+}
+
+impl Flags {
+    fn new(text: &str) -> Result<Self, String> {
+        let mut flags = Self::default();
+        for flag in flag_list(text)? {
+            let (name, value) = match flag.split_once('=') {
+                Some((name, value)) => (name.trim(), Some(value.trim())),
+                None => (flag, None),
+            };
+            flags.set(&name.to_ascii_lowercase(), value).map_err(|error| format!("the flag {flag}: {error}"))?;
+        }
+        Ok(flags)
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+        match name {
+            "l" | "last" => self.last = true,
+            "end" => (self.last, self.end) = (true, true),
+            "c" | "chain" => self.chain = true,
+            "nc" | "nocase" => self.no_case = true,
+            "ne" | "noescape" => self.no_escape = true,
+            "ns" | "nosubreq" => self.no_subrequest = true,
+            "qsa" | "qsappend" => self.append_query = true,
+            "qsd" | "qsdiscard" => self.discard_query = true,
+            "qsl" | "qslast" => self.query_last = true,
+            "dpi" | "discardpath" => self.discard_path_info = true,
+            "p" | "proxy" => self.proxy = true,
+            "pt" | "passthrough" => self.pass_through = true,
+            "unsafeallow3f" => self.allow_3f = true,
+            "bnp" | "backrefnoplus" => self.no_plus = true,
+            "unsafeprefixstat" | "unc" | "bctls" | "" => {}
+            "bne" => {}
+            "b" | "escapebackreferences" => self.escape_groups = Some(value.unwrap_or_default().to_owned()),
+            "f" | "forbidden" => self.status = Some(403),
+            "g" | "gone" => self.status = Some(410),
+            "n" | "next" => self.next = Some(value.map_or(Ok(usize::MAX), parse)?),
+            "s" | "skip" => self.skip = parse(value.unwrap_or_default())?,
+            "e" | "env" => self.variables.push(Template::new(value.ok_or("a name is missing")?)),
+            "co" | "cookie" => self.cookies.push(Template::new(value.ok_or("a name and a value are missing")?)),
+            "t" | "type" => self.media_type = Some(Template::new(value.ok_or("a media type is missing")?)),
+            "h" | "handler" => self.handler = Some(Template::new(value.ok_or("a handler is missing")?)),
+            "r" | "redirect" => self.status = Some(redirect_status(value.unwrap_or("temp"))?),
+            _ => return Err("not known".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number"))
+}
+
+fn redirect_status(text: &str) -> Result<u16, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "permanent" => Ok(301),
+        "temp" => Ok(302),
+        "seeother" => Ok(303),
+        number => number.parse().ok().filter(|status| (200..600).contains(status)).ok_or("no status".to_owned()),
+    }
+}

@@ -1,0 +1,170 @@
+//! Files that were read, by the directory they lie in. A directory is looked at once in `FRESH` at most, whether it has
+//! a file or not; a file is read again when it has changed.
+
+use crate::config::{Config, Section, Select};
+use crate::directives::{self, Note, Read};
+use crate::limits;
+use crate::text::Mistake;
+use crate::world::{Kind, Stamp, World};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long what was found in a directory is taken without another look.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What a directory's file says.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    Nothing,
+    Rules(Read),
+    /// It cannot be followed: requests below the directory end with 500.
+    Broken,
+}
+
+/// What all files on the way to a directory say together.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    files: Vec<Arc<Parsed>>,
+    pub config: Arc<Config>,
+    /// Sections for some requests, in the order in which they count.
+    pub sections: Vec<Arc<Section>>,
+    pub broken: bool,
+}
+
+#[derive(Debug)]
+struct Found {
+    looked: Instant,
+    stamp: Option<Stamp>,
+    parsed: Arc<Parsed>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    name: Vec<u8>,
+    /// Whether a directive that is not known makes a file one that cannot be followed.
+    strict: bool,
+    found: Mutex<FxHashMap<Box<[u8]>, Found>>,
+    merged: Mutex<FxHashMap<Box<[u8]>, Arc<Merged>>>,
+}
+
+impl Store {
+    pub(crate) fn new(name: &str, strict: bool) -> Self {
+        Self { name: name.as_bytes().to_vec(), strict, found: Mutex::default(), merged: Mutex::default() }
+    }
+
+    /// What the files of these directories say, which lie within each other, the outermost first; each ends in a slash.
+    pub(crate) fn merged(&self, directories: &[&[u8]], world: &dyn World, now: Instant) -> Arc<Merged> {
+        let files: Vec<Arc<Parsed>> = directories.iter().map(|directory| self.parsed(directory, world, now)).collect();
+        let key = *directories.last().unwrap_or(&&b""[..]);
+        if let Some(known) = self.merged.lock().get(key) {
+            let same = known.files.len() == files.len();
+            if same && known.files.iter().zip(&files).all(|(a, b)| Arc::ptr_eq(a, b)) {
+                return known.clone();
+            }
+        }
+        let merged = Arc::new(Merged::new(files));
+        let mut kept = self.merged.lock();
+        if kept.len() >= limits::KEPT {
+            kept.clear();
+        }
+        kept.insert(key.into(), merged.clone());
+        merged
+    }
+
+    fn parsed(&self, directory: &[u8], world: &dyn World, now: Instant) -> Arc<Parsed> {
+        if let Some(found) = self.found.lock().get(directory)
+            && now.saturating_duration_since(found.looked) < FRESH
+        {
+            return found.parsed.clone();
+        }
+        let path = [directory, &self.name].concat();
+        let entry = world.look(&path).filter(|entry| entry.kind == Kind::File);
+        let stamp = entry.map(|entry| entry.stamp);
+        if let Some(found) = self.found.lock().get_mut(directory)
+            && found.stamp == stamp
+        {
+            found.looked = now;
+            return found.parsed.clone();
+        }
+        let parsed = Arc::new(match stamp {
+            None => Parsed::Nothing,
+            Some(_) => self.read(directory, &path, world),
+        });
+        let mut kept = self.found.lock();
+        if kept.len() >= limits::KEPT {
+            kept.clear();
+        }
+        kept.insert(directory.into(), Found { looked: now, stamp, parsed: parsed.clone() });
+        parsed
+    }
+
+    /// Reads a file, and says in the log what is to be said of it: once, as it is read once.
+    fn read(&self, directory: &[u8], path: &[u8], world: &dyn World) -> Parsed {
+        let name = String::from_utf8_lossy(path);
+        let text = match world.read(path, limits::FILE) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(target: "howdah::htaccess", "{name}: {error}: requests below it get 500");
+                return Parsed::Broken;
+            }
+        };
+        match check(&text, directory, self.strict) {
+            Ok(read) => {
+                for note in &read.notes {
+                    let (line, text) = (note.line, &note.text);
+                    if note.unknown {
+                        tracing::warn!(target: "howdah::htaccess", "{name}:{line}: {text}, and is ignored");
+                    } else {
+                        tracing::info!(target: "howdah::htaccess", "{name}:{line}: {text}");
+                    }
+                }
+                Parsed::Rules(read)
+            }
+            Err(Mistake { line, what }) => {
+                tracing::error!(target: "howdah::htaccess", "{name}:{line}: {what}: requests below it get 500");
+                Parsed::Broken
+            }
+        }
+    }
+}
+
+/// Reads a file's text. With `strict` a directive that is not known is a mistake.
+pub(crate) fn check(text: &[u8], directory: &[u8], strict: bool) -> Result<Read, Mistake> {
+    let read = directives::read(text, directory)?;
+    let unknown = |note: &&Note| note.unknown && strict;
+    match read.notes.iter().find(unknown) {
+        Some(note) => {
+            let what = format!("{} (`htaccess_unknown = \"ignore\"` has it ignored)", note.text);
+            Err(Mistake { line: note.line, what })
+        }
+        None => Ok(read),
+    }
+}
+
+impl Merged {
+    fn new(files: Vec<Arc<Parsed>>) -> Self {
+        let (mut config, mut by_name, mut by_expression) = (Config::default(), Vec::new(), Vec::new());
+        let mut broken = false;
+        for file in &files {
+            let read = match &**file {
+                Parsed::Nothing => continue,
+                Parsed::Broken => {
+                    broken = true;
+                    continue;
+                }
+                Parsed::Rules(read) => read,
+            };
+            config.merge(&read.file.config);
+            for section in &read.file.sections {
+                match section.select {
+                    Select::If { .. } => by_expression.push(section.clone()),
+                    Select::Files(_) | Select::Methods(..) => by_name.push(section.clone()),
+                }
+            }
+        }
+        by_name.append(&mut by_expression);
+        Self { files, config: Arc::new(config), sections: by_name, broken }
+    }
+}

@@ -1,0 +1,29 @@
+//! Texts with `$1` in them, where nothing else has a meaning.
+
+use crate::limits;
+use crate::pattern::Captures;
+
+/// The text with what the groups matched.
+pub(crate) fn groups(text: &str, found: &Captures) -> Vec<u8> {
+    let mut made = Vec::new();
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek().copied()) {
+            (b'$', Some(digit @ b'0'..=b'9')) => {
+                made.extend_from_slice(found.group(usize::from(digit - b'0')));
+                bytes.next();
+            }
+            (b'\\', Some(next @ (b'$' | b'&' | b'\\'))) => {
+                made.push(next);
+                bytes.next();
+            }
+            (b'&', _) => made.extend_from_slice(found.group(0)),
+            _ => made.push(byte),
+        }
+        if made.len() > limits::EXPANDED {
+            break;
+        }
+    }
+    made.truncate(limits::EXPANDED);
+    made
+}

@@ -1,0 +1,207 @@
+//! The text of a file: logical lines, and the words of a line. Line numbers are those of a line's beginning.
+
+use crate::limits;
+
+/// A directive or the tag of a section, not understood yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Counted from 1.
+    pub number: usize,
+    /// The first word, without `<` and `/`.
+    pub name: String,
+    /// What follows the name, without blanks around it; for a tag without its `>`.
+    pub rest: String,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directive,
+    Open,
+    Close,
+}
+
+/// What is wrong in a file, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct Mistake {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Mistake {
+    pub(crate) fn new(line: usize, what: impl Into<String>) -> Self {
+        Self { line, what: what.into() }
+    }
+}
+
+/// Takes a file's text apart. A backslash at a line's end continues it, in a comment too, as under Apache.
+pub(crate) fn lines(text: &[u8]) -> Result<Vec<Line>, Mistake> {
+    if text.len() > limits::FILE {
+        return Err(Mistake::new(1, format!("the file is longer than {} bytes", limits::FILE)));
+    }
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut found = Vec::new();
+    let (mut logical, mut began) = (Vec::new(), 0);
+    for (at, raw) in text.split(|&b| b == b'\n').enumerate() {
+        if logical.is_empty() {
+            began = at + 1;
+        }
+        let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
+        if let Some(part) = raw.strip_suffix(b"\\") {
+            logical.extend_from_slice(part);
+            continue;
+        }
+        logical.extend_from_slice(raw);
+        if let Some(line) = line(logical.trim_ascii(), began)? {
+            if found.len() == limits::DIRECTIVES {
+                return Err(Mistake::new(began, format!("more than {} directives", limits::DIRECTIVES)));
+            }
+            found.push(line);
+        }
+        logical.clear();
+    }
+    if let Some(line) = line(logical.trim_ascii(), began)? {
+        found.push(line);
+    }
+    Ok(found)
+}
+
+fn line(text: &[u8], number: usize) -> Result<Option<Line>, Mistake> {
+    if text.is_empty() || text[0] == b'#' {
+        return Ok(None);
+    }
+    if text.contains(&0) {
+        return Err(Mistake::new(number, "a NUL byte"));
+    }
+    let text = std::str::from_utf8(text).map_err(|_| Mistake::new(number, "not UTF-8"))?;
+    let (text, kind) = match text.strip_prefix('<') {
+        None => (text, Kind::Directive),
+        Some(tag) => {
+            let tag = tag.strip_suffix('>').ok_or_else(|| Mistake::new(number, format!("`{text}` has no `>`")))?;
+            tag.strip_prefix('/').map_or((tag, Kind::Open), |name| (name, Kind::Close))
+        }
+    };
+    let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    Ok(Some(Line { number, name: name.to_owned(), rest: rest.trim().to_owned(), kind }))
+}
+
+/// The words of a directive: blanks between them, quotes around those that have blanks, a backslash before a quote or a
+/// backslash within quotes.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let (word, behind) = if first == '"' || first == '\'' { quoted(rest, first) } else { bare(rest) };
+        words.push(word);
+        rest = behind.trim_start();
+    }
+    words
+}
+
+fn bare(text: &str) -> (String, &str) {
+    let end = text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len());
+    (text[..end].to_owned(), &text[end..])
+}
+
+fn quoted(text: &str, quote: char) -> (String, &str) {
+    let mut word = String::new();
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == quote {
+            return (word, &text[at + 1..]);
+        }
+        match chars.peek() {
+            Some(&(_, next)) if c == '\\' && (next == quote || next == '\\') => {
+                word.push(next);
+                chars.next();
+            }
+            _ => word.push(c),
+        }
+    }
+    (word, "")
+}
+
+/// The words of `RewriteRule` and `RewriteCond`: a backslash stays, but before a blank or the quote.
+pub(crate) fn rewrite_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut chars = text.trim().chars().peekable();
+    while let Some(&first) = chars.peek() {
+        if first.is_ascii_whitespace() {
+            chars.next();
+            continue;
+        }
+        let quote = (first == '"' || first == '\'').then_some(first);
+        if quote.is_some() {
+            chars.next();
+        }
+        let mut word = String::new();
+        while let Some(c) = chars.next() {
+            let ends = quote.map_or(c.is_ascii_whitespace(), |quote| c == quote);
+            if ends {
+                break;
+            }
+            match chars.peek() {
+                Some(&next) if c == '\\' && (next.is_ascii_whitespace() || Some(next) == quote) => {
+                    word.push(next);
+                    chars.next();
+                }
+                _ => word.push(c),
+            }
+        }
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_continued_and_comments_dropped() {
+        let text = b"\xef\xbb\xbf# c \\\n still c\nA b \\\n  c\r\n\n<If \"1 > 0\">\n</If>\nlast";
+        let found = lines(text).unwrap();
+        let found: Vec<_> = found.iter().map(|l| (l.number, l.name.as_str(), l.rest.as_str(), l.kind)).collect();
+        let expected = [
+            (3, "A", "b   c", Kind::Directive),
+            (6, "If", "\"1 > 0\"", Kind::Open),
+            (7, "If", "", Kind::Close),
+            (8, "last", "", Kind::Directive),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_a_line_is_named() {
+        for (text, what) in [(&b"<If x"[..], "no `>`"), (b"A \xff", "UTF-8"), (b"A\0", "NUL")] {
+            let mistake = lines(text).unwrap_err();
+            assert!(mistake.what.contains(what), "{mistake}");
+        }
+        assert!(lines(b"# caf\xe9").unwrap().is_empty());
+        assert!(lines(&b"A\n".repeat(limits::DIRECTIVES + 1)).unwrap_err().what.contains("directives"));
+        assert!(lines(&vec![b'#'; limits::FILE + 1]).unwrap_err().what.contains("longer"));
+    }
+
+    #[test]
+    fn words_and_quotes() {
+        for (text, expected) in [
+            ("a  b", vec!["a", "b"]),
+            (r#""a b" c"#, vec!["a b", "c"]),
+            (r#""a \"b\" \\ \d" 'x y'"#, vec![r#"a "b" \ \d"#, "x y"]),
+            (r#""open"#, vec!["open"]),
+            ("\"\" x", vec!["", "x"]),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            (r"^a\ b$ - [F]", vec!["^a b$", "-", "[F]"]),
+            (r#""^a \"b" /x\.y "[L, NC]""#, vec!["^a \"b", r"/x\.y", "[L, NC]"]),
+        ] {
+            assert_eq!(rewrite_words(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the rules may ask: the request, and the world around it. The file system is behind a trait, so that the rules can
+//! be tried without one.
+
+use http::HeaderMap;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+/// A request as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// `GET`.
+    pub method: &'a str,
+    /// The target as it was sent, with its query.
+    pub target: &'a [u8],
+    /// The path, decoded and normalised.
+    pub path: &'a [u8],
+    /// What is behind the `?`, as it was sent.
+    pub query: Option<&'a [u8]>,
+    /// `HTTP/1.1`.
+    pub protocol: &'a str,
+    /// Whether the client came over TLS.
+    pub https: bool,
+    /// The host that was asked for, with its port.
+    pub host: &'a str,
+    /// The server's address for this connection.
+    pub server_addr: &'a str,
+    /// The port that was asked for.
+    pub server_port: &'a str,
+    /// The client's address.
+    pub remote: Option<IpAddr>,
+    /// The client's port.
+    pub remote_port: &'a str,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
+    /// The document root, without a slash at its end.
+    pub root: &'a [u8],
+    /// `SERVER_SOFTWARE`.
+    pub software: &'a str,
+    /// When the request came.
+    pub time: SystemTime,
+}
+
+impl Facts<'_> {
+    /// The host without its port.
+    #[must_use]
+    pub fn server_name(&self) -> &str {
+        let host = self.host;
+        let end = match host.rfind(':') {
+            Some(at) if !host[at..].contains(']') => at,
+            _ => host.len(),
+        };
+        if end == 0 { self.server_addr } else { &host[..end] }
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.https { "https" } else { "http" }
+    }
+
+    /// A header's value; of several lines with commas between them.
+    pub(crate) fn header(&self, name: &str) -> Vec<u8> {
+        let values: Vec<&[u8]> = self.headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
+        values.join(&b", "[..])
+    }
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A device, a socket or the like.
+    Other,
+}
+
+/// What is known of a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// What it names.
+    pub kind: Kind,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Whether someone may run it.
+    pub executable: bool,
+    /// What changes when the file does.
+    pub stamp: Stamp,
+}
+
+/// What tells a file from the one that it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// Seconds and nanoseconds of its last change, of its content or of what is known of it.
+    pub changed: (i64, i64),
+}
+
+/// The world around a request.
+pub trait World {
+    /// What a path names, links followed; `None` if nothing.
+    fn look(&self, path: &[u8]) -> Option<Entry>;
+    /// Whether a path names a symbolic link.
+    fn is_link(&self, path: &[u8]) -> bool;
+    /// A file's content, but no more than so many bytes; an error if it is longer.
+    fn read(&self, path: &[u8], most: usize) -> std::io::Result<Vec<u8>>;
+    /// A variable of the server's environment.
+    fn environment(&self, name: &str) -> Option<String>;
+}

@@ -1,0 +1,63 @@
+//! The access logs of a server: one for each file that its sites name, shared by those that name the same.
+
+use std::io;
+use std::sync::Arc;
+
+use howdah_config::{AccessFormat, AccessTarget, LogSettings, Settings};
+
+use crate::access_log::AccessLog;
+use crate::metrics::Metrics;
+
+/// Every access log that is kept. Empty where none is.
+#[derive(Debug, Default, Clone)]
+pub struct AccessLogs(Vec<(AccessTarget, AccessFormat, Arc<AccessLog>)>);
+
+impl AccessLogs {
+    /// Opens what the settings ask for, with a thread for each.
+    ///
+    /// # Errors
+    /// When a file cannot be opened or a thread cannot be started; says which.
+    pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
+        let mut logs = Self::default();
+        for own in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {
+            if logs.of(own).is_none()
+                && let Some(log) = AccessLog::open(own, metrics.clone()).map_err(|error| named(own, &error))?
+            {
+                logs.0.push((own.access.clone(), own.access_format, Arc::new(log)));
+            }
+        }
+        Ok(logs)
+    }
+
+    /// The log for requests with these settings.
+    #[must_use]
+    pub fn of(&self, settings: &LogSettings) -> Option<Arc<AccessLog>> {
+        let fits = |(target, format, _): &&(AccessTarget, AccessFormat, Arc<AccessLog>)| {
+            *target == settings.access && *format == settings.access_format
+        };
+        self.0.iter().find(fits).map(|(_, _, log)| log.clone())
+    }
+
+    /// Has written what waits; see `AccessLog::flush`.
+    pub fn flush(&self) {
+        for (_, _, log) in &self.0 {
+            log.flush();
+        }
+    }
+
+    /// Opens every file anew; see `AccessLog::reopen`. All are tried.
+    ///
+    /// # Errors
+    /// The first that failed.
+    pub fn reopen(&self) -> io::Result<()> {
+        let failed = self.0.iter().filter_map(|(_, _, log)| log.reopen().err()).collect::<Vec<_>>();
+        failed.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+fn named(settings: &LogSettings, error: &io::Error) -> io::Error {
+    match &settings.access {
+        AccessTarget::File(path) => io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        AccessTarget::Off | AccessTarget::Stdout => io::Error::new(error.kind(), error.to_string()),
+    }
+}

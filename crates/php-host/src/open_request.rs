@@ -1,0 +1,122 @@
+//! What the bridge keeps of a request that is not done: its body, how far its response is, and in async mode its memory.
+
+use crate::priority;
+use howdah_transport::awaited_bodies::TakenRequest;
+use howdah_transport::wire::{REQUEST_MEASURE, WireRequest};
+use howdah_transport::worker_end::{body_kind, request_parts};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How a request's body is read.
+enum Body {
+    Empty,
+    Inline { data: *const u8, len: usize, read: usize },
+    File { fd: OwnedFd, read: u64 },
+}
+
+/// A request that is not done.
+pub(crate) struct OpenRequest {
+    body: Body,
+    /// When it began to run; in async mode a request may wait in the worker for its turn, and has `None` until then.
+    began: Option<Instant>,
+    /// What the worker had used of the processors when it began, if the server wants to know what the request takes.
+    processor_began: Option<Duration>,
+    pub(crate) head_sent: bool,
+    pub(crate) ended: bool,
+    /// Nobody wants the response any more.
+    pub(crate) cancelled: bool,
+    /// The request itself, where it does not lie in the ring.
+    memory: Option<TakenRequest>,
+}
+
+impl OpenRequest {
+    /// No request: what a worker that runs one at a time has before the first.
+    pub(crate) fn none() -> Self {
+        Self {
+            body: Body::Empty,
+            began: None,
+            processor_began: None,
+            head_sent: false,
+            ended: false,
+            cancelled: false,
+            memory: None,
+        }
+    }
+
+    /// Begins a request whose body, if it travels as a descriptor, is given.
+    ///
+    /// # Safety
+    /// `request` came from the lane and stays valid until this value is given another request or dropped.
+    pub(crate) unsafe fn begin(&mut self, request: *const WireRequest, body: Option<OwnedFd>) {
+        // SAFETY: the caller's promise.
+        let parts = unsafe { request_parts(request) };
+        self.began = self.memory.is_none().then(Instant::now);
+        self.processor_began = (parts.head.flags & REQUEST_MEASURE != 0).then(priority::processor_time);
+        self.head_sent = false;
+        self.ended = false;
+        self.cancelled = false;
+        self.body = match (body, body_kind(parts.head.flags)) {
+            (Some(fd), _) => Body::File { fd, read: 0 },
+            (None, (true, _)) => Body::Inline { data: parts.body, len: parts.head.body_len as usize, read: 0 },
+            (None, _) => Body::Empty,
+        };
+    }
+
+    /// Takes a request in memory of its own.
+    pub(crate) fn take(&mut self, mut request: TakenRequest) {
+        let (at, body) = (request.request(), request.body.take());
+        self.memory = Some(request);
+        // SAFETY: the request's memory does not move with the value that holds it, and lives as long as that.
+        unsafe { self.begin(at, body) };
+    }
+
+    /// The request runs from now on, if it did not.
+    pub(crate) fn run(&mut self) {
+        self.began.get_or_insert_with(Instant::now);
+    }
+
+    /// For how long it has run.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
+    /// What it has used of the processors; zero where that is not measured.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.processor_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
+    }
+
+    /// Lets go of the body, and of the request's memory, if it has its own.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u64>> {
+        self.body = Body::Empty;
+        self.memory.take().map(TakenRequest::into_memory)
+    }
+
+    /// The request's memory, if it does not lie in the ring.
+    pub(crate) fn request(&self) -> Option<*const WireRequest> {
+        self.memory.as_ref().map(TakenRequest::request)
+    }
+
+    /// Reads on in the body; 0 at its end.
+    pub(crate) fn read_body(&mut self, buffer: &mut [u8]) -> usize {
+        match &mut self.body {
+            Body::Empty => 0,
+            Body::Inline { data, len, read } => {
+                let n = buffer.len().min(*len - *read);
+                // SAFETY: the request, in whose memory the body lies, is open; it does not overlap C's buffer.
+                unsafe { std::ptr::copy_nonoverlapping(data.add(*read), buffer.as_mut_ptr(), n) };
+                *read += n;
+                n
+            }
+            Body::File { fd, read } => loop {
+                match rustix::io::pread(&*fd, &mut *buffer, *read) {
+                    Ok(n) => {
+                        *read += n as u64;
+                        return n;
+                    }
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(_) => return 0,
+                }
+            },
+        }
+    }
+}

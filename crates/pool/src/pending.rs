@@ -1,0 +1,45 @@
+//! A request on its way through the pool, from `Pool::run` to its end, whichever queue or lane holds it.
+
+use crate::estimate::{Expected, RouteKey};
+use crate::request::Request;
+use crate::response_sink::Sink;
+use std::time::Instant;
+
+/// A request, who waits for its response, and what has happened to it so far.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) request: Request,
+    pub(crate) sink: Sink,
+    /// When the pool got it.
+    pub(crate) entered: Instant,
+    /// Workers that died while this request's code ran in them.
+    pub(crate) killed: u32,
+    /// How often it was given to another worker because its own had died, for whatever reason.
+    pub(crate) resubmitted: u32,
+    /// Workers that gave this request back.
+    pub(crate) given_back: usize,
+    /// What its time is remembered by.
+    pub(crate) key: RouteKey,
+    /// What it is expected to take.
+    pub(crate) expected: Expected,
+    /// What it costs its flow in the waiting queue, in microseconds of a worker.
+    pub(crate) cost: u32,
+}
+
+impl Pending {
+    /// A new request, of which nothing is expected yet.
+    pub(crate) fn new(request: Request, sink: Sink) -> Self {
+        let (entered, key) = (request.complete, RouteKey::of(&request));
+        Self {
+            request,
+            sink,
+            entered,
+            killed: 0,
+            resubmitted: 0,
+            given_back: 0,
+            key,
+            expected: Expected::UNKNOWN,
+            cost: 1,
+        }
+    }
+}

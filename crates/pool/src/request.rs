@@ -1,0 +1,121 @@
+//! What a front hands to a pool, and what it is told about it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
+
+use bytes::Bytes;
+use howdah_budget::{Charge, Share};
+use howdah_transport::wire::EncodedRequest;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// One request for PHP, ready to be copied into a lane.
+#[derive(Debug)]
+pub struct Request {
+    /// Variables, script and meta data in wire form (see `howdah_transport::wire::RequestBuilder`).
+    pub head: EncodedRequest,
+    /// The request's body, complete: fronts spool it before they hand the request over, so that a slow client never
+    /// holds a worker.
+    pub body: RequestBody,
+    /// True if the request may run a second time after a worker died (GET, HEAD, OPTIONS, or marked so by a route).
+    pub repeatable: bool,
+    /// The request's id, as it appears in the logs.
+    pub id: RequestId,
+    /// When the request's head had arrived.
+    pub received: Instant,
+    /// When all of it had, and it was ready to be run.
+    pub complete: Instant,
+    /// Whose request it is, for fairness between clients: equal numbers share one turn. A client's address, as a number.
+    pub client: u64,
+    /// The position among `PoolConfig::routes` of the route that has limits of its own.
+    pub route: Option<u16>,
+    /// Who sends informational responses to the client, if anybody can.
+    pub interim: Option<Arc<dyn TakesInterim>>,
+    /// What the client's connection holds of the budgets, if it may have several requests.
+    pub share: Option<Arc<Share>>,
+}
+
+impl Request {
+    /// Bytes of memory that the request takes while it waits. A body of more than 1 KB is not among them: that is
+    /// charged already.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.head.wire_len() as u64 + 1536
+    }
+
+    /// Method and target for logs and `status`, e.g. `GET /a?b`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let (method, uri) = (self.head.method(), self.head.uri());
+        format!("{} {}", String::from_utf8_lossy(method), String::from_utf8_lossy(uri))
+    }
+}
+
+/// A front's side of a request that can send informational responses (1xx) before the response. Called on a thread of
+/// the pool's choice while the request runs; a request that is run again may send them again.
+pub trait TakesInterim: std::fmt::Debug + Send + Sync {
+    /// Sends an informational response: its status, which is not checked, and header lines as PHP wrote them.
+    fn interim(&self, status: u16, headers: &[(Bytes, Bytes)]);
+
+    /// True if the client may have left: it has closed its side, and nobody knows yet whether it waits for a response.
+    fn may_have_left(&self) -> bool {
+        false
+    }
+}
+
+/// A request's identity in logs (16 hexadecimal digits when printed).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestId(pub u64);
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A complete request body.
+#[derive(Debug, Default)]
+pub enum RequestBody {
+    /// No body.
+    #[default]
+    Empty,
+    /// A body in memory. Travels in the ring when it fits, through a memfd when not.
+    Memory(Bytes),
+    /// A body in an unnamed temporary file, with its length in bytes and what it is charged; read by the worker through the
+    /// descriptor.
+    File(OwnedFd, u64, Charge),
+}
+
+impl RequestBody {
+    /// The body's length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File(_, len, _) => *len,
+        }
+    }
+
+    /// True if there is no byte of body.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where a request ran and what it took; complete once the body has ended.
+#[derive(Debug, Clone, Default)]
+pub struct RequestStats {
+    pub pool: Arc<str>,
+    /// The worker's number within its pool (stable while the worker lives).
+    pub worker: u32,
+    /// The worker's process id.
+    pub pid: u32,
+    /// Microseconds from `Request::received` until a worker took the request.
+    pub queue_us: u64,
+    /// Microseconds the worker spent on the request, by the worker's own clock.
+    pub php_us: u64,
+    /// Peak memory of the script in bytes, as PHP reports it.
+    pub peak_memory: u64,
+    /// How often the request was run again after a worker died under it.
+    pub replays: u32,
+}

@@ -1,0 +1,351 @@
+//! What waits of a response's body: first the parts in memory, then those in an unnamed temporary file, then what neither
+//! budget had room for. Each part is charged for as long as it is anywhere in the server (`howdah_budget`).
+
+use bytes::{Bytes, BytesMut};
+use howdah_budget::{Budget, Budgets, Charge};
+use howdah_transport::HeldPayload;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes read back from the temporary file at a time.
+const READ_BACK: usize = 128 * 1024;
+/// The same, and the parts in which bytes go on that are not charged, while there is no budget.
+const SCARCE: usize = 4 * 1024;
+/// What a part costs beyond its bytes.
+const PART_COST: u64 = 100;
+/// A part shorter than this joins the one before, until that has `JOINED` bytes: scripts that flush each byte are common.
+const JOINS: usize = 1024;
+const JOINED: usize = 16 * 1024;
+/// From this size on a part keeps its charge until its last byte has been sent. Of shorter ones a connection holds a few.
+const KEEPS_CHARGE: usize = 4 * 1024;
+/// Room in the temporary file is given back in steps of this size.
+const PUNCH: u64 = 4 << 20;
+
+/// A part of the response's body.
+#[derive(Debug, Clone)]
+pub struct Chunk {
+    /// The bytes; may be empty when only `flush` matters.
+    pub data: Bytes,
+    /// PHP asked that everything up to here reach the client now (`flush()`, server-sent events).
+    pub flush: bool,
+}
+
+/// A complete body.
+#[derive(Debug)]
+pub enum WholeBody {
+    /// In the server's own memory.
+    Memory(Bytes),
+    /// In the worker's ring: to be sent, compared or copied within this turn of the task that has it, as it takes room
+    /// away from the worker, which may also write to it at any time.
+    InRing(HeldPayload),
+}
+
+/// How much of a response is kept where.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    /// Bytes in memory before the rest goes to a file.
+    pub(crate) memory: usize,
+    /// Where the file is made.
+    pub(crate) temp_dir: PathBuf,
+    /// What all responses have together.
+    pub(crate) budgets: Budgets,
+}
+
+#[derive(Debug)]
+enum Data {
+    Whole(Bytes),
+    /// Others may join it.
+    Growing(BytesMut),
+}
+
+impl Data {
+    fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Growing(bytes) => bytes.len(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Part {
+    data: Data,
+    flush: bool,
+    /// Its part of the charge.
+    cost: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    /// The part that comes first, as long as it is where the worker wrote it. Nothing is behind it.
+    in_ring: Option<HeldPayload>,
+    /// Most responses have one part.
+    first: Option<Part>,
+    rest: VecDeque<Part>,
+    bytes: usize,
+    charge: Charge,
+}
+
+impl InMemory {
+    pub(crate) fn new(charge: Charge) -> Self {
+        Self { in_ring: None, first: None, rest: VecDeque::new(), bytes: 0, charge }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_ring.is_none() && self.first.is_none() && self.rest.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The number of parts.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.rest.len()
+    }
+
+    pub(crate) fn budget(&self) -> &'static Budget {
+        self.charge.budget()
+    }
+
+    /// A charge to another budget, for the same client.
+    pub(crate) fn charge_beside(&self, budget: &'static Budget) -> Charge {
+        self.charge.beside(budget)
+    }
+
+    /// Keeps a body that lies in the ring; only while nothing else is here.
+    pub(crate) fn hold(&mut self, held: HeldPayload) {
+        self.bytes += held.len();
+        self.in_ring = Some(held);
+    }
+
+    /// A copy of what lies in the ring, which is not kept there any longer.
+    pub(crate) fn take_from_ring(&mut self) -> Option<Bytes> {
+        let held = self.in_ring.take()?;
+        self.bytes -= held.len();
+        Some(Bytes::from(held.copy_from(0)))
+    }
+
+    /// Adds a part behind what is there. Gives it back if there is no budget for it.
+    pub(crate) fn add(&mut self, data: Bytes, flush: bool) -> Result<(), Bytes> {
+        let len = data.len();
+        if len < JOINS && self.join(&data, flush)? {
+            self.bytes += len;
+            return Ok(());
+        }
+        let cost = len as u64 + PART_COST;
+        if !self.charge.grow(cost) {
+            return Err(data);
+        }
+        self.bytes += len;
+        self.put(Part { data: Data::Whole(data), flush, cost });
+        Ok(())
+    }
+
+    /// Adds a short part to the one before it. False: there is none, or it is long enough.
+    fn join(&mut self, data: &Bytes, flush: bool) -> Result<bool, Bytes> {
+        let Some(last) = self.rest.back_mut().or(self.first.as_mut()) else { return Ok(false) };
+        let len = last.data.len() + data.len();
+        if len > JOINED {
+            return Ok(false);
+        }
+        let mut grown = match &mut last.data {
+            Data::Growing(bytes) if len <= bytes.capacity() => {
+                bytes.extend_from_slice(data);
+                last.flush |= flush;
+                return Ok(true);
+            }
+            Data::Growing(_) => BytesMut::new(),
+            Data::Whole(bytes) if bytes.len() < JOINS => BytesMut::new(),
+            Data::Whole(_) => return Ok(false),
+        };
+        let capacity = len.next_power_of_two().max(256);
+        let cost = capacity as u64 + PART_COST;
+        if !self.charge.grow(cost.saturating_sub(last.cost)) {
+            return Err(data.clone());
+        }
+        grown.reserve(capacity);
+        match &last.data {
+            Data::Whole(bytes) => grown.extend_from_slice(bytes),
+            Data::Growing(bytes) => grown.extend_from_slice(bytes),
+        }
+        grown.extend_from_slice(data);
+        (last.data, last.cost, last.flush) = (Data::Growing(grown), cost.max(last.cost), last.flush | flush);
+        Ok(true)
+    }
+
+    /// What is there is to reach the client now.
+    pub(crate) fn flush(&mut self) {
+        match self.rest.back_mut().or(self.first.as_mut()) {
+            Some(last) => last.flush = true,
+            None => self.put(Part { data: Data::Whole(Bytes::new()), flush: true, cost: 0 }),
+        }
+    }
+
+    fn put(&mut self, part: Part) {
+        if self.first.is_none() && self.rest.is_empty() {
+            self.first = Some(part);
+        } else {
+            self.rest.push_back(part);
+        }
+    }
+
+    /// Takes the first part. Nothing may lie in the ring.
+    pub(crate) fn take(&mut self) -> Option<Chunk> {
+        let part = self.first.take().or_else(|| self.rest.pop_front())?;
+        let data = match part.data {
+            Data::Whole(bytes) => bytes,
+            Data::Growing(bytes) => bytes.freeze(),
+        };
+        self.bytes -= data.len();
+        let data = self.pass_on(data, part.cost);
+        Some(Chunk { data, flush: part.flush })
+    }
+
+    /// Lets bytes go with their charge, or without if they are few.
+    fn pass_on(&mut self, data: Bytes, cost: u64) -> Bytes {
+        if data.len() >= KEEPS_CHARGE {
+            return self.charge.split(cost).cover(data);
+        }
+        self.charge.shrink(cost);
+        data
+    }
+
+    /// Takes everything as one piece.
+    pub(crate) fn take_all(&mut self) -> WholeBody {
+        let all = std::mem::take(&mut self.bytes);
+        if let Some(held) = self.in_ring.take() {
+            return WholeBody::InRing(held);
+        }
+        let first = match self.first.take().or_else(|| self.rest.pop_front()).map(|part| part.data) {
+            Some(Data::Whole(bytes)) => bytes,
+            Some(Data::Growing(bytes)) => bytes.freeze(),
+            None => Bytes::new(),
+        };
+        let mut whole = first;
+        if !self.rest.is_empty() {
+            let mut joined = BytesMut::with_capacity(all);
+            joined.extend_from_slice(&whole);
+            for part in self.rest.drain(..) {
+                match part.data {
+                    Data::Whole(bytes) => joined.extend_from_slice(&bytes),
+                    Data::Growing(bytes) => joined.extend_from_slice(&bytes),
+                }
+            }
+            whole = joined.freeze();
+        }
+        // Whoever sends it charges it again, together with what compression makes of it.
+        self.charge.clear();
+        WholeBody::Memory(whole)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.in_ring = None;
+        self.first = None;
+        self.rest = VecDeque::new();
+        self.bytes = 0;
+        self.charge.clear();
+    }
+}
+
+/// The parts in a temporary file.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    file: File,
+    written: u64,
+    read: u64,
+    /// The file's room up to here has been given back.
+    punched: u64,
+    charge: Charge,
+}
+
+impl Spill {
+    pub(crate) fn new(dir: &Path, charge: Charge) -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile_in(dir)?, written: 0, read: 0, punched: 0, charge })
+    }
+
+    /// Bytes that have not been read back.
+    pub(crate) fn left(&self) -> u64 {
+        self.written - self.read
+    }
+
+    /// Adds a part. False: there is no budget for it.
+    pub(crate) fn add(&mut self, data: &[u8]) -> io::Result<bool> {
+        if !self.charge.grow(data.len() as u64) {
+            return Ok(false);
+        }
+        self.file.write_all_at(data, self.written)?;
+        self.written += data.len() as u64;
+        Ok(true)
+    }
+
+    /// Reads the next part back. A part that there is no memory for is short, and not charged.
+    pub(crate) fn read(&mut self, mut charge: Charge) -> io::Result<Bytes> {
+        let len = self.left().min(READ_BACK as u64);
+        let len = if charge.grow(len + PART_COST) { len } else { len.min(SCARCE as u64) };
+        let mut buffer = BytesMut::zeroed(len as usize);
+        self.file.read_exact_at(&mut buffer, self.read)?;
+        self.read += len;
+        if self.read - self.punched >= PUNCH && self.left() > 0 {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // Where the file system cannot, the file keeps its room, and its charge, until it is read to its end.
+            if fallocate(&self.file, flags, self.punched, self.read - self.punched).is_ok() {
+                self.charge.shrink(self.read - self.punched);
+            }
+            self.punched = self.read;
+        }
+        Ok(charge.cover(buffer.freeze()))
+    }
+}
+
+/// What neither budget had room for. No more than a lane's reader takes before it waits.
+#[derive(Debug, Default)]
+pub(crate) struct Unpaid(VecDeque<Chunk>);
+
+impl Unpaid {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, data: Bytes, flush: bool) {
+        self.0.push_back(Chunk { data, flush });
+    }
+
+    /// The first part; back with it (`put_back`) if there is no budget yet.
+    pub(crate) fn first(&mut self) -> Option<Chunk> {
+        self.0.pop_front()
+    }
+
+    pub(crate) fn put_back(&mut self, chunk: Chunk) {
+        self.0.push_front(chunk);
+    }
+
+    pub(crate) fn last(&mut self) -> Option<&mut Chunk> {
+        self.0.back_mut()
+    }
+
+    /// Takes a little, so that a client that does read goes on, and one that does not has not much more.
+    pub(crate) fn take(&mut self) -> Option<Chunk> {
+        let mut first = self.0.pop_front()?;
+        if first.data.len() <= SCARCE {
+            return Some(first);
+        }
+        // A copy: a slice would keep all of it.
+        let data = Bytes::copy_from_slice(&first.data.split_to(SCARCE));
+        self.0.push_front(first);
+        Some(Chunk { data, flush: false })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().map(|chunk| chunk.data.len() as u64).sum()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

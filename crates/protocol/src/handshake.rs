@@ -1,0 +1,94 @@
+//! The beginning of a connection over TLS. It runs in the connection's own task, so one that is slow or fails costs nobody else
+//! anything; the I/O thread gives up on it as on a header that does not come.
+
+use crate::connection::Connection;
+use crate::socket::Socket;
+use crate::tls_socket::{TlsSocket, speaks_http};
+use howdah_tls::{ACME_TLS, Session};
+use rustls::{ServerConfig, ServerConnection};
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::net::TcpStream;
+
+/// What a client gets that speaks HTTP where TLS is spoken: it cannot read anything else.
+const RESPONSE_400: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 47\r\n\r\n\
+    400 Bad Request: this port speaks TLS (https).\n";
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    socket: TlsSocket,
+    /// The first byte that the client sent.
+    first: Option<u8>,
+}
+
+/// What came of it.
+pub(crate) enum Shaken {
+    /// A connection, and whether HTTP/2 was agreed on.
+    Done(Socket, bool),
+    /// Nothing to go on with.
+    Over,
+    /// The client has been told why not. What else it sends is to be read and forgotten: a close with bytes unread would take
+    /// back what it was told.
+    Refused(TcpStream),
+}
+
+impl Handshake {
+    pub(crate) fn new(
+        stream: TcpStream,
+        config: Arc<ServerConfig>,
+        connection: &Connection,
+    ) -> Result<Self, rustls::Error> {
+        let session = ServerConnection::new(config)?;
+        Ok(Self { socket: TlsSocket::new(stream, session, connection.charge()), first: None })
+    }
+
+    /// Goes on; ready when the handshake is over, one way or the other.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, connection: &Connection) -> Poll<io::Result<()>> {
+        let result = ready!(self.socket.poll_handshake(cx, &mut self.first, || connection.state.on_read()));
+        let metrics = &connection.shared.metrics;
+        match &result {
+            Ok(()) => {
+                metrics.tls_handshakes.inc();
+                connection.state.on_handshake_over();
+            }
+            Err(_) => metrics.tls_handshakes_failed.inc(),
+        }
+        Poll::Ready(result)
+    }
+
+    /// What the connection is from now on.
+    pub(crate) fn finish(self, result: io::Result<()>, connection: &Connection) -> Shaken {
+        let Self { mut socket, first } = self;
+        if let Err(error) = result {
+            tracing::debug!(target: "howdah::tls", %error, client = &*connection.peer.addr_text, "the handshake failed");
+            if error.kind() != io::ErrorKind::InvalidData {
+                return Shaken::Over;
+            }
+            let stream = socket.into_stream();
+            if speaks_http(first) {
+                let _ = stream.try_write(RESPONSE_400);
+            }
+            return Shaken::Refused(stream);
+        }
+        let session = Session::of(socket.session());
+        let is_challenge = socket.session().alpn_protocol() == Some(ACME_TLS);
+        match session {
+            // Nothing is ever spoken over what was agreed on for a challenge (RFC 8737 section 3).
+            Some(session) if !is_challenge => {
+                if session.resumed {
+                    connection.shared.metrics.tls_resumed.inc();
+                }
+                let is_h2 = session.h2;
+                let _ = connection.session.set(Box::new(session));
+                Shaken::Done(Socket::Tls(Box::new(socket)), is_h2)
+            }
+            _ => {
+                socket.say_goodbye();
+                Shaken::Over
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A QUIC connection, as its streams share it.
+
+use super::code::{Code, Fault};
+use crate::connection::Connection;
+use crate::exchange::Handler;
+use crate::peer::Peer;
+use howdah_tls::{ClientCertificate, Session};
+use quinn::crypto::rustls::HandshakeData;
+use rustls::pki_types::CertificateDer;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes that were handed over and that the client has not confirmed, at least and at most. In between it is as much as the
+/// line can hold: for more a client of QUIC has no use, and here it is memory of this process.
+pub(super) const LEAST_WINDOW: u64 = 128 << 10;
+const MOST_WINDOW: u64 = 8 << 20;
+
+/// So many requests of a connection may be cancelled, and beyond that so many times those that were not.
+const CANCELLED: u32 = 500;
+const CANCELLED_OF_OTHERS: u32 = 4;
+
+/// See above.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) quic: quinn::Connection,
+    /// What the timeouts and the I/O thread know it by.
+    pub(super) connection: Arc<Connection>,
+    /// The address where the client was when it came, and the server's.
+    remote: SocketAddr,
+    local: SocketAddr,
+    /// Where it is now, if it has moved since (RFC 9000 9).
+    moved: Mutex<Option<(SocketAddr, Arc<Connection>)>>,
+    established: AtomicBool,
+    window: AtomicU64,
+    served: AtomicU32,
+    cancelled: AtomicU32,
+}
+
+impl Link {
+    pub(super) fn new(quic: quinn::Connection, connection: Arc<Connection>, local: SocketAddr) -> Self {
+        Self {
+            remote: quic.remote_address(),
+            quic,
+            connection,
+            local,
+            moved: Mutex::default(),
+            established: AtomicBool::new(false),
+            window: AtomicU64::new(LEAST_WINDOW),
+            served: AtomicU32::new(0),
+            cancelled: AtomicU32::new(0),
+        }
+    }
+
+    /// The handshake is complete: nobody plays back what somebody else has recorded.
+    pub(super) fn set_established(&self) {
+        self.established.store(true, Relaxed);
+    }
+
+    pub(super) fn is_established(&self) -> bool {
+        self.established.load(Relaxed)
+    }
+
+    /// The connection with the address that the client has now.
+    pub(super) fn as_seen_by(&self, handler: &impl Handler) -> Arc<Connection> {
+        let remote = self.quic.remote_address();
+        if remote == self.remote {
+            return self.connection.clone();
+        }
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*moved {
+            Some((address, connection)) if *address == remote => connection.clone(),
+            _ => {
+                let peer = Peer::quic(remote, self.local, |peer| handler.trusts(peer));
+                let connection = Arc::new(self.connection.moved(peer));
+                *moved = Some((remote, connection.clone()));
+                connection
+            }
+        }
+    }
+
+    /// Notes what TLS has agreed on, once the client has said who it is: before the first request is handled. quinn does not
+    /// tell which cipher it is.
+    pub(super) fn note_session(&self) {
+        self.connection.session.get_or_init(|| {
+            let said = self.quic.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+            let chain = self.quic.peer_identity().and_then(|it| it.downcast::<Vec<CertificateDer<'static>>>().ok());
+            Box::new(Session {
+                server_name: said.and_then(|data| data.server_name).map(|name| name.to_ascii_lowercase().into()),
+                version: "TLSv1.3",
+                cipher: "",
+                cipher_bits: "",
+                h2: false,
+                resumed: false,
+                client: chain.and_then(|chain| ClientCertificate::of(&chain)).map(Box::new),
+            })
+        });
+    }
+
+    /// Before a part of a body goes out: as much may wait to be confirmed as the line can hold, or the least where memory is
+    /// scarce.
+    pub(super) fn set_window(&self, part: usize) {
+        const WORTH_ASKING: usize = 16 << 10;
+        if part < WORTH_ASKING {
+            return;
+        }
+        let wanted = match self.connection.shared.budgets.pressure() {
+            0 => self.quic.stats().path.cwnd.saturating_mul(2).clamp(LEAST_WINDOW, MOST_WINDOW),
+            _ => LEAST_WINDOW,
+        };
+        let window = self.window.load(Relaxed);
+        if wanted > window + window / 4 || wanted < window / 2 {
+            self.window.store(wanted, Relaxed);
+            self.quic.set_send_window(wanted);
+        }
+    }
+
+    /// A request has its response.
+    pub(super) fn served(&self) {
+        self.served.fetch_add(1, Relaxed);
+    }
+
+    /// Takes notice of a fault of one of the streams: some end the connection.
+    pub(super) fn note(&self, fault: Fault) {
+        match fault {
+            Fault::Connection(code, why) => self.close(code, why),
+            Fault::Stream(Code::REQUEST_CANCELLED, _) => {
+                let cancelled = self.cancelled.fetch_add(1, Relaxed);
+                let served = self.served.load(Relaxed);
+                if cancelled > CANCELLED && cancelled / CANCELLED_OF_OTHERS > served {
+                    self.close(Code::EXCESSIVE_LOAD, "too many requests are cancelled");
+                }
+            }
+            Fault::Stream(..) | Fault::Gone => {}
+        }
+    }
+
+    pub(super) fn close(&self, code: Code, why: &str) {
+        self.quic.close(code.into(), why.as_bytes());
+    }
+}

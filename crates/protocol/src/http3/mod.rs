@@ -1,0 +1,197 @@
+//! A connection that speaks HTTP/3 (RFC 9114) over QUIC, which is `quinn`'s. One task for the connection and one for each of
+//! its streams.
+//!
+//! Reading order: `endpoint` (the UDP socket, and who is let in), this file (a connection from its handshake to its end),
+//! `control` (what is said beside requests), `request` (one request: head, handler, response) with `body` and `respond`.
+//! Below them `link` (what streams share), `streams` (both halves of one), `frames`, `head` and `qpack` (what the bytes mean).
+//!
+//! Frames and header blocks are read here and not by the crate `h3`, as its released version can be made to gather frames
+//! without limit, to end a body at an empty frame, and to panic when a stream is given up; CONTRIBUTING.md says more.
+
+mod body;
+mod code;
+mod control;
+mod endpoint;
+mod frames;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod head;
+mod huffman;
+mod link;
+mod qpack;
+mod request;
+mod respond;
+mod streams;
+mod table;
+
+pub use endpoint::{Config, ConfigError};
+pub(crate) use endpoint::{Endpoint, Guest};
+
+use crate::connection::Connection;
+use crate::exchange::Handler;
+use crate::multiplexed::STREAMS;
+use code::{Code, Fault};
+use control::{Control, Once};
+use howdah_budget::Share;
+use link::Link;
+use quinn::{RecvStream, SendStream};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+use streams::{Incoming, Outgoing};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Above all streams that there can be: says that the server is going to leave (RFC 9114 5.2).
+const ANY_STREAM: u64 = (1 << 62) - 4;
+
+/// For how long requests that were sent before the client heard that are still taken, at most.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(1);
+
+/// Asks a connection to take nothing new and to end with the requests that are there.
+#[derive(Debug, Default)]
+pub(crate) struct Leave(Notify);
+
+impl Leave {
+    pub(crate) fn now(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve<H: Handler>(
+    handler: Arc<H>,
+    connection: Arc<Connection>,
+    guest: Guest,
+    leave: &Leave,
+) -> Result<(), quinn::ConnectionError> {
+    connection.state.set_multiplexed();
+    let _ = connection.share.set(Share::new(connection.shared.budgets));
+    let Guest { incoming, local, unvalidated } = guest;
+    let connecting = incoming.accept()?;
+    // A server can always speak before the client has proved anything; what it may do before is decided for each request.
+    let (quic, established) = match connecting.into_0rtt() {
+        Ok(both) => both,
+        Err(_) => return Ok(()),
+    };
+    let link = Arc::new(Link::new(quic, connection, local));
+    // Whatever ends this function, the client is told.
+    let _closing = Closing(link.clone());
+    let mut established = Box::pin(async move {
+        // It fails with the connection.
+        if !established.await {
+            pending::<()>().await;
+        }
+        drop(unvalidated);
+    });
+    let mut driven =
+        Driven { handler, link: link.clone(), requests: JoinSet::new(), others: JoinSet::new(), first_refused: 0 };
+    let once = Arc::new(Once::default());
+    let mut stage = Stage::Open;
+    let mut control = Box::pin(Control::open(&link.quic, link.connection.shared.header_list));
+    let mut opened = None;
+    loop {
+        tokio::select! {
+            () = &mut established, if !link.is_established() => link.set_established(),
+            control = &mut control, if opened.is_none() => match control {
+                Ok(control) => opened = Some(control),
+                Err(fault) => {
+                    link.note(fault);
+                    return Ok(());
+                }
+            },
+            stream = link.quic.accept_bi() => driven.request(stream?, matches!(stage, Stage::Last)),
+            stream = link.quic.accept_uni() => driven.other(stream?, &once),
+            Some(_) = driven.requests.join_next() => {}
+            Some(_) = driven.others.join_next() => {}
+            () = leave.0.notified(), if matches!(stage, Stage::Open) => {
+                // Two steps: what the client has sent before it hears the first one is taken.
+                if let Some(control) = &mut opened {
+                    go_away(&link, control, ANY_STREAM).await;
+                }
+                let farewell = (link.quic.rtt() * 2 + Duration::from_millis(10)).min(LONGEST_FAREWELL);
+                stage = Stage::Farewell(Instant::now() + farewell);
+            }
+            () = until(&stage) => {
+                if let Some(control) = &mut opened {
+                    go_away(&link, control, driven.first_refused).await;
+                }
+                stage = Stage::Last;
+            }
+        }
+        if matches!(stage, Stage::Last) && driven.requests.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// How far a connection is with its end.
+enum Stage {
+    Open,
+    /// The client has been told; until then it may not have heard.
+    Farewell(Instant),
+    /// Further requests are refused.
+    Last,
+}
+
+/// Ready when the farewell is over.
+async fn until(stage: &Stage) {
+    match stage {
+        Stage::Farewell(end) => tokio::time::sleep_until(*end).await,
+        _ => pending().await,
+    }
+}
+
+async fn go_away(link: &Link, control: &mut Control, first: u64) {
+    // A client that gives no room for so few bytes does without.
+    if let Ok(Err(fault)) = tokio::time::timeout(LONGEST_FAREWELL, control.go_away(first)).await {
+        link.note(fault);
+    }
+}
+
+/// The streams of a connection. They end with it.
+struct Driven<H> {
+    handler: Arc<H>,
+    link: Arc<Link>,
+    requests: JoinSet<()>,
+    others: JoinSet<()>,
+    /// The first stream that would be refused: the one behind the last that was taken.
+    first_refused: u64,
+}
+
+impl<H: Handler> Driven<H> {
+    fn request(&mut self, (send, receive): (SendStream, RecvStream), refused: bool) {
+        let number = u64::from(quinn::VarInt::from(receive.id()));
+        let (mut incoming, mut outgoing) = (Incoming::new(receive), Outgoing::new(send));
+        // quinn lets in no more of them than were granted, but some may still be on their way out.
+        if refused || self.requests.len() >= 2 * STREAMS as usize {
+            incoming.stop(Code::REQUEST_REJECTED);
+            outgoing.reset(Code::REQUEST_REJECTED);
+            return;
+        }
+        self.first_refused = self.first_refused.max(number + 4);
+        self.requests.spawn(request::serve(self.handler.clone(), self.link.clone(), incoming, outgoing));
+    }
+
+    fn other(&mut self, receive: RecvStream, once: &Arc<Once>) {
+        let (link, once) = (self.link.clone(), once.clone());
+        self.others.spawn(async move {
+            if let Err(fault) = control::listen(Incoming::new(receive), &once).await {
+                if fault != Fault::Gone {
+                    tracing::debug!(target: "howdah::conn", %fault, "a connection has ended");
+                }
+                link.note(fault);
+            }
+        });
+    }
+}
+
+/// Closes the connection when it goes.
+struct Closing(Arc<Link>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close(Code::NO_ERROR, "");
+    }
+}

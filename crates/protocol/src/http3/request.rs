@@ -1,0 +1,279 @@
+//! One request stream: reads the head, has the request handled and sends the response.
+
+use super::body::{Slot, Upload};
+use super::code::{Code, Fault};
+use super::frames::{Frames, kind, put_frame};
+use super::head;
+use super::link::Link;
+use super::qpack::{self, BlockError};
+use super::respond::Respond;
+use super::streams::{Incoming, Outgoing};
+use crate::body::Body;
+use crate::connection::{Connection, InFlight};
+use crate::exchange::{Handler, Head, Request, RequestBody, Response};
+use crate::informational::Informational;
+use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Tells a script that its request may have been recorded by somebody who plays it again (RFC 8470 5.1).
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
+
+/// What became of reading a head.
+enum Opening {
+    Head(Head),
+    /// The server responds without asking anybody.
+    Refused(StatusCode),
+}
+
+/// Serves the request of one stream.
+pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
+    let early = incoming.came_early() && !link.is_established();
+    let mut frames = Frames::new(incoming);
+    let patience = Duration::from_millis(link.connection.timeouts().header);
+    let opening = match tokio::time::timeout(patience, open(&mut frames, &link, early)).await {
+        Ok(opening) => opening,
+        Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a head takes too long")),
+    };
+    let result = match opening {
+        Ok(Opening::Head(head)) => respond(&*handler, &link, head, frames, &mut out).await,
+        Ok(Opening::Refused(status)) => {
+            let result = refuse(&link, &mut out, status).await;
+            frames.source().stop(Code::NO_ERROR);
+            result
+        }
+        Err(fault) => {
+            if let Fault::Stream(code, _) = fault {
+                frames.source().stop(code);
+            }
+            Err(fault)
+        }
+    };
+    if let Err(fault) = result {
+        tracing::debug!(target: "howdah::conn", %fault, "a request or its response was cut off");
+        if let Fault::Stream(code, _) = fault {
+            out.reset(code);
+        }
+        link.note(fault);
+    }
+}
+
+/// Reads a request's head.
+async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result<Opening, Fault> {
+    let most = link.connection.shared.header_list;
+    loop {
+        match poll_fn(|cx| frames.poll_frame(cx)).await? {
+            Some(kind::HEADERS) => break,
+            Some(kind) if kind::is_reserved(kind) => {
+                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, "a request that does not begin with its head"));
+            }
+            Some(_) => {}
+            None => return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a request without a head")),
+        }
+    }
+    // What is encoded may be longer than what it stands for, but nobody does that.
+    if frames.left() > most as u64 {
+        return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    }
+    let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
+    while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
+        if !charge.grow(bytes.len() as u64) {
+            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "there is no room for a head in `http.memory`"));
+        }
+        block.extend_from_slice(&bytes);
+    }
+    let lines = match qpack::decode(block.freeze(), most) {
+        Ok(lines) => lines,
+        Err(BlockError::TooLarge) => return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
+        Err(BlockError::Invalid) => {
+            return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "a header block that cannot be read"));
+        }
+    };
+    let mut head = head::request(lines).map_err(|why| Fault::Stream(Code::MESSAGE_ERROR, why))?;
+    if early {
+        // Whoever does not finish the handshake may not change anything (RFC 8470 4).
+        if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Ok(Opening::Refused(StatusCode::TOO_EARLY));
+        }
+        head.headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
+    }
+    Ok(Opening::Head(head))
+}
+
+/// Sends a response that is only a status.
+async fn refuse(link: &Link, out: &mut Outgoing, status: StatusCode) -> Result<(), Fault> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    complete(&mut headers, status, &Body::empty());
+    let mut bytes = BytesMut::new();
+    head::put_response(&mut bytes, status, &headers);
+    write(out, &mut [bytes.freeze()], &mut Patience::new(&link.connection)).await?;
+    out.finish();
+    Ok(())
+}
+
+/// Has the request handled, and sends the response.
+async fn respond<H: Handler>(
+    handler: &H,
+    link: &Link,
+    head: Head,
+    frames: Frames<Incoming>,
+    out: &mut Outgoing,
+) -> Result<(), Fault> {
+    let connection = &link.connection;
+    let _in_flight = InFlight::begin(connection);
+    link.note_session();
+    let mut stopped = pin!(out.stopped());
+    let slot = Arc::new(Slot::default());
+    let length = announced(&head.headers);
+    let method = head.method.clone();
+    let back = Arc::new(Respond::new(connection.clone()));
+    let body = upload(frames, length, &slot).await?;
+    let sink = Arc::downgrade(&back);
+    let request = Request {
+        head,
+        body,
+        informational: Some(Informational::of_stream(sink)),
+        connection: link.as_seen_by(handler),
+        received: Instant::now(),
+        time: SystemTime::now(),
+    };
+    let mut early = Bytes::new();
+    let response = {
+        let mut handling = pin!(handler.handle(request));
+        poll_fn(|cx| match handling.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(Ok(response)),
+            Poll::Pending => {
+                while let Some(bytes) = back.take(&mut early, cx) {
+                    match out.poll_write(cx, std::slice::from_mut(bytes)) {
+                        Poll::Ready(Ok(_)) => {}
+                        Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
+                        Poll::Pending => break,
+                    }
+                }
+                stopped.as_mut().poll(cx).map(|()| Err(CANCELLED))
+            }
+        })
+        .await
+    };
+    // Whoever still runs the script finds it closed, in any case.
+    let rest = back.close();
+    let sending = Sending::begin(connection);
+    let sent = match response {
+        Ok(response) => send(link, response, &method, [early, rest], out, stopped.as_mut()).await,
+        Err(fault) => Err(fault),
+    };
+    sent?;
+    if let Some(fault) = slot.fault() {
+        return Err(fault);
+    }
+    out.finish();
+    link.served();
+    slot.settle().await?;
+    // The connection may only be closed when the client has it all. The time that it has for that is the one that it has for
+    // every other part of a response.
+    let patience = Duration::from_millis(connection.timeouts().write);
+    let _ = tokio::time::timeout(patience, stopped).await;
+    drop(sending);
+    Ok(())
+}
+
+const CANCELLED: Fault = Fault::Stream(Code::REQUEST_CANCELLED, "the client has cancelled the request");
+
+/// The body of a request that begins here: none if the stream has ended already.
+async fn upload(mut frames: Frames<Incoming>, length: Option<u64>, slot: &Arc<Slot>) -> Result<RequestBody, Fault> {
+    match Upload::begin(&mut frames, length).await? {
+        true => Ok(RequestBody::new(Box::new(Upload::new(frames, length, slot.clone())), length)),
+        false => Ok(RequestBody::none()),
+    }
+}
+
+/// Sends a response: what is left of the informational ones, the head, and the body as the client takes it. A part is fetched
+/// first and then waits for the client. A body that is not as long as was announced is cut off, as it must not look complete,
+/// and none of what is too much is sent.
+async fn send(
+    link: &Link,
+    response: Response,
+    method: &Method,
+    [early, rest]: [Bytes; 2],
+    out: &mut Outgoing,
+    mut stopped: Pin<&mut impl Future<Output = ()>>,
+) -> Result<(), Fault> {
+    let connection: &Connection = &link.connection;
+    let (mut head, body) = response.into_parts();
+    complete(&mut head.headers, head.status, &body);
+    let mut left = length_to_keep(method, head.status, &head.headers);
+    let mut first = BytesMut::new();
+    head::put_response(&mut first, head.status, &head.headers);
+    let mut patience = Patience::new(connection);
+    let mut body = multiplexed::Outgoing::new(body, connection);
+    let mut parts = [early, rest, first.freeze(), Bytes::new()];
+    if body.is_at_end() {
+        write(out, &mut parts, &mut patience).await?;
+    }
+    while !body.is_at_end() {
+        let part = poll_fn(|cx| {
+            if let Poll::Ready(part) = body.poll_next(cx) {
+                return Poll::Ready(part.map(|part| part.map_err(|error| broken(&error))));
+            }
+            // The source has nothing: what there is goes out meanwhile.
+            match out.poll_write(cx, &mut parts) {
+                Poll::Ready(Err(fault)) => return Poll::Ready(Some(Err(fault))),
+                Poll::Ready(Ok(_)) | Poll::Pending => {}
+            }
+            stopped.as_mut().poll(cx).map(|()| Some(Err(CANCELLED)))
+        })
+        .await;
+        let Some(data) = part.transpose()? else { break };
+        if let Some(left) = &mut left {
+            let length = data.len() as u64;
+            *left = left.checked_sub(length).ok_or_else(|| cut("the body is longer than its Content-Length"))?;
+        }
+        link.set_window(data.len());
+        write(out, &mut parts, &mut patience).await?;
+        let mut frame = BytesMut::with_capacity(16);
+        put_frame(&mut frame, kind::DATA, data.len());
+        parts = [frame.freeze(), data, Bytes::new(), Bytes::new()];
+        write(out, &mut parts, &mut patience).await?;
+    }
+    write(out, &mut parts, &mut patience).await?;
+    match left {
+        Some(left) if left > 0 => Err(cut("the body is shorter than its Content-Length")),
+        _ => Ok(()),
+    }
+}
+
+/// A response whose body has no further parts though it should.
+fn broken(error: &std::io::Error) -> Fault {
+    tracing::debug!(target: "howdah::conn", %error, "a body broke off");
+    Fault::Stream(Code::INTERNAL_ERROR, "the body broke off")
+}
+
+/// A response that does not keep its word.
+fn cut(why: &'static str) -> Fault {
+    tracing::warn!(target: "howdah::conn", "a response was cut off: {why}");
+    Fault::Stream(Code::INTERNAL_ERROR, why)
+}
+
+/// Writes all parts as the client takes them, if it does.
+async fn write(out: &mut Outgoing, parts: &mut [Bytes], patience: &mut Patience<'_>) -> Result<(), Fault> {
+    poll_fn(|cx| {
+        loop {
+            match out.poll_write(cx, parts)? {
+                Poll::Ready(0) => return Poll::Ready(Ok(())),
+                Poll::Ready(bytes) => patience.took(bytes),
+                Poll::Pending => {
+                    return patience
+                        .poll_end(cx)
+                        .map(|()| Err(Fault::Stream(Code::REQUEST_CANCELLED, "too slow a client")));
+                }
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,225 @@
+//! What protocols with several requests at once on a connection have in common: what a response may say of itself, how its
+//! body is fetched, and how long it waits for a client.
+
+use crate::body::{Body, Delivery, Kind, Whole};
+use crate::connection::Connection;
+use crate::panics;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How much a client may send before it is read, for one request and for all of a connection.
+pub(crate) const WINDOW: u32 = 1 << 20;
+
+/// Requests of one connection at once: as many as RFC 9113 (6.5.2) and RFC 9114 (6.1) want at least.
+pub(crate) const STREAMS: u32 = 100;
+
+/// How often a response that waits for its client looks whether it has waited for too long.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A response's body on its way, as the timeouts know it.
+pub(crate) struct Sending<'a>(&'a Connection);
+
+impl<'a> Sending<'a> {
+    pub(crate) fn begin(connection: &'a Connection) -> Self {
+        connection.state.sending_begins();
+        Self(connection)
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.0.state.sending_ends();
+    }
+}
+
+/// How long the body has to be by the response's own word: whoever hands it on over HTTP/1 finds its end by that. The response
+/// to HEAD, and 304, tell the length of a body that is not sent.
+pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+    let bodiless = method == Method::HEAD || matches!(status, StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT);
+    if bodiless { None } else { announced(headers) }
+}
+
+/// The length of a body by its head.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What every response has in these protocols, and may not have.
+pub(crate) fn complete(headers: &mut HeaderMap, status: StatusCode, body: &Body) {
+    const OF_THE_CONNECTION: [HeaderName; 4] =
+        [header::CONNECTION, header::TRANSFER_ENCODING, header::UPGRADE, HeaderName::from_static("keep-alive")];
+    for name in &OF_THE_CONNECTION {
+        headers.remove(name);
+    }
+    if !headers.contains_key(header::DATE)
+        && let Ok(now) = HeaderValue::from_str(&httpdate::fmt_http_date(SystemTime::now()))
+    {
+        headers.insert(header::DATE, now);
+    }
+    if body.length() != Some(0)
+        && !headers.contains_key(header::CONTENT_LENGTH)
+        && status != StatusCode::NO_CONTENT
+        && let Some(length) = body.length()
+    {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+}
+
+/// A response's body, and whether it waits for its source: that is not the client's fault.
+pub(crate) struct Outgoing<'a> {
+    kind: Kind,
+    delivery: Delivery,
+    waits: bool,
+    connection: &'a Connection,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(crate) fn new(body: Body, connection: &'a Connection) -> Self {
+        let (kind, delivery) = body.open();
+        Self { kind, delivery, waits: false, connection }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn is_at_end(&self) -> bool {
+        match &self.kind {
+            Kind::Empty | Kind::Upgrade(_) => true,
+            Kind::Whole(_) => false,
+            Kind::Stream(stream) => stream.remaining() == Some(0),
+            Kind::Files(files) => files.remaining() == 0,
+        }
+    }
+
+    /// The next part; `None` at the end.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        let part = panics::call(|| self.poll_part(cx)).unwrap_or_else(|panic| {
+            panic.note(&self.connection.shared.metrics);
+            // What made it is not to be asked again.
+            self.kind = Kind::Empty;
+            Poll::Ready(Some(Err(std::io::Error::other("a fault in the server"))))
+        });
+        self.note(part.is_pending());
+        part
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        let part = match &mut self.kind {
+            // Neither protocol changes to another that way (RFC 9113 8.6, RFC 9114 4.5).
+            Kind::Empty | Kind::Upgrade(_) => None,
+            Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
+                Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
+                _ => None,
+            },
+            Kind::Stream(stream) => loop {
+                match ready!(stream.poll_chunk(cx)) {
+                    Some(Ok(chunk)) if chunk.data.is_empty() => {}
+                    part => break part.map(|chunk| chunk.map(|chunk| chunk.data)),
+                }
+            },
+            // A part that was read for a stream, which may take it when it likes.
+            Kind::Files(files) => files.next().map(|data| {
+                let (data, mut charge) = (data?, self.connection.charge());
+                match charge.grow(data.len() as u64) {
+                    true => Ok(charge.cover(data)),
+                    false => Err(std::io::Error::other("there is no room for more of the file in `http.memory`")),
+                }
+            }),
+        };
+        match &part {
+            Some(Ok(data)) => self.delivery.sent += data.len() as u64,
+            Some(Err(_)) => {}
+            None => {
+                self.kind = Kind::Empty;
+                self.delivery.complete = true;
+            }
+        }
+        Poll::Ready(part)
+    }
+
+    fn note(&mut self, waits: bool) {
+        let state = &self.connection.state;
+        if waits != self.waits {
+            self.waits = waits;
+            state.source_waits(waits);
+        } else if !waits {
+            state.body_moved();
+        }
+    }
+}
+
+impl Drop for Outgoing<'_> {
+    fn drop(&mut self) {
+        self.delivery.complete |= self.is_at_end();
+        // The stream ends before its end is told.
+        self.kind = Kind::Empty;
+        self.note(false);
+    }
+}
+
+/// How long a response waits for its client, which has the same time for each stream as for a connection. A timer is armed
+/// only when there is something to wait for.
+pub(crate) struct Patience<'a> {
+    connection: &'a Connection,
+    timer: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// Since when the client is being waited for.
+    began: Option<Instant>,
+    /// How long it has been waited for before since that was last judged, and what it has taken of this response and of all.
+    waited: Duration,
+    taken: u64,
+    before: u64,
+}
+
+/// A client with a slow line takes one response after the other, and those behind wait for that long at most, in times of
+/// `write_timeout`.
+const TURNS: u32 = 10;
+
+impl<'a> Patience<'a> {
+    pub(crate) fn new(connection: &'a Connection) -> Self {
+        let before = connection.state.taken_of_bodies();
+        Self { connection, timer: None, began: None, waited: Duration::ZERO, taken: 0, before }
+    }
+
+    /// The client has taken so many bytes.
+    pub(crate) fn took(&mut self, bytes: usize) {
+        self.connection.state.body_taken(bytes);
+        self.taken += bytes as u64;
+        if let Some(began) = self.began.take() {
+            self.waited += began.elapsed();
+        }
+    }
+
+    /// To be asked whenever there is no room: ready when the client has had its time.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let began = *self.began.get_or_insert_with(Instant::now);
+        loop {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
+            ready!(timer.as_mut().poll(cx));
+            let now = Instant::now();
+            timer.as_mut().reset((now + LOOK).into());
+            if self.is_at_end(now.saturating_duration_since(began)) {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Whether the client, which has taken nothing in the present wait, has had its time.
+    fn is_at_end(&mut self, wait: Duration) -> bool {
+        let timeouts = self.connection.timeouts();
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let all = ms(self.waited + wait);
+        if all <= timeouts.write {
+            return false;
+        }
+        let of_all = self.connection.state.taken_of_bodies();
+        if ms(wait) > timeouts.write || timeouts.is_too_slow(self.taken, all) {
+            // The others' turn, perhaps; where budgets are scarce, a response that does not move is too much in any case.
+            let others_move = !timeouts.is_too_slow(of_all.wrapping_sub(self.before), all);
+            let has_time = all <= timeouts.write.saturating_mul(u64::from(TURNS));
+            return !(others_move && has_time && self.connection.shared.budgets.pressure() == 0);
+        }
+        (self.waited, self.taken, self.before) = (Duration::ZERO, 0, of_all);
+        false
+    }
+}

@@ -1,0 +1,290 @@
+//! A TCP socket whose bytes are encrypted. What a plain socket hands to the kernel goes through a TLS session first, in pieces
+//! of bounded size: bytes count as written once they are encrypted, and what the kernel has not taken of them waits here, is
+//! charged like everything that waits, and is written before anything else.
+
+use crate::files::{FilePart, truncated};
+use howdah_budget::Charge;
+use rustix::io::{Errno, pread};
+use rustls::ServerConnection;
+use std::cell::RefCell;
+use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Most bytes that are encrypted ahead of the socket: a few of TLS' records, which one call writes.
+const AHEAD: usize = 64 * 1024;
+
+thread_local! {
+    /// Where files are read to before they are encrypted.
+    static PIECE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct TlsSocket {
+    stream: TcpStream,
+    session: ServerConnection,
+    /// What is encrypted and not yet written.
+    charge: Charge,
+    /// The client has closed the TCP connection, or its side of it.
+    at_end: bool,
+}
+
+impl TlsSocket {
+    /// A session that has not begun. It keeps what it is charged for what waits.
+    pub(crate) fn new(stream: TcpStream, mut session: ServerConnection, charge: Charge) -> Self {
+        session.set_buffer_limit(Some(AHEAD));
+        Self { stream, session, charge, at_end: false }
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
+    pub(crate) fn session(&self) -> &ServerConnection {
+        &self.session
+    }
+
+    /// Goes on with the handshake; ready when it is over. `first` is what the client's first byte was, and `came` is told when
+    /// bytes have come in.
+    pub(crate) fn poll_handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+        first: &mut Option<u8>,
+        mut came: impl FnMut(),
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let blocked = self.poll_flush(cx)?.is_pending();
+            if !self.session.is_handshaking() {
+                // What is left to be written are tickets, which can wait.
+                return Poll::Ready(Ok(()));
+            }
+            if blocked {
+                return Poll::Pending;
+            }
+            let mut source = Source { stream: &mut self.stream, cx, first };
+            match self.session.read_tls(&mut source) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => came(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            if let Err(error) = self.session.process_new_packets() {
+                // Whoever speaks another protocol would take an alert for a part of what it is told in that.
+                if !speaks_http(*first) {
+                    let _ = self.poll_flush(cx);
+                }
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+            }
+        }
+    }
+
+    /// Decrypts what has come in. What is wrong with it is told to the client, if it can be told at once.
+    fn process(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        match self.session.process_new_packets() {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let _ = self.poll_flush(cx);
+                Err(io::Error::new(io::ErrorKind::InvalidData, error))
+            }
+        }
+    }
+
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        loop {
+            let mut reader = self.session.reader();
+            while buf.remaining() > 0 {
+                match reader.fill_buf() {
+                    // The client has said that it sends nothing more.
+                    Ok([]) => return Poll::Ready(Ok(())),
+                    Ok(chunk) => {
+                        let length = chunk.len().min(buf.remaining());
+                        buf.put_slice(&chunk[..length]);
+                        reader.consume(length);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    // It has closed without saying so, which in itself tells nothing: lengths do.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+            }
+            if buf.filled().len() > before || buf.remaining() == 0 || self.at_end {
+                return Poll::Ready(Ok(()));
+            }
+            let mut source = Source { stream: &mut self.stream, cx, first: &mut None };
+            match self.session.read_tls(&mut source) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Whoever only reads gets written what waits as well.
+                    return match self.poll_flush(cx) {
+                        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                        _ => Poll::Pending,
+                    };
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            self.process(cx)?;
+            if self.session.wants_write()
+                && let Poll::Ready(Err(error)) = self.poll_flush(cx)
+            {
+                return Poll::Ready(Err(error));
+            }
+        }
+    }
+
+    /// True if something that counts as written waits for the socket.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    /// Writes what is encrypted. Ready when nothing of it waits any more.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            let mut sink = Sink { stream: &mut self.stream, cx };
+            match self.session.write_tls(&mut sink) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(written) => self.charge.shrink(written as u64),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.charge.clear();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Encrypts what there is room for, and writes what the socket takes of it.
+    pub(crate) fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush(cx))?;
+        let taken = self.session.writer().write_vectored(bufs)?;
+        self.push_out(cx, taken)
+    }
+
+    /// The same with the beginning of a part of a file.
+    pub(crate) fn poll_write_file(&mut self, cx: &mut Context<'_>, part: &FilePart) -> Poll<io::Result<usize>> {
+        ready!(self.poll_flush(cx))?;
+        let taken = PIECE.with_borrow_mut(|piece| {
+            let length = usize::try_from((part.end - part.start).min(AHEAD as u64)).unwrap_or(AHEAD);
+            piece.clear();
+            piece.reserve(AHEAD);
+            loop {
+                match pread(&part.file, rustix::buffer::spare_capacity(piece), part.start) {
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                    Ok(0) => return Err(truncated()),
+                    Ok(_) => break,
+                }
+            }
+            piece.truncate(length);
+            self.session.writer().write(piece)
+        })?;
+        self.push_out(cx, taken)
+    }
+
+    fn push_out(&mut self, cx: &mut Context<'_>, taken: usize) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(result) = self.poll_flush(cx) {
+            result?;
+        } else if !self.charge.grow(taken as u64) {
+            return Poll::Ready(Err(io::Error::other(
+                "there is no room for what a slow client has not read in `http.memory`",
+            )));
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    /// One attempt to write without waiting for anything. What is left stays behind.
+    pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)]) {
+            Poll::Ready(result) => result,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Says that nothing more comes (RFC 8446 6.1), in one attempt: without it a client cannot tell the end from a cut.
+    pub(crate) fn say_goodbye(&mut self) {
+        self.session.send_close_notify();
+        let _ = self.poll_flush(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// The same, and closes the sending side of the TCP connection.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.session.send_close_notify();
+        ready!(self.poll_flush(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Whether a connection that begins with this byte is one of HTTP: no record of TLS begins with a letter, every request does.
+pub(crate) fn speaks_http(first: Option<u8>) -> bool {
+    first.is_some_and(|byte| byte.is_ascii_alphabetic())
+}
+
+impl AsyncRead for TlsSocket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_read(cx, buf)
+    }
+}
+
+/// The TCP socket as the session reads it.
+struct Source<'a, 'b> {
+    stream: &'a mut TcpStream,
+    cx: &'a mut Context<'b>,
+    first: &'a mut Option<u8>,
+}
+
+impl Read for Source<'_, '_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let mut buf = ReadBuf::new(space);
+        match Pin::new(&mut *self.stream).poll_read(self.cx, &mut buf) {
+            Poll::Ready(Ok(())) => {
+                if self.first.is_none() {
+                    *self.first = buf.filled().first().copied();
+                }
+                Ok(buf.filled().len())
+            }
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+/// The same as it is written to.
+struct Sink<'a, 'b> {
+    stream: &'a mut TcpStream,
+    cx: &'a mut Context<'b>,
+}
+
+impl Sink<'_, '_> {
+    fn blocked<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
+        match polled {
+            Poll::Ready(result) => result,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl Write for Sink<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Self::blocked(Pin::new(&mut *self.stream).poll_write(self.cx, bytes))
+    }
+
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        Self::blocked(Pin::new(&mut *self.stream).poll_write_vectored(self.cx, bufs))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The action `auth`: HTTP's Basic authentication (RFC 7617) against an htpasswd file or users that the rule names.
+//!
+//! Verifying a password takes tens of milliseconds and is not done on an I/O thread: [`Auth::ask`] says at once what is
+//! known, else gives a [`Verification`] that the site runs elsewhere, a few at a time. What was right is known for some
+//! minutes, or until the file changes. Unknown users cost the same as wrong passwords.
+
+use crate::password::Hash;
+use crate::users::Users;
+use base64::Engine as _;
+use http::HeaderValue;
+use parking_lot::Mutex;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a password is known to be right.
+const KNOWN_FOR: Duration = Duration::from_secs(300);
+/// Passwords that are known at once; the oldest goes.
+const MOST_KNOWN: usize = 1024;
+/// Bytes of a name and password together.
+const LONGEST: usize = 1024;
+
+/// Who may come in.
+#[derive(Debug)]
+pub struct Auth {
+    /// What clients are asked with: `WWW-Authenticate`.
+    challenge: HeaderValue,
+    users: Users,
+    /// Only these of them; empty for all.
+    only: Vec<Box<str>>,
+    seeds: [RandomState; 2],
+    known: Mutex<Vec<Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    user: Arc<str>,
+    /// Of name, password and stored hash, with a secret seed.
+    digest: u128,
+    until: Instant,
+}
+
+/// What is known of who asks.
+#[derive(Debug)]
+pub enum Asked {
+    /// 401.
+    Refused,
+    /// It is this user.
+    User(Arc<str>),
+    /// It has to be found out.
+    Verify(Verification),
+}
+
+/// A password that has to be verified.
+#[derive(Debug)]
+pub struct Verification {
+    auth: Arc<Auth>,
+    user: Arc<str>,
+    password: Vec<u8>,
+    /// None for a user who does not exist: the hash is another's.
+    hash: Hash,
+    exists: bool,
+}
+
+impl Auth {
+    /// Users out of a file or a rule.
+    ///
+    /// # Errors
+    /// A realm that cannot be sent.
+    pub fn new(realm: &str, users: Users, only: Vec<Box<str>>) -> Result<Self, String> {
+        let quoted = realm.replace('\\', "\\\\").replace('"', "\\\"");
+        let challenge = HeaderValue::from_str(&format!("Basic realm=\"{quoted}\", charset=\"UTF-8\""))
+            .map_err(|_| "has a realm that cannot be sent".to_owned())?;
+        let seeds = [RandomState::new(), RandomState::new()];
+        Ok(Self { challenge, users, only, seeds, known: Mutex::default() })
+    }
+
+    /// The value of `WWW-Authenticate`.
+    #[must_use]
+    pub const fn challenge(&self) -> &HeaderValue {
+        &self.challenge
+    }
+
+    /// Who it is that says so in `Authorization`.
+    pub fn ask(self: &Arc<Self>, authorization: Option<&HeaderValue>, now: Instant) -> Asked {
+        let Some((user, password)) = authorization.and_then(|value| credentials(value.as_bytes())) else {
+            return Asked::Refused;
+        };
+        let stored = if self.admits(&user) { self.users.hash(&user, now) } else { None };
+        let exists = stored.is_some();
+        // Also for users who do not exist, or the time would tell who does.
+        let hash = stored.or_else(|| self.users.any_hash());
+        let Some(hash) = hash else { return Asked::Refused };
+        let user: Arc<str> = user.into();
+        if exists && self.is_known(&user, self.digest(&user, &password, &hash), now) {
+            return Asked::User(user);
+        }
+        Asked::Verify(Verification { auth: self.clone(), user, password, hash, exists })
+    }
+
+    fn admits(&self, user: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| **name == *user)
+    }
+
+    fn digest(&self, user: &str, password: &[u8], hash: &Hash) -> u128 {
+        let [high, low] = [0, 1].map(|at| u128::from(self.seeds[at].hash_one((user, password, hash))));
+        high << 64 | low
+    }
+
+    fn is_known(&self, user: &str, digest: u128, now: Instant) -> bool {
+        let known = self.known.lock();
+        known.iter().any(|known| known.digest == digest && *known.user == *user && known.until > now)
+    }
+
+    fn learn(&self, user: &Arc<str>, digest: u128, now: Instant) {
+        let mut known = self.known.lock();
+        known.retain(|known| known.until > now && known.digest != digest);
+        if known.len() >= MOST_KNOWN {
+            known.remove(0);
+        }
+        known.push(Known { user: user.clone(), digest, until: now + KNOWN_FOR });
+    }
+}
+
+impl Verification {
+    /// The user, if the password is right. Takes its time.
+    #[must_use]
+    pub fn run(self) -> Option<Arc<str>> {
+        let right = self.hash.verify(&self.password) && self.exists;
+        if right {
+            let digest = self.auth.digest(&self.user, &self.password, &self.hash);
+            self.auth.learn(&self.user, digest, Instant::now());
+        }
+        right.then_some(self.user)
+    }
+}
+
+/// Name and password in a value of `Authorization`.
+fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (scheme, rest) = value.split_at_checked(6)?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") || rest.len() > LONGEST {
+        return None;
+    }
+    let decoded = base64::engine::general_purpose::STANDARD.decode(rest.trim_ascii()).ok()?;
+    let colon = decoded.iter().position(|&b| b == b':')?;
+    let user = String::from_utf8(decoded[..colon].to_vec()).ok()?;
+    let password = &decoded[colon + 1..];
+    let sendable = !user.is_empty() && !user.bytes().chain(password.iter().copied()).any(|b| b < b' ' || b == 0x7f);
+    sendable.then(|| (user, password.to_vec()))
+}
+
+#[cfg(test)]
+#[path = "auth_tests.rs"]
+mod tests;

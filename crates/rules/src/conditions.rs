@@ -1,0 +1,222 @@
+//! Whether the conditions of a rule hold for a request, in the order of what they cost.
+
+use crate::evaluate::contains;
+use crate::pattern::{PathPattern, TextPattern};
+use crate::regex::TooManySteps;
+use crate::request::Request;
+use crate::rule::{Conditions, Kind};
+use http::{HeaderMap, HeaderName, Method};
+
+/// Whether a condition holds; none where there is no such condition.
+type Holds = Result<Option<bool>, TooManySteps>;
+
+/// Looks whether the path is one of these kinds.
+type Exists<'a> = &'a dyn Fn(&[Kind]) -> bool;
+
+/// A kind of condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Https,
+    Method,
+    Host,
+    Path,
+    Client,
+    Header,
+    Query,
+    Exists,
+}
+
+/// All of them, cheap ones first.
+pub(crate) const KEYS: [Key; 8] =
+    [Key::Https, Key::Method, Key::Host, Key::Path, Key::Client, Key::Header, Key::Query, Key::Exists];
+
+impl Key {
+    /// As a rule writes it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Method => "method",
+            Self::Host => "host",
+            Self::Path => "path",
+            Self::Client => "client",
+            Self::Header => "header",
+            Self::Query => "query",
+            Self::Exists => "exists",
+        }
+    }
+}
+
+/// Which conditions there are, so that no time goes into those that there are not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Present(u8);
+
+impl Present {
+    fn keys(self) -> impl Iterator<Item = Key> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let key = KEYS.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(*key)
+        })
+    }
+}
+
+impl Conditions {
+    /// Which conditions there are.
+    pub(crate) fn present(&self) -> Present {
+        let there = KEYS.map(|key| match key {
+            Key::Https => self.https.is_some(),
+            Key::Method => !self.method.is_empty(),
+            Key::Host => !self.host.is_empty(),
+            Key::Path => !self.path.is_empty(),
+            Key::Client => !self.client.is_empty(),
+            Key::Header => !self.header.is_empty(),
+            Key::Query => !self.query.is_empty(),
+            Key::Exists => !self.exists.is_empty(),
+        });
+        Present(there.iter().rev().fold(0, |bits, &there| bits << 1 | u8::from(there)))
+    }
+
+    /// The key of the first condition that does not hold. `path_fits`: the path is known to fit.
+    pub(crate) fn misses(
+        &self,
+        present: Present,
+        request: &Request<'_>,
+        path_fits: bool,
+        exists: Exists<'_>,
+    ) -> Result<Option<Key>, TooManySteps> {
+        for key in present.keys().filter(|&key| !(path_fits && key == Key::Path)) {
+            if self.holds(key, request, exists)? == Some(false) {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The key of the first condition that holds.
+    pub(crate) fn holds_one(
+        &self,
+        present: Present,
+        request: &Request<'_>,
+        exists: Exists<'_>,
+    ) -> Result<Option<Key>, TooManySteps> {
+        for key in present.keys() {
+            if self.holds(key, request, exists)? == Some(true) {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    fn holds(&self, key: Key, request: &Request<'_>, exists: Exists<'_>) -> Holds {
+        match key {
+            Key::Https => Ok(self.https.map(|https| https == request.https)),
+            Key::Method => Ok(one_of(&self.method, |method| {
+                method == request.method || (*method == Method::GET && *request.method == Method::HEAD)
+            })),
+            Key::Host => one_fits(&self.host, |host| host.matches(Some(request.host))),
+            Key::Path => one_fits(&self.path, |path| path.matches(request.path)),
+            Key::Client => Ok((!self.client.is_empty()).then(|| contains(&self.client, request.client))),
+            Key::Header => each_fits(&self.header, |(name, pattern)| header_fits(request.headers, name, pattern)),
+            Key::Query => each_fits(&self.query, |(name, pattern)| {
+                pattern.matches(part(request.query.unwrap_or_default(), name).as_deref())
+            }),
+            Key::Exists => Ok((!self.exists.is_empty()).then(|| exists(&self.exists))),
+        }
+    }
+
+    /// What a condition asks for.
+    pub(crate) fn describe(&self, key: Key) -> String {
+        let list = |texts: Vec<String>| texts.join(" or ");
+        match key {
+            Key::Https => self.https.map_or_else(String::new, |https| https.to_string()),
+            Key::Method => list(self.method.iter().map(ToString::to_string).collect()),
+            Key::Host => list(self.host.iter().map(TextPattern::text).collect()),
+            Key::Path => list(self.path.iter().map(PathPattern::text).collect()),
+            Key::Client => list(self.client.iter().map(ToString::to_string).collect()),
+            Key::Header => pairs(self.header.iter().map(|(name, pattern)| (name.as_str(), pattern))),
+            Key::Query => pairs(self.query.iter().map(|(name, pattern)| (&**name, pattern))),
+            Key::Exists => list(self.exists.iter().map(|kind| kind.word().to_owned()).collect()),
+        }
+    }
+}
+
+impl Kind {
+    /// As a rule writes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::No => "no",
+        }
+    }
+}
+
+fn pairs<'a>(pairs: impl Iterator<Item = (&'a str, &'a TextPattern)>) -> String {
+    pairs.map(|(name, pattern)| format!("{name} = {}", pattern.text())).collect::<Vec<_>>().join(" and ")
+}
+
+fn one_of<T>(list: &[T], fits: impl Fn(&T) -> bool) -> Option<bool> {
+    (!list.is_empty()).then(|| list.iter().any(fits))
+}
+
+fn one_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> Holds {
+    for item in list {
+        if fits(item)? {
+            return Ok(Some(true));
+        }
+    }
+    Ok((!list.is_empty()).then_some(false))
+}
+
+fn each_fits<T>(list: &[T], fits: impl Fn(&T) -> Result<bool, TooManySteps>) -> Holds {
+    for item in list {
+        if !fits(item)? {
+            return Ok(Some(false));
+        }
+    }
+    Ok((!list.is_empty()).then_some(true))
+}
+
+/// Whether one line of a header fits.
+fn header_fits(headers: &HeaderMap, name: &HeaderName, pattern: &TextPattern) -> Result<bool, TooManySteps> {
+    let mut lines = headers.get_all(name).iter().peekable();
+    if lines.peek().is_none() {
+        return pattern.matches(None);
+    }
+    for line in lines {
+        if pattern.matches(Some(line.as_bytes()))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The first value of a name in a query, decoded.
+fn part(query: &[u8], name: &str) -> Option<Vec<u8>> {
+    query.split(|&b| b == b'&').find_map(|pair| {
+        let at = pair.iter().position(|&b| b == b'=');
+        let (key, value) = at.map_or((pair, &b""[..]), |at| (&pair[..at], &pair[at + 1..]));
+        (decode_form(key) == name.as_bytes()).then(|| decode_form(value))
+    })
+}
+
+/// Undoes percent-encoding and `+`; what is no encoding stays.
+fn decode_form(text: &[u8]) -> Vec<u8> {
+    let hex = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    let mut plain = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], hex(text.get(at + 1)), hex(text.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                plain.push(high << 4 | low);
+                at += 2;
+            }
+            (b'+', ..) => plain.push(b' '),
+            (byte, ..) => plain.push(byte),
+        }
+        at += 1;
+    }
+    plain
+}

@@ -1,0 +1,101 @@
+//! Rules in words, for `howdah check` and `howdah explain`.
+
+use crate::proxy::UpstreamAddress;
+use crate::rule::{Action, Rule, Try};
+
+impl Rule {
+    /// Whether an action names what the path's pattern stands for.
+    pub(crate) fn wants_captures(&self) -> bool {
+        self.actions.iter().any(|action| match action {
+            Action::Rewrite(template, _) | Action::Redirect(template, _, _) => template.wants_captures(),
+            Action::TryFiles(list) => {
+                list.iter().any(|attempt| matches!(attempt, Try::Path(template) if template.wants_captures()))
+            }
+            _ => false,
+        })
+    }
+
+    /// What it asks for, in words.
+    #[must_use]
+    pub fn describe_conditions(&self) -> String {
+        let of = |conditions: &crate::Conditions, sign: &str| {
+            let texts = crate::conditions::KEYS.map(|key| (key, conditions.describe(key)));
+            let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+            texts.map(|(key, text)| format!("{} {sign} {text}", key.word())).collect::<Vec<_>>()
+        };
+        let all = [of(&self.conditions, "is"), of(&self.not, "is not")].concat();
+        if all.is_empty() { "every request".to_owned() } else { all.join(", ") }
+    }
+}
+
+impl Action {
+    /// What it does, in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let on = |on: &bool| if *on { "on" } else { "off" };
+        match self {
+            Self::Place(place) if place.mount.is_empty() => format!("root {}", place.directory.display()),
+            Self::Place(place) => format!("alias {} for {}", place.directory.display(), place.mount),
+            Self::Index(names) => format!("index {}", names.join(" ")),
+            Self::FrontController(Some(script)) => format!("front controller {script}"),
+            Self::FrontController(None) => "no front controller".to_owned(),
+            Self::TryFiles(list) => {
+                let texts: Vec<String> = list.iter().map(describe_try).collect();
+                format!("try {}", texts.join(" "))
+            }
+            Self::Php(php) => format!("PHP {}", on(php)),
+            Self::Allow(list) => format!("allow only {}", join(list)),
+            Self::Deny(list) => format!("deny {}", join(list)),
+            Self::Limit(_) => "limit requests".to_owned(),
+            Self::Auth(Some(_)) => "ask for a password".to_owned(),
+            Self::Auth(None) => "ask for no password".to_owned(),
+            Self::RequestHeader(name, Some(_)) => format!("set request header {name}"),
+            Self::RequestHeader(name, None) => format!("remove request header {name}"),
+            Self::Variable(name, _) => format!("set variable {name}"),
+            Self::Response(change) => change.describe(),
+            Self::Cors(_) => "allow other origins".to_owned(),
+            Self::Mime(mime) => {
+                format!("media types of {}", mime.0.iter().map(|(ending, _)| &**ending).collect::<Vec<_>>().join(" "))
+            }
+            Self::ErrorPages(pages) => {
+                format!("error pages {}", pages.0.iter().map(|(_, page)| &**page).collect::<Vec<_>>().join(" "))
+            }
+            Self::Listing(listing) => format!("listing {}", on(listing)),
+            Self::Pool(pool) => format!("pool {pool}"),
+            Self::Ini(ini) => {
+                let names: Vec<&str> = ini.values.iter().chain(&ini.admin).map(|(name, _)| &**name).collect();
+                format!("PHP settings {}", names.join(" "))
+            }
+            Self::MaxBody(bytes) => format!("bodies up to {bytes} bytes"),
+            Self::AccessLog(log) => format!("access log {}", on(log)),
+            Self::Rewrite(template, _) => format!("rewrite to {}", template.as_str()),
+            Self::Redirect(template, _, status) => {
+                format!("redirect to {} with {}", template.as_str(), status.as_u16())
+            }
+            Self::Status(status, _) => format!("status {}", status.as_u16()),
+            Self::Maintenance(_) => "maintenance".to_owned(),
+            Self::Proxy(proxy) => {
+                let servers: Vec<String> = proxy
+                    .upstreams
+                    .iter()
+                    .map(|server| match &server.address {
+                        UpstreamAddress::Tcp(host, port) => format!("{host}:{port}"),
+                        UpstreamAddress::Unix(path) => format!("unix:{}", path.display()),
+                    })
+                    .collect();
+                format!("pass on to {}", servers.join(" "))
+            }
+        }
+    }
+}
+
+fn describe_try(attempt: &Try) -> String {
+    match attempt {
+        Try::Path(template) => template.as_str().to_owned(),
+        Try::Status(status) => format!("={}", status.as_u16()),
+    }
+}
+
+fn join(list: &[ipnet::IpNet]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,421 @@
+//! Following rules for one request: in their order, each rewrite seen by the rules behind it.
+
+use crate::conditions::{Key, Present};
+use crate::index::{Candidates, Index, MOST_RULES};
+use crate::outcome::{Access, Attempt, Failure, Outcome, Stop};
+use crate::path::normalise;
+use crate::pattern::PathPattern;
+use crate::regex::{Captures, TooManySteps};
+use crate::request::{Files, Request};
+use crate::rule::{Action, Kind, QueryMode, Rule, Try};
+use crate::template::{Template, encode_query};
+use crate::trace::{Trace, Verdict};
+use crate::tree::Problem;
+use http::{HeaderValue, StatusCode};
+use ipnet::IpNet;
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// How often rules may begin anew for one request.
+const MOST_RESTARTS: usize = 10;
+/// Bytes of a path and a query that rules make.
+const LONGEST: usize = 32 * 1024;
+
+/// The rules of a site, compiled.
+#[derive(Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    /// Which conditions each has, and which negated ones.
+    present: Vec<(Present, Present)>,
+    index: Index,
+}
+
+impl Rules {
+    /// Compiles rules.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn new(mut rules: Vec<Rule>) -> Result<Self, Vec<Problem>> {
+        let mut problems: Vec<Problem> = rules.iter_mut().flat_map(resolve).collect();
+        if rules.len() > MOST_RULES {
+            problems.push(Problem::new(0, "rule", format!("there are more than {MOST_RULES} rules")));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let index = Index::new(&rules);
+        let present = rules.iter().map(|rule| (rule.conditions.present(), rule.not.present())).collect();
+        Ok(Self { rules, present, index })
+    }
+
+    /// The rules, in their order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// What is to be done with a request; none if no rule does anything.
+    pub fn evaluate(&self, request: &Request<'_>, files: &impl Files, trace: &mut impl Trace) -> Option<Box<Outcome>> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let mut run = Run {
+            original: request,
+            files,
+            path: Cow::Borrowed(request.path),
+            query: request.query.map(Cow::Borrowed),
+            rewritten: false,
+            outcome: None,
+        };
+        self.follow(&mut run, trace);
+        if run.rewritten {
+            let (path, query) = (run.path.into_owned(), run.query.map(Cow::into_owned));
+            let outcome = run.outcome.get_or_insert_default();
+            (outcome.path, outcome.query) = (Some(path), Some(query));
+        }
+        run.outcome
+    }
+
+    fn follow<T: Trace>(&self, run: &mut Run<'_, impl Files>, trace: &mut T) {
+        let mut restarts = 0;
+        let mut candidates = self.index.candidates(&run.path, run.original.host);
+        let mut from = 0;
+        while let Some(at) = self.next::<T>(&candidates, from) {
+            from = at + 1;
+            let rule = &self.rules[at];
+            let known = !T::ON && self.index.is_settled(at);
+            match run.misses(rule, self.present[at], known) {
+                Err(TooManySteps) => {
+                    run.fail(rule, "its pattern took too many steps");
+                    break;
+                }
+                Ok(Some(missed)) => {
+                    if T::ON {
+                        trace.rule(at, &rule.name, Verdict::Missed(missed.key.word(), missed.wanted(rule)));
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+            }
+            if T::ON {
+                let actions: Vec<String> = rule.actions.iter().map(Action::describe).collect();
+                trace.rule(at, &rule.name, Verdict::Matched(&actions));
+            }
+            let done = run.apply(rule);
+            if done.stop || rule.last {
+                break;
+            }
+            if done.rewritten {
+                candidates = self.index.candidates(&run.path, run.original.host);
+                if rule.restart {
+                    (restarts, from) = (restarts + 1, 0);
+                    if restarts > MOST_RESTARTS {
+                        run.fail(rule, "it began the rules anew too often: do two rules rewrite to each other?");
+                        break;
+                    }
+                }
+            }
+        }
+        if T::ON {
+            for (at, rule) in self.rules.iter().enumerate().skip(from) {
+                trace.rule(at, &rule.name, Verdict::Skipped);
+            }
+        }
+    }
+
+    /// The next rule to look at: with a trace each one, to be able to say why it does not match.
+    fn next<T: Trace>(&self, candidates: &Candidates, from: usize) -> Option<usize> {
+        if T::ON { (from < self.rules.len()).then_some(from) } else { candidates.next(from) }
+    }
+}
+
+/// Settles what the templates of a rule name.
+fn resolve(rule: &mut Rule) -> Vec<Problem> {
+    let groups = rule.conditions.path.iter().map(PathPattern::groups).max().unwrap_or(1);
+    let paths = &rule.conditions.path;
+    let has_group =
+        |name: &str| paths.iter().any(|path| matches!(path, PathPattern::Regex(regex) if regex.has_group(name)));
+    let mut problems = Vec::new();
+    let line = rule.line;
+    let mut settle = |key: &str, template: &mut Template| {
+        if let Err(error) = template.resolve(groups, has_group) {
+            problems.push(Problem::new(line, key, error));
+        }
+    };
+    for action in &mut rule.actions {
+        match action {
+            Action::Rewrite(template, _) => settle("rewrite", template),
+            Action::Redirect(template, _, _) => settle("redirect", template),
+            Action::TryFiles(list) => {
+                let mut own: Vec<Try> = list.to_vec();
+                for attempt in &mut own {
+                    if let Try::Path(template) = attempt {
+                        settle("try_files", template);
+                    }
+                }
+                *list = own.into();
+            }
+            _ => {}
+        }
+    }
+    problems
+}
+
+/// One request on its way through the rules.
+struct Run<'a, F> {
+    original: &'a Request<'a>,
+    files: &'a F,
+    path: Cow<'a, [u8]>,
+    query: Option<Cow<'a, [u8]>>,
+    rewritten: bool,
+    outcome: Option<Box<Outcome>>,
+}
+
+/// What a rule did to the way on.
+#[derive(Default)]
+struct Done {
+    stop: bool,
+    rewritten: bool,
+}
+
+/// A condition that does not hold.
+struct Missed {
+    key: Key,
+    negated: bool,
+}
+
+impl Missed {
+    fn wanted(&self, rule: &Rule) -> String {
+        let conditions = if self.negated { &rule.not } else { &rule.conditions };
+        let wanted = conditions.describe(self.key);
+        if self.negated { format!("other than {wanted}") } else { wanted }
+    }
+}
+
+impl<F: Files> Run<'_, F> {
+    /// The request as it is now.
+    fn request(&self) -> Request<'_> {
+        Request { path: &self.path, query: self.query.as_deref(), ..*self.original }
+    }
+
+    fn outcome(&mut self) -> &mut Outcome {
+        self.outcome.get_or_insert_default()
+    }
+
+    fn fail(&mut self, rule: &Rule, reason: &'static str) {
+        self.outcome().stop = Some(Stop::Failed(Failure { rule: rule.name.clone(), reason }));
+    }
+
+    /// The first condition that does not hold.
+    fn misses(
+        &self,
+        rule: &Rule,
+        present: (Present, Present),
+        path_fits: bool,
+    ) -> Result<Option<Missed>, TooManySteps> {
+        let request = self.request();
+        let place = self.outcome.as_ref().and_then(|outcome| outcome.place.as_deref());
+        let exists = |wanted: &[Kind]| wanted.contains(&self.files.kind(place, &self.path));
+        if let Some(key) = rule.conditions.misses(present.0, &request, path_fits, &exists)? {
+            return Ok(Some(Missed { key, negated: false }));
+        }
+        let holds = rule.not.holds_one(present.1, &request, &exists)?;
+        Ok(holds.map(|key| Missed { key, negated: true }))
+    }
+
+    /// What the rule's pattern stands for.
+    fn captures(&self, rule: &Rule) -> Result<Captures, TooManySteps> {
+        for path in &rule.conditions.path {
+            if let Some(captures) = path.captures(&self.path)? {
+                return Ok(captures);
+            }
+        }
+        Ok(Captures::of([&*self.path].into_iter()))
+    }
+
+    fn apply(&mut self, rule: &Rule) -> Done {
+        let mut done = Done::default();
+        let captures = if rule.wants_captures() {
+            let Ok(captures) = self.captures(rule) else {
+                self.fail(rule, "its pattern took too many steps");
+                return Done { stop: true, ..done };
+            };
+            captures
+        } else {
+            Captures::default()
+        };
+        for action in &rule.actions {
+            match action {
+                Action::Rewrite(template, mode) => {
+                    if let Err(reason) = self.rewrite(template, *mode, &captures) {
+                        self.fail(rule, reason);
+                        return Done { stop: true, ..done };
+                    }
+                    done.rewritten = true;
+                }
+                Action::TryFiles(list) => match self.attempts(list, &captures) {
+                    Ok(attempts) => self.outcome().try_files = Some(attempts),
+                    Err(reason) => {
+                        self.fail(rule, reason);
+                        return Done { stop: true, ..done };
+                    }
+                },
+                Action::Redirect(template, mode, status) => {
+                    let stop = match self.location(template, *mode, &captures) {
+                        Some(location) => Stop::Redirect(*status, location),
+                        None => Stop::Failed(Failure { rule: rule.name.clone(), reason: "its redirect is too long" }),
+                    };
+                    self.outcome().stop = Some(stop);
+                }
+                action => self.set(action),
+            }
+            if self.outcome.as_ref().is_some_and(|outcome| outcome.stop.is_some()) {
+                done.stop = true;
+                break;
+            }
+        }
+        done
+    }
+
+    /// Does what needs neither captures nor another path.
+    fn set(&mut self, action: &Action) {
+        let client = self.original.client;
+        let forbidden = || Some(Stop::Status(StatusCode::FORBIDDEN, None));
+        match action {
+            Action::Allow(list) if !contains(list, client) => self.outcome().stop = forbidden(),
+            Action::Deny(list) if contains(list, client) => self.outcome().stop = forbidden(),
+            Action::Allow(_) | Action::Deny(_) => {}
+            Action::Status(status, body) => self.outcome().stop = Some(Stop::Status(*status, body.clone())),
+            Action::Proxy(proxy) => self.outcome().stop = Some(Stop::Proxy(proxy.clone())),
+            Action::Maintenance(maintenance) => {
+                if maintenance.flag.as_ref().is_none_or(|flag| self.files.is_there(flag)) {
+                    self.outcome().stop = Some(Stop::Maintenance(maintenance.clone()));
+                }
+            }
+            other => self.outcome().set(other),
+        }
+    }
+
+    fn rewrite(&mut self, template: &Template, mode: QueryMode, captures: &Captures) -> Result<(), &'static str> {
+        let (path, own) = template.expand_path(captures, &self.request());
+        let path = normalise(&path).map_err(|_| "it rewrites to a path that leads above the root")?;
+        let query = join(own, self.query.as_deref(), mode);
+        if path.len() + query.as_ref().map_or(0, Vec::len) > LONGEST {
+            return Err("it rewrites to a path that is too long");
+        }
+        self.path = Cow::Owned(path);
+        self.query = query.map(Cow::Owned);
+        self.rewritten = true;
+        Ok(())
+    }
+
+    fn attempts(&self, list: &[Try], captures: &Captures) -> Result<Vec<Attempt>, &'static str> {
+        let attempts = list.iter().map(|attempt| match attempt {
+            Try::Status(status) => Ok(Attempt::Status(*status)),
+            Try::Path(template) => {
+                let (path, query) = template.expand_path(captures, &self.request());
+                let path = normalise(&path).map_err(|_| "it tries a path that leads above the root")?;
+                let length = path.len() + query.as_ref().map_or(0, Vec::len);
+                if length > LONGEST { Err("it tries a path that is too long") } else { Ok(Attempt::Path(path, query)) }
+            }
+        });
+        attempts.collect()
+    }
+
+    /// The value of `Location`.
+    fn location(&self, template: &Template, mode: QueryMode, captures: &Captures) -> Option<HeaderValue> {
+        let address = template.expand_address(captures, &self.request());
+        let (address, fragment) = address.split_once('#').map_or((&*address, None), |(a, f)| (a, Some(f)));
+        let (path, own) = address.split_once('?').map_or((address, None), |(a, q)| (a, Some(q.as_bytes().to_vec())));
+        let query = self.query.as_deref().map(|query| encode_query(query).into_bytes());
+        let mut location = path.to_owned();
+        if let Some(query) = join(own, query.as_deref(), mode) {
+            location.push('?');
+            location.push_str(&String::from_utf8_lossy(&query));
+        }
+        if let Some(fragment) = fragment {
+            location.push('#');
+            location.push_str(fragment);
+        }
+        if location.len() > LONGEST {
+            return None;
+        }
+        HeaderValue::from_str(&location).ok()
+    }
+}
+
+impl Outcome {
+    /// Notes a setting. What is in a list is noted once, though the rules begin anew.
+    fn set(&mut self, action: &Action) {
+        match action {
+            Action::Place(place) => self.place = Some(place.clone()),
+            Action::Index(names) => self.index = Some(names.clone()),
+            Action::FrontController(script) => self.front_controller = Some(script.clone()),
+            Action::Php(on) => self.php = Some(*on),
+            Action::Limit(limit) => {
+                let is_same = |access: &Access| matches!(access, Access::Limit(there) if Arc::ptr_eq(there, limit));
+                if !self.access.iter().any(is_same) {
+                    self.access.push(Access::Limit(limit.clone()));
+                }
+            }
+            Action::Auth(auth) => {
+                // A later rule's counts in the place of an earlier one's.
+                self.access.retain(|access| !matches!(access, Access::Auth(_)));
+                self.access.extend(auth.clone().map(Access::Auth));
+            }
+            Action::RequestHeader(name, value) => self.request_headers.push((name.clone(), value.clone())),
+            Action::Variable(name, value) => self.variables.push((name.clone(), value.clone())),
+            Action::Response(change) => push_once(&mut self.response, change),
+            Action::Cors(cors) => self.cors = Some(cors.clone()),
+            Action::Mime(mime) => push_once(&mut self.mime, mime),
+            Action::ErrorPages(pages) => push_once(&mut self.error_pages, pages),
+            Action::Listing(on) => self.listing = Some(*on),
+            Action::Pool(pool) => self.pool = Some(pool.clone()),
+            Action::Ini(ini) => push_once(&mut self.ini, ini),
+            Action::MaxBody(bytes) => self.max_body = Some(*bytes),
+            Action::AccessLog(on) => self.access_log = Some(*on),
+            // What changes the way on is `Run`'s.
+            Action::Allow(_) | Action::Deny(_) | Action::TryFiles(_) | Action::Rewrite(..) => {}
+            Action::Redirect(..) | Action::Status(..) | Action::Maintenance(_) | Action::Proxy(_) => {}
+        }
+    }
+}
+
+fn push_once<T>(list: &mut Vec<Arc<T>>, item: &Arc<T>) {
+    if !list.iter().any(|there| Arc::ptr_eq(there, item)) {
+        list.push(item.clone());
+    }
+}
+
+/// Whether an address is in one of the networks.
+pub(crate) fn contains(list: &[IpNet], client: Option<IpAddr>) -> bool {
+    let Some(client) = client.map(|client| client.to_canonical()) else { return false };
+    list.iter().any(|network| network.contains(&client))
+}
+
+/// The query of a new path. An empty one of its own drops the request's.
+fn join(own: Option<Vec<u8>>, request: Option<&[u8]>, mode: QueryMode) -> Option<Vec<u8>> {
+    let request = request.filter(|query| !query.is_empty());
+    match (own, request) {
+        (Some(own), _) if own.is_empty() => None,
+        (Some(mut own), Some(request)) if mode == QueryMode::Append => {
+            own.push(b'&');
+            own.extend_from_slice(request);
+            Some(own)
+        }
+        (Some(own), _) => Some(own),
+        (None, _) if mode == QueryMode::Drop => None,
+        (None, request) => request.map(<[u8]>::to_vec),
+    }
+}
+
+#[cfg(test)]
+#[path = "evaluate_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! The keys of a rule: the one list of which the reader's errors and the reference are made.
+
+/// A key of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it is for.
+    pub part: Part,
+    /// What it means.
+    pub doc: &'static str,
+    /// A value, as it would be written.
+    pub example: &'static str,
+}
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Must hold for the rule to count.
+    Condition,
+    /// Is done then.
+    Action,
+    /// About the rule itself.
+    Rule,
+}
+
+macro_rules! keys {
+    ($($part:ident $name:literal $doc:literal $example:literal;)+) => {
+        /// All keys, in the order of the reference.
+        pub const KEYS: &[Key] = &[$(Key { name: $name, part: Part::$part, doc: $doc, example: $example }),+];
+    };
+}
+
+keys! {
+    Rule "name" "What the rule is called in logs and by `howdah explain`; else its place, `rule[0]` being the first." r#""no-uploads""#;
+    Rule "last" "Whether no further rule is looked at once this one has matched." "true";
+    Rule "restart" "Whether a `rewrite` begins again with the first rule, at most ten times." "true";
+    Condition "host" "The host that was asked for, without its port: `*` stands for any text, `~` begins a regular expression." r#"["example.org", "*.example.org"]"#;
+    Condition "path" "The path, decoded: `*` stands for any text, slashes included." r#"["/uploads/*", "*.bak"]"#;
+    Condition "regex" "A regular expression that the decoded path must match. Its groups are `$1` or `${name}` in targets." r#""^/wiki/(?<title>.+)$""#;
+    Condition "method" "Methods. `GET` stands for `HEAD` too." r#"["GET", "POST"]"#;
+    Condition "header" "Headers, all of which must fit: a text with `*`, a regular expression behind `~`, `true` for any value, `false` for none." r#"{ User-Agent = "~(?i)bot", Cookie = false }"#;
+    Condition "query" "Parts of the query, all of which must fit, in the same way." r#"{ page = "*", debug = false }"#;
+    Condition "client" "The client's address, or its network." r#"["10.0.0.0/8", "2001:db8::/32"]"#;
+    Condition "https" "Whether the client's connection is encrypted." "false";
+    Condition "exists" "What the path names: a `file`, a `directory`, or neither (`no`)." r#""no""#;
+    Condition "not" "Conditions none of which may hold." r#"{ client = "127.0.0.1" }"#;
+    Action "app" "The rules of a well-known application, below this rule's path; see the guide for their names." r#""phpmyadmin""#;
+    Action "root" "The directory that paths start from." r#""/srv/other/public""#;
+    Action "alias" "The directory that stands in the place of this rule's path, which must be exact or end in `/*`." r#""/usr/share/phpmyadmin""#;
+    Action "index" "File names tried in turn where the path is a directory." r#"["index.php"]"#;
+    Action "front_controller" "The path of the script that runs where no file matches; `\"\"` for 404." r#""/shaarli/index.php""#;
+    Action "try_files" "Paths that are tried in turn (one that ends in a slash is a directory); the last is taken in any case, and may be a status." r#"["$path", "$path/", "=404"]"#;
+    Action "php" "Whether scripts are run. Where they are not they are refused; source is never sent." "false";
+    Action "pool" "The pool that runs scripts." r#""admin""#;
+    Action "ini" "Settings of PHP for these requests." r#"{ memory_limit = "512M" }"#;
+    Action "admin_ini" "The same, which scripts cannot change." r#"{ open_basedir = "/srv/app:/tmp" }"#;
+    Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
+    Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
+    Action "max_body" "The largest body of a request; larger ones get 413." r#""512M""#;
+    Action "headers" "Headers of the response, which have these values then; `\"\"` removes one." r#"{ X-Frame-Options = "DENY", X-Powered-By = "" }"#;
+    Action "add_headers" "Further headers of the response, beside those of the same name." r#"{ Link = "</a.css>; rel=preload" }"#;
+    Action "default_headers" "Headers that the response gets if it does not have them." r#"{ Referrer-Policy = "same-origin" }"#;
+    Action "cache_control" "`Cache-Control` of responses that have none; or a table of media types and values." r#"{ "text/css" = "max-age=86400", "image/*" = "max-age=604800" }"#;
+    Action "expires" "How long responses are good for that do not say so (`Expires` and `Cache-Control: max-age`); or a table of media types." r#"{ "image/*" = "30d" }"#;
+    Action "types" "The media types of responses that this rule's `headers`, `add_headers`, `default_headers`, `cache_control` and `expires` are for." r#"["text/html"]"#;
+    Action "cors" "Which origins' scripts may read responses: `origins`, `methods`, `headers`, `expose`, `credentials`, `max_age`. Preflights are answered." r#"{ origins = ["https://app.example"], credentials = true }"#;
+    Action "mime" "Media types of files by the endings of their names." r#"{ wasm = "application/wasm" }"#;
+    Action "error_pages" "Paths of pages for errors, by status or `4xx`, `5xx`." r#"{ 404 = "/404.html", 5xx = "/sorry.html" }"#;
+    Action "listing" "Whether a directory without an index file is listed." "true";
+    Action "access_log" "Whether the requests are in the access log." "false";
+    Action "allow" "Only these clients; others get 403." r#"["10.0.0.0/8"]"#;
+    Action "deny" "Not these clients, or nobody (`true`): they get 403." "true";
+    Action "limit" "How often (`rate`, with `burst` in advance) and how many at once (`connections`) each client may ask; then it gets 429." r#"{ rate = "5/s", burst = 10, connections = 4 }"#;
+    Action "auth" "A user's name and password (Basic): of an htpasswd `file` or of `users`, `only` some of them; `false` for no longer." r#"{ realm = "Staff", file = "/etc/howdah/users" }"#;
+    Action "maintenance" "503 with a `page`, while the file `flag` is there if one is named, and `retry_after`." r#"{ page = "/maintenance.html", flag = "/run/app.down" }"#;
+    Action "rewrite" "Another path, for the rules behind this one and for what is looked for." r#""/index.php?title=$1""#;
+    Action "redirect" "Sends the client to another address, with 302 or `status`." r#""https://www.example.org$path""#;
+    Action "query_mode" "What becomes of the request's query where a target has its own: `append`, `replace` (the target's only), `drop`." r#""replace""#;
+    Action "status" "Ends the request with a status, or says that of a `redirect`." "404";
+    Action "body" "The text of the response with a `status`." r#""ok\n""#;
+    Action "proxy" "Passes requests on to other servers: an address, a list, or a table with `to` and how." r#"{ to = ["http://127.0.0.1:3000"], timeout = "30s" }"#;
+}
+
+/// The known name that is nearest to a misspelt one, if one is near.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Names of files come from people; longer ones are no slips.
+    let name = name.get(..64).unwrap_or(name);
+    let scored = known.map(|known| (strsim::damerau_levenshtein(name, known), known));
+    scored.min().filter(|(distance, known)| *distance <= known.len().max(name.len()) / 3).map(|(_, known)| known)
+}

@@ -1,0 +1,278 @@
+//! Patterns of paths and of other texts. In a plain pattern `*` stands for any text, slashes included, and everything
+//! else for itself.
+
+use crate::regex::{Captures, Regex, TooManySteps};
+
+/// A pattern of decoded, normalised paths.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PathPattern {
+    /// This path.
+    Exact(Box<str>),
+    /// Everything that begins with this, which ends in a slash.
+    Prefix(Box<str>),
+    /// With stars elsewhere.
+    Glob(Glob),
+    /// What a regular expression matches.
+    Regex(Regex),
+}
+
+impl PathPattern {
+    /// A pattern as `path` has it.
+    ///
+    /// # Errors
+    /// If it could match no path.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if !text.starts_with(['/', '*']) {
+            return Err(format!("{text:?} can match no path: begin it with / or *"));
+        }
+        if !text.contains('*') {
+            return Ok(Self::Exact(text.into()));
+        }
+        match text.strip_suffix('*') {
+            Some(prefix) if prefix.ends_with('/') && !prefix.contains('*') => Ok(Self::Prefix(prefix.into())),
+            _ => Ok(Self::Glob(Glob::new(text))),
+        }
+    }
+
+    /// Whether a path fits.
+    ///
+    /// # Errors
+    /// If a regular expression took too many steps.
+    pub fn matches(&self, path: &[u8]) -> Result<bool, TooManySteps> {
+        match self {
+            Self::Exact(text) => Ok(text.as_bytes() == path),
+            Self::Prefix(text) => Ok(path.starts_with(text.as_bytes())),
+            Self::Glob(glob) => Ok(glob.matches(path)),
+            Self::Regex(regex) => regex.is_match(path),
+        }
+    }
+
+    /// What the stars or groups stand for, if the path fits. Group 0 is the path.
+    ///
+    /// # Errors
+    /// If a regular expression took too many steps.
+    pub fn captures(&self, path: &[u8]) -> Result<Option<Captures>, TooManySteps> {
+        match self {
+            Self::Exact(text) => Ok((text.as_bytes() == path).then(|| Captures::of([path].into_iter()))),
+            Self::Prefix(text) => {
+                let rest = path.strip_prefix(text.as_bytes());
+                Ok(rest.map(|rest| Captures::of([path, rest].into_iter())))
+            }
+            Self::Glob(glob) => Ok(glob.captures(path)),
+            Self::Regex(regex) => regex.captures(path),
+        }
+    }
+
+    /// The number of groups, group 0 included.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        match self {
+            Self::Exact(_) => 1,
+            Self::Prefix(_) => 2,
+            Self::Glob(glob) => glob.parts.len(),
+            Self::Regex(regex) => regex.groups(),
+        }
+    }
+
+    /// The part of the address that `alias` puts a directory in the place of: the pattern without the star at its end.
+    #[must_use]
+    pub fn mount(&self) -> Option<&str> {
+        match self {
+            Self::Exact(text) => Some(text),
+            Self::Prefix(text) => Some(text.trim_end_matches('/')),
+            Self::Glob(_) | Self::Regex(_) => None,
+        }
+    }
+
+    /// The pattern as it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Exact(text) => text.to_string(),
+            Self::Prefix(text) => format!("{text}*"),
+            Self::Glob(glob) => glob.text(),
+            Self::Regex(regex) => regex.as_str().to_owned(),
+        }
+    }
+}
+
+/// A text with stars.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    /// What stands between the stars: at least one part.
+    parts: Box<[Box<str>]>,
+}
+
+impl Glob {
+    /// A pattern.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut parts: Vec<&str> = text.split('*').collect();
+        // Two stars in a row stand for what one does.
+        let last = parts.len() - 1;
+        let mut at = 0;
+        parts.retain(|part| {
+            at += 1;
+            !part.is_empty() || at == 1 || at == last + 1
+        });
+        Self { parts: parts.into_iter().map(Box::from).collect() }
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts.join("*")
+    }
+
+    /// Whether a text fits.
+    #[must_use]
+    pub fn matches(&self, text: &[u8]) -> bool {
+        self.each(text, |a, b| a == b, |_| ())
+    }
+
+    /// The same in whatever case.
+    #[must_use]
+    pub fn matches_any_case(&self, text: &[u8]) -> bool {
+        self.each(text, |a, b| a.eq_ignore_ascii_case(b), |_| ())
+    }
+
+    fn captures(&self, text: &[u8]) -> Option<Captures> {
+        let mut stars = vec![text];
+        self.each(text, |a, b| a == b, |star| stars.push(star)).then(|| Captures::of(stars.into_iter()))
+    }
+
+    /// Each star stands for as little as it can, but the last. Takes time in proportion to text times pattern at worst.
+    fn each<'t>(&self, text: &'t [u8], same: impl Fn(&[u8], &[u8]) -> bool, mut star: impl FnMut(&'t [u8])) -> bool {
+        let Some((first, rest)) = self.parts.split_first() else { return text.is_empty() };
+        let begins = text.get(..first.len()).is_some_and(|start| same(start, first.as_bytes()));
+        let Some((last, middle)) = rest.split_last() else { return begins && text.len() == first.len() };
+        if !begins {
+            return false;
+        }
+        let mut left = &text[first.len()..];
+        for part in middle {
+            let Some(at) = left.windows(part.len()).position(|window| same(window, part.as_bytes())) else {
+                return false;
+            };
+            star(&left[..at]);
+            left = &left[at + part.len()..];
+        }
+        let Some(end) = left.len().checked_sub(last.len()) else { return false };
+        star(&left[..end]);
+        same(&left[end..], last.as_bytes())
+    }
+}
+
+/// A pattern of a host, a header or a part of the query: plain text with stars, in whatever case, or `~` and a regular
+/// expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TextPattern {
+    /// Plain.
+    Glob(Glob),
+    /// A regular expression.
+    Regex(Regex),
+    /// Anything, as long as there is something.
+    Present,
+    /// Nothing of this name.
+    Absent,
+}
+
+impl TextPattern {
+    /// A pattern as a rule has it.
+    ///
+    /// # Errors
+    /// What is wrong with its regular expression.
+    pub fn new(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('~') {
+            Some(pattern) => Regex::new(pattern.trim_start()).map(Self::Regex),
+            None => Ok(Self::Glob(Glob::new(text))),
+        }
+    }
+
+    /// Whether a value fits; none for what is not there.
+    ///
+    /// # Errors
+    /// If a regular expression took too many steps.
+    pub fn matches(&self, value: Option<&[u8]>) -> Result<bool, TooManySteps> {
+        match (self, value) {
+            (Self::Present, value) => Ok(value.is_some()),
+            (Self::Absent, value) => Ok(value.is_none()),
+            (_, None) => Ok(false),
+            (Self::Glob(glob), Some(value)) => Ok(glob.matches_any_case(value)),
+            (Self::Regex(regex), Some(value)) => regex.is_match(value),
+        }
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Glob(glob) => glob.text(),
+            Self::Regex(regex) => format!("~{}", regex.as_str()),
+            Self::Present => "true".to_owned(),
+            Self::Absent => "false".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_text() {
+        for (pattern, path, fits) in [
+            ("/", "/", true),
+            ("/", "/a", false),
+            ("/*", "/", true),
+            ("/a/*", "/a/", true),
+            ("/a/*", "/a", false),
+            ("/a/*", "/a/b/c.php", true),
+            ("*.php", "/a/b.php", true),
+            ("*.php", "/a.php/b", false),
+            ("/a*b*c", "/axxbxbyc", true),
+            ("/a*b*c", "/axxbxby", false),
+            ("/a**", "/a", true),
+            ("/x**y", "/xy", true),
+            ("/*/*.php", "/a.php", false),
+            ("/a*a", "/a", false),
+            ("*", "/", true),
+            ("/wp-*", "/wp-admin", true),
+        ] {
+            assert_eq!(PathPattern::new(pattern).unwrap().matches(path.as_bytes()), Ok(fits), "{pattern} {path}");
+        }
+        assert!(PathPattern::new("a/*").is_err());
+    }
+
+    #[test]
+    fn stars_are_groups() {
+        let captures = |pattern: &str, path: &str| {
+            let found = PathPattern::new(pattern).unwrap().captures(path.as_bytes()).unwrap()?;
+            Some((1..4).map(|at| String::from_utf8(found.number(at).to_vec()).unwrap()).collect::<Vec<_>>().join("|"))
+        };
+        assert_eq!(captures("/old/*", "/old/a/b").as_deref(), Some("a/b||"));
+        assert_eq!(captures("/*/x-*.html", "/a/b/x-1.html").as_deref(), Some("a/b|1|"));
+        assert_eq!(captures("/old/*", "/new/a"), None);
+    }
+
+    #[test]
+    fn other_texts_fit_in_any_case() {
+        for (pattern, value, fits) in [
+            ("*.Example.org", Some("www.example.ORG"), true),
+            ("*.example.org", Some("example.org"), false),
+            ("~bot|(?i)spider", Some("a SPIDER"), true),
+            ("~bot", Some("a spider"), false),
+            ("*", None, false),
+            ("", Some(""), true),
+        ] {
+            let pattern = TextPattern::new(pattern).unwrap();
+            assert_eq!(pattern.matches(value.map(str::as_bytes)), Ok(fits), "{pattern:?} {value:?}");
+        }
+        assert!(TextPattern::new("~(").is_err());
+    }
+
+    #[test]
+    fn many_stars_do_not_take_exponential_time() {
+        assert!(!Glob::new(&format!("/{}b", "a*".repeat(50))).matches(format!("/{}", "a".repeat(5000)).as_bytes()));
+    }
+}

@@ -1,0 +1,478 @@
+//! Reads the actions of a rule, in the order in which they are done: where files lie, what becomes of the response, who may
+//! come in, and last what sends the request elsewhere.
+
+use crate::auth::Auth;
+use crate::limit::Limit;
+use crate::pattern::{Glob, PathPattern};
+use crate::quantity;
+use crate::read::{Reader, below, network};
+use crate::rule::{
+    Action, Body, Conditions, Cors, ErrorPages, Ini, Maintenance, Mime, Place, QueryMode, Statuses, Try,
+};
+use crate::template::Template;
+use crate::tree::{Entry, Node, Value};
+use crate::users::Users;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The entries of a rule by key.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys<'a>(pub(crate) &'a [Entry]);
+
+impl<'a> Keys<'a> {
+    pub(crate) fn get(self, key: &str) -> Option<&'a Node> {
+        self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+}
+
+impl Reader<'_> {
+    pub(crate) fn actions(&mut self, entries: &[Entry], conditions: &Conditions) -> Vec<Action> {
+        let keys = Keys(entries);
+        let mut actions = Vec::new();
+        self.files(keys, conditions, &mut actions);
+        self.php(keys, &mut actions);
+        self.response(keys, &mut actions);
+        self.access(keys, &mut actions);
+        self.ends(keys, &mut actions);
+        actions
+    }
+
+    /// Where files lie, and which is taken.
+    fn files(&mut self, keys: Keys<'_>, conditions: &Conditions, actions: &mut Vec<Action>) {
+        if let Some(node) = keys.get("root")
+            && let Some(directory) = self.directory("root", node)
+        {
+            actions.push(Action::Place(Arc::new(Place { directory, mount: "".into() })));
+        }
+        if let Some(node) = keys.get("alias")
+            && let Some(directory) = self.directory("alias", node)
+        {
+            let mut mounts = conditions.path.iter().map(PathPattern::mount);
+            match mounts.next().flatten() {
+                Some(mount) if mounts.all(|other| other == Some(mount)) => {
+                    actions.push(Action::Place(Arc::new(Place { directory, mount: mount.into() })));
+                }
+                _ => self.problem(
+                    node,
+                    "alias",
+                    "needs one path in its rule: exact, or with /* at its end; or use `root`",
+                ),
+            }
+        }
+        if let Some(node) = keys.get("index") {
+            let names = self.each("index", node, |text| match text {
+                "" => Err("has an empty name".to_owned()),
+                text if text.contains('/') => Err(format!("{text:?} is no file name")),
+                text => Ok(text.to_owned()),
+            });
+            actions.push(Action::Index(names.into()));
+        }
+        if let Some(node) = keys.get("front_controller") {
+            if node.text() == Some("") {
+                actions.push(Action::FrontController(None));
+            } else if let Some(path) = self.address("front_controller", node) {
+                actions.push(Action::FrontController(Some(path.into())));
+            }
+        }
+        if let Some(node) = keys.get("try_files") {
+            let mount = self.mount.clone();
+            let attempts = self.each("try_files", node, |text| match text.strip_prefix('=') {
+                Some(status) => status_of(status).map(Try::Status),
+                None if text.starts_with(['/', '$']) => Template::new(&below(&mount, text)).map(Try::Path),
+                None => Err(format!("{text:?} is neither a path nor a status such as \"=404\"")),
+            });
+            actions.push(Action::TryFiles(attempts.into()));
+        }
+        if let Some(node) = keys.get("mime") {
+            let list = self.table("mime", node, |name, value| {
+                let media = HeaderValue::from_str(value).ok().filter(|_| value.contains('/'));
+                let media = media.ok_or_else(|| format!("{value:?} is no media type such as \"text/plain\""))?;
+                Ok((Box::from(name.trim_start_matches('.')), media))
+            });
+            actions.push(Action::Mime(Arc::new(Mime(list))));
+        }
+        if let Some(node) = keys.get("error_pages") {
+            let mount = self.mount.clone();
+            let pages = self.table("error_pages", node, |name, value| {
+                let page = value.starts_with('/').then(|| below(&mount, value));
+                let page = page.ok_or_else(|| format!("{value:?} is no path that starts with \"/\""))?;
+                Ok((statuses(name)?, Arc::from(page)))
+            });
+            actions.push(Action::ErrorPages(Arc::new(ErrorPages(pages))));
+        }
+        self.one_flag(keys, "listing", actions, Action::Listing);
+        self.one_flag(keys, "access_log", actions, Action::AccessLog);
+    }
+
+    /// What PHP gets.
+    fn php(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
+        self.one_flag(keys, "php", actions, Action::Php);
+        if let Some(node) = keys.get("pool") {
+            actions.extend(self.text("pool", node).map(|pool| Action::Pool(pool.into())));
+        }
+        let mut ini = Ini::default();
+        for (key, list) in [("ini", &mut ini.values), ("admin_ini", &mut ini.admin)] {
+            if let Some(node) = keys.get(key) {
+                *list = self.table(key, node, |name, value| {
+                    let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+                    if name.is_empty() || !name.bytes().all(is_name) || value.contains(['\0', '\n']) {
+                        return Err(format!("{name:?} is no setting of PHP with a value of one line"));
+                    }
+                    Ok((Box::from(name), Box::from(value)))
+                });
+            }
+        }
+        if !(ini.values.is_empty() && ini.admin.is_empty()) {
+            actions.push(Action::Ini(Arc::new(ini)));
+        }
+        if let Some(node) = keys.get("env") {
+            let list = self.table("env", node, |name, value| {
+                let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+                if name.is_empty() || !name.bytes().all(is_name) || value.contains('\0') {
+                    return Err(format!("{name:?} is no variable"));
+                }
+                Ok(Action::Variable(name.into(), value.into()))
+            });
+            actions.extend(list);
+        }
+        if let Some(node) = keys.get("request_headers") {
+            let list = self.table("request_headers", node, |name, value| {
+                let header = name.parse().map_err(|_| format!("{name:?} is no header"))?;
+                let set = HeaderValue::from_str(value).map_err(|_| format!("{value:?} cannot be a header's value"))?;
+                Ok(Action::RequestHeader(header, (!value.is_empty()).then_some(set)))
+            });
+            actions.extend(list);
+        }
+        if let Some(node) = keys.get("max_body") {
+            let bytes = match &node.value {
+                Value::Integer(number) => u64::try_from(*number).ok(),
+                _ => node.text().and_then(quantity::size),
+            };
+            match bytes {
+                Some(bytes) => actions.push(Action::MaxBody(bytes)),
+                None => {
+                    self.problem(node, "max_body", "expected a size (\"64K\", \"8M\", \"1G\" or a number of bytes)")
+                }
+            }
+        }
+    }
+
+    /// Who may come in.
+    fn access(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
+        if let Some(node) = keys.get("allow") {
+            actions.push(Action::Allow(self.each("allow", node, network)));
+        }
+        match keys.get("deny") {
+            Some(Node { value: Value::Bool(true), .. }) => actions.push(Action::Status(StatusCode::FORBIDDEN, None)),
+            Some(Node { value: Value::Bool(false), .. }) | None => {}
+            Some(node) => actions.push(Action::Deny(self.each("deny", node, network))),
+        }
+        if let Some(node) = keys.get("limit") {
+            actions.extend(self.limit(node).map(|limit| Action::Limit(Arc::new(limit))));
+        }
+        match keys.get("auth") {
+            Some(Node { value: Value::Bool(false), .. }) => actions.push(Action::Auth(None)),
+            Some(node) => actions.extend(self.auth(node).map(|auth| Action::Auth(Some(Arc::new(auth))))),
+            None => {}
+        }
+        // Not before who may come in is settled.
+        let denied = actions.iter().position(|action| matches!(action, Action::Status(..)));
+        if let Some(at) = denied {
+            let status = actions.remove(at);
+            actions.push(status);
+        }
+    }
+
+    fn limit(&mut self, node: &Node) -> Option<Limit> {
+        self.unknown_keys(node.entries(), &["rate", "burst", "connections"]);
+        let keys = Keys(node.entries());
+        let (requests, per) = match keys.get("rate") {
+            None => (0, Duration::from_secs(1)),
+            Some(rate) => match rate.text().and_then(quantity::rate) {
+                Some(rate) => rate,
+                None => {
+                    self.problem(
+                        rate,
+                        "limit.rate",
+                        "expected a number and a time, such as \"10/s\", \"300/m\" or \"1000/h\"",
+                    );
+                    return None;
+                }
+            },
+        };
+        let burst = self.number("limit.burst", keys.get("burst"), 0)?;
+        let at_once = self.number("limit.connections", keys.get("connections"), 0)?;
+        if requests == 0 && at_once == 0 {
+            self.problem(
+                node,
+                "limit",
+                "needs a rate or connections: { rate = \"10/s\", burst = 20, connections = 10 }",
+            );
+            return None;
+        }
+        Some(Limit::new(requests, per, burst, at_once))
+    }
+
+    fn auth(&mut self, node: &Node) -> Option<Auth> {
+        self.unknown_keys(node.entries(), &["realm", "file", "users", "only"]);
+        let keys = Keys(node.entries());
+        let realm = keys.get("realm").map_or(Some("Restricted".to_owned()), |node| self.text("auth.realm", node))?;
+        let only = keys.get("only").map_or_else(Vec::new, |node| self.each("auth.only", node, |name| Ok(name.into())));
+        let users = match (keys.get("file"), keys.get("users")) {
+            (Some(node), None) => Users::file(&self.file("auth.file", node)?),
+            (None, Some(node)) => {
+                Users::named(&self.table("auth.users", node, |name, hash| Ok((name.to_owned(), hash.to_owned()))))
+            }
+            _ => Err("needs a file that htpasswd wrote (file), or names and hashes (users)".to_owned()),
+        };
+        match users.and_then(|users| Auth::new(&realm, users, only)) {
+            Ok(auth) => Some(auth),
+            Err(error) => {
+                self.problem(node, "auth", error);
+                None
+            }
+        }
+    }
+
+    /// What sends the request elsewhere.
+    fn ends(&mut self, keys: Keys<'_>, actions: &mut Vec<Action>) {
+        let status = keys.get("status").and_then(|node| self.status(node));
+        let mode = keys.get("query_mode").and_then(|node| self.query_mode(node));
+        if let Some(node) = keys.get("maintenance") {
+            actions.extend(self.maintenance(node).map(|it| Action::Maintenance(Arc::new(it))));
+        }
+        if let Some(node) = keys.get("rewrite")
+            && let Some(template) = self.target("rewrite", node)
+        {
+            let mode = mode.unwrap_or_else(|| default_mode(&template));
+            actions.push(Action::Rewrite(template, mode));
+        }
+        if let Some(node) = keys.get("redirect") {
+            let status = status.unwrap_or(StatusCode::FOUND);
+            if !status.is_redirection() {
+                self.problem(
+                    node,
+                    "redirect",
+                    format!("has the status {}, which is none of a redirect", status.as_u16()),
+                );
+            }
+            if let Some(template) = self.target("redirect", node) {
+                let mode = mode.unwrap_or_else(|| default_mode(&template));
+                actions.push(Action::Redirect(template, mode, status));
+            }
+        } else if let Some(status) = status {
+            let body = keys.get("body").and_then(|node| self.text("body", node)).map(|text| {
+                let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
+                Arc::new(Body { media_type, text: Bytes::from(text) })
+            });
+            actions.push(Action::Status(status, body));
+        }
+        if let Some(node) = keys.get("body").filter(|_| keys.get("status").is_none()) {
+            self.problem(node, "body", "needs a `status`");
+        }
+        if let Some(node) = keys.get("proxy") {
+            actions.extend(self.proxy(node).map(|proxy| Action::Proxy(Arc::new(proxy))));
+        }
+    }
+
+    fn status(&mut self, node: &Node) -> Option<StatusCode> {
+        let number = if let Value::Integer(number) = node.value { u16::try_from(number).ok() } else { None };
+        let status =
+            number.and_then(|number| StatusCode::from_u16(number).ok()).filter(|it| (200..600).contains(&it.as_u16()));
+        if status.is_none() {
+            self.problem(node, "status", "expected a status from 200 to 599");
+        }
+        status
+    }
+
+    fn query_mode(&mut self, node: &Node) -> Option<QueryMode> {
+        let mode = match node.text() {
+            Some("append") => QueryMode::Append,
+            Some("replace") => QueryMode::Replace,
+            Some("drop") => QueryMode::Drop,
+            _ => {
+                self.problem(node, "query_mode", "expected one of \"append\", \"replace\", \"drop\"");
+                return None;
+            }
+        };
+        Some(mode)
+    }
+
+    /// The target of a rewrite or redirect.
+    fn target(&mut self, key: &str, node: &Node) -> Option<Template> {
+        let text = self.text(key, node)?;
+        let is_address = key == "redirect" && (text.contains("://") || text.starts_with("//"));
+        let wrong = if text.bytes().any(|b| b <= b' ' || b == 0x7f) && key == "redirect" {
+            Some(format!("{text:?} has blanks: write them as %20"))
+        } else if text.starts_with(['/', '$']) || is_address {
+            None
+        } else {
+            Some(format!("{text:?} is no path that starts with \"/\""))
+        };
+        match wrong.map_or_else(|| Template::new(&below(&self.mount, &text)), Err) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                self.problem(node, key, error);
+                None
+            }
+        }
+    }
+
+    fn maintenance(&mut self, node: &Node) -> Option<Maintenance> {
+        let mut maintenance = Maintenance { page: None, flag: None, retry_after: Duration::from_secs(60) };
+        if let Value::Bool(on) = node.value {
+            return on.then_some(maintenance);
+        }
+        self.unknown_keys(node.entries(), &["page", "flag", "retry_after"]);
+        let keys = Keys(node.entries());
+        if node.entries().is_empty() {
+            self.problem(node, "maintenance", "expected true, or a table such as { page = \"/maintenance.html\" }");
+            return None;
+        }
+        maintenance.page = keys.get("page").and_then(|node| self.address("maintenance.page", node)).map(Arc::from);
+        maintenance.flag = keys.get("flag").and_then(|node| self.file("maintenance.flag", node));
+        maintenance.retry_after =
+            self.duration("maintenance.retry_after", keys.get("retry_after"), maintenance.retry_after)?;
+        Some(maintenance)
+    }
+
+    /// What other origins may do.
+    pub(crate) fn cors(&mut self, node: &Node) -> Option<Cors> {
+        const KNOWN: [&str; 6] = ["origins", "methods", "headers", "expose", "credentials", "max_age"];
+        self.unknown_keys(node.entries(), &KNOWN);
+        let keys = Keys(node.entries());
+        let Some(origins) = keys.get("origins") else {
+            self.problem(node, "cors", "needs origins: { origins = [\"https://app.example\"] }");
+            return None;
+        };
+        let origins = self.each("cors.origins", origins, |text| match text {
+            "*" => Ok(Glob::new(text)),
+            text if text.contains("://") && !text.ends_with('/') => Ok(Glob::new(text)),
+            text => Err(format!("{text:?} is no origin such as \"https://app.example\"")),
+        });
+        let credentials = keys.get("credentials").is_some_and(|node| self.flag("cors.credentials", node) == Some(true));
+        let any = origins.iter().any(|origin| origin.text() == "*");
+        if any && credentials {
+            self.problem(
+                node,
+                "cors",
+                "lets every origin act for its users: name the origins, or leave out credentials",
+            );
+        }
+        let max_age = match keys.get("max_age") {
+            Some(node) => Some(self.duration("cors.max_age", Some(node), Duration::ZERO)?),
+            None => None,
+        };
+        Some(Cors {
+            origins,
+            any,
+            methods: self
+                .header_list("cors.methods", keys.get("methods"))
+                .unwrap_or(HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE")),
+            headers: self.header_list("cors.headers", keys.get("headers")),
+            expose: self.header_list("cors.expose", keys.get("expose")),
+            credentials,
+            max_age: max_age.map(|age| HeaderValue::from(age.as_secs())),
+        })
+    }
+
+    fn header_list(&mut self, key: &str, node: Option<&Node>) -> Option<HeaderValue> {
+        let names = self.each(key, node?, |text| Ok(text.to_owned())).join(", ");
+        HeaderValue::from_str(&names).ok()
+    }
+
+    pub(crate) fn duration(&mut self, key: &str, node: Option<&Node>, default: Duration) -> Option<Duration> {
+        let Some(node) = node else { return Some(default) };
+        let duration = match &node.value {
+            Value::Integer(number) => u64::try_from(*number).ok().map(Duration::from_secs),
+            _ => node.text().and_then(quantity::duration),
+        };
+        if duration.is_none() {
+            self.problem(
+                node,
+                key,
+                "expected a duration (\"500ms\", \"30s\", \"2m\", \"1h\", \"30d\" or a number of seconds)",
+            );
+        }
+        duration
+    }
+
+    pub(crate) fn number(&mut self, key: &str, node: Option<&Node>, default: u32) -> Option<u32> {
+        let Some(node) = node else { return Some(default) };
+        let number = if let Value::Integer(number) = node.value { u32::try_from(number).ok() } else { None };
+        if number.is_none() {
+            self.problem(node, key, "expected a whole number");
+        }
+        number
+    }
+
+    /// The names and values of a table, each pair made into something.
+    pub(crate) fn table<T>(
+        &mut self,
+        key: &str,
+        node: &Node,
+        make: impl Fn(&str, &str) -> Result<T, String>,
+    ) -> Vec<T> {
+        if node.entries().is_empty() {
+            self.problem(node, key, "expected a table of names and values");
+        }
+        let mut made = Vec::new();
+        for entry in node.entries() {
+            let value = match &entry.node.value {
+                Value::Text(text) => text.clone(),
+                Value::Integer(number) => number.to_string(),
+                Value::Bool(flag) => flag.to_string(),
+                _ => {
+                    self.problem(&entry.node, key, format!("expected text in quotes for {}", entry.key));
+                    continue;
+                }
+            };
+            match make(&entry.key, &value) {
+                Ok(value) => made.push(value),
+                Err(error) => self.problem(&entry.node, key, error),
+            }
+        }
+        made
+    }
+
+    fn directory(&mut self, key: &str, node: &Node) -> Option<PathBuf> {
+        let path = self.file(key, node)?;
+        if !path.exists() {
+            self.problem(node, key, format!("{} does not exist", path.display()));
+        }
+        Some(path)
+    }
+
+    fn one_flag(&mut self, keys: Keys<'_>, key: &str, actions: &mut Vec<Action>, make: fn(bool) -> Action) {
+        if let Some(node) = keys.get(key) {
+            actions.extend(self.flag(key, node).map(make));
+        }
+    }
+}
+
+/// A target that names the query itself does not get it once more.
+fn default_mode(template: &Template) -> QueryMode {
+    let text = template.as_str();
+    if text.contains("$query") || text.contains("${query}") { QueryMode::Drop } else { QueryMode::Append }
+}
+
+fn status_of(text: &str) -> Result<StatusCode, String> {
+    let status = text.parse::<u16>().ok().filter(|status| (200..600).contains(status));
+    status
+        .and_then(|status| StatusCode::from_u16(status).ok())
+        .ok_or_else(|| format!("={text} is no status such as =404"))
+}
+
+fn statuses(text: &str) -> Result<Statuses, String> {
+    match text {
+        "4xx" => Ok(Statuses::Class(4)),
+        "5xx" => Ok(Statuses::Class(5)),
+        text => match text.parse() {
+            Ok(status) if (400..600).contains(&status) => Ok(Statuses::One(status)),
+            _ => Err(format!("{text:?} is no status from 400 to 599, \"4xx\" or \"5xx\"")),
+        },
+    }
+}

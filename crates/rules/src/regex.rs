@@ -1,0 +1,284 @@
+//! Regular expressions over what strangers send. A pattern runs in linear time where it can; one with look-around or
+//! back-references runs by backtracking, with a limit on its steps.
+//!
+//! A dot stands for any byte, line breaks and broken UTF-8 included: else `%0A` or `%FF` in a path would lead past a rule
+//! that denies it. `$` stands for the end alone.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Steps that a pattern with look-around may take for one text: some milliseconds at most.
+const MOST_STEPS: usize = 20_000;
+/// Memory of one compiled pattern.
+const MOST_MEMORY: usize = 1 << 20;
+/// Bytes of a pattern.
+const LONGEST_PATTERN: usize = 4096;
+
+/// A compiled regular expression.
+#[derive(Clone)]
+pub struct Regex {
+    text: Box<str>,
+    ignore_case: bool,
+    engine: Engine,
+}
+
+#[derive(Clone)]
+enum Engine {
+    /// Linear, on bytes.
+    Bytes(regex::bytes::Regex),
+    /// Linear, on characters: for patterns with classes of characters beyond ASCII.
+    Characters(regex::Regex),
+    /// By backtracking.
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// A pattern took too many steps on a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManySteps;
+
+/// What the groups of a pattern stand for; group 0 is the whole match.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captures {
+    groups: Vec<(Option<Box<str>>, Vec<u8>)>,
+}
+
+impl Captures {
+    /// The text of a group; empty if the group took no part.
+    #[must_use]
+    pub fn number(&self, at: usize) -> &[u8] {
+        self.groups.get(at).map_or(&[], |(_, text)| text)
+    }
+
+    /// The text of a named group.
+    #[must_use]
+    pub fn name(&self, name: &str) -> Option<&[u8]> {
+        let found = self.groups.iter().find(|(group, _)| group.as_deref() == Some(name));
+        found.map(|(_, text)| text.as_slice())
+    }
+
+    /// Groups without names.
+    pub(crate) fn of<'t>(texts: impl Iterator<Item = &'t [u8]>) -> Self {
+        Self { groups: texts.map(|text| (None, text.to_vec())).collect() }
+    }
+
+    fn push(&mut self, name: Option<&str>, text: Option<&[u8]>) {
+        self.groups.push((name.map(Box::from), text.unwrap_or_default().to_vec()));
+    }
+}
+
+impl Regex {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        Self::with(pattern, false)
+    }
+
+    /// Compiles a pattern; `ignore_case` as if it began with `(?i)`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn with(pattern: &str, ignore_case: bool) -> Result<Self, String> {
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(format!("is longer than {LONGEST_PATTERN} bytes"));
+        }
+        let text = pattern.into();
+        let bytes = regex::bytes::RegexBuilder::new(pattern)
+            .unicode(false)
+            .case_insensitive(ignore_case)
+            .dot_matches_new_line(true)
+            .size_limit(MOST_MEMORY)
+            .build();
+        if let Ok(regex) = bytes {
+            return Ok(Self { text, ignore_case, engine: Engine::Bytes(regex) });
+        }
+        let characters = regex::RegexBuilder::new(pattern)
+            .case_insensitive(ignore_case)
+            .dot_matches_new_line(true)
+            .size_limit(MOST_MEMORY)
+            .build();
+        let linear = match characters {
+            Ok(regex) => return Ok(Self { text, ignore_case, engine: Engine::Characters(regex) }),
+            Err(regex::Error::CompiledTooBig(_)) => {
+                return Err("takes too much memory as a regular expression".to_owned());
+            }
+            Err(error) => error,
+        };
+        let flags = if ignore_case { "(?si)" } else { "(?s)" };
+        let backtracking = fancy_regex::RegexBuilder::new(&format!("{flags}{pattern}"))
+            .backtrack_limit(MOST_STEPS)
+            .delegate_size_limit(MOST_MEMORY)
+            .build();
+        match backtracking {
+            Ok(regex) => Ok(Self { text, ignore_case, engine: Engine::Backtracking(Box::new(regex)) }),
+            Err(_) => {
+                let error = linear.to_string();
+                // The pattern is drawn with a mark below it; what is wrong comes last.
+                let last = error.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                Err(format!("is no regular expression: {}", last.trim_start_matches("error: ")))
+            }
+        }
+    }
+
+    /// The pattern's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern runs in linear time.
+    #[must_use]
+    pub const fn is_linear(&self) -> bool {
+        !matches!(self.engine, Engine::Backtracking(_))
+    }
+
+    /// The pattern as an automaton over bytes takes it, if it can be one.
+    pub(crate) fn linear_text(&self) -> Option<String> {
+        let flags = if self.ignore_case { "(?i)" } else { "" };
+        matches!(self.engine, Engine::Bytes(_)).then(|| format!("{flags}{}", self.text))
+    }
+
+    /// The number of groups, the whole match included.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        match &self.engine {
+            Engine::Bytes(regex) => regex.captures_len(),
+            Engine::Characters(regex) => regex.captures_len(),
+            Engine::Backtracking(regex) => regex.captures_len(),
+        }
+    }
+
+    /// Whether there is a group of this name.
+    #[must_use]
+    pub fn has_group(&self, name: &str) -> bool {
+        match &self.engine {
+            Engine::Bytes(regex) => regex.capture_names().flatten().any(|group| group == name),
+            Engine::Characters(regex) => regex.capture_names().flatten().any(|group| group == name),
+            Engine::Backtracking(regex) => regex.capture_names().flatten().any(|group| group == name),
+        }
+    }
+
+    /// Whether it matches somewhere in the text.
+    ///
+    /// # Errors
+    /// If that took too many steps.
+    pub fn is_match(&self, text: &[u8]) -> Result<bool, TooManySteps> {
+        match &self.engine {
+            Engine::Bytes(regex) => Ok(regex.is_match(text)),
+            Engine::Characters(regex) => Ok(regex.is_match(&characters(text))),
+            Engine::Backtracking(regex) => regex.is_match(&characters(text)).map_err(|_| TooManySteps),
+        }
+    }
+
+    /// What its groups stand for in the text, if it matches.
+    ///
+    /// # Errors
+    /// If that took too many steps.
+    pub fn captures(&self, text: &[u8]) -> Result<Option<Captures>, TooManySteps> {
+        let mut found = Captures::default();
+        match &self.engine {
+            Engine::Bytes(regex) => {
+                let Some(captures) = regex.captures(text) else { return Ok(None) };
+                for (name, group) in regex.capture_names().zip(captures.iter()) {
+                    found.push(name, group.map(|group| group.as_bytes()));
+                }
+            }
+            Engine::Characters(regex) => {
+                let text = characters(text);
+                let Some(captures) = regex.captures(&text) else { return Ok(None) };
+                for (name, group) in regex.capture_names().zip(captures.iter()) {
+                    found.push(name, group.map(|group| group.as_str().as_bytes()));
+                }
+            }
+            Engine::Backtracking(regex) => {
+                let text = characters(text);
+                let Some(captures) = regex.captures(&text).map_err(|_| TooManySteps)? else { return Ok(None) };
+                for (name, group) in regex.capture_names().zip(captures.iter()) {
+                    found.push(name, group.map(|group| group.as_str().as_bytes()));
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The text with what matches replaced: by a text in which `$1` stands for a group. All matches, or the first one.
+    ///
+    /// # Errors
+    /// If that took too many steps.
+    pub fn replace(&self, text: &[u8], with: &str, every: bool) -> Result<Vec<u8>, TooManySteps> {
+        let most = if every { 0 } else { 1 };
+        Ok(match &self.engine {
+            Engine::Bytes(regex) => regex.replacen(text, most, with.as_bytes()).into_owned(),
+            Engine::Characters(regex) => regex.replacen(&characters(text), most, with).into_owned().into_bytes(),
+            Engine::Backtracking(regex) => {
+                regex.try_replacen(&characters(text), most, with).map_err(|_| TooManySteps)?.into_owned().into_bytes()
+            }
+        })
+    }
+}
+
+/// The text as characters. Broken bytes become U+FFFD, which a dot and a negated class stand for.
+fn characters(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(text)
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Regex").field(&self.text).finish()
+    }
+}
+
+impl PartialEq for Regex {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.ignore_case == other.ignore_case
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_byte_leads_past_a_pattern() {
+        for pattern in [r"^/files/.*\.php$", r"^/files/(?!ok).*\.php$", r"^/files/[^é]*\.php$"] {
+            let regex = Regex::new(pattern).unwrap();
+            for path in [&b"/files/a.php"[..], b"/files/a\nb.php", b"/files/\xff.php", b"/files/\xc3\x28\r.php"] {
+                assert_eq!(regex.is_match(path), Ok(true), "{pattern} {path:?}");
+            }
+            assert_eq!(regex.is_match(b"/files/a.php\n"), Ok(false), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn groups_have_numbers_and_names() {
+        for pattern in ["^/(?<a>[^/]+)(/x)?(.*)$", "^/(?!zz)(?<a>[^/]+)(/x)?(.*)$"] {
+            let captures = Regex::new(pattern).unwrap().captures(b"/one/two").unwrap().unwrap();
+            assert_eq!(captures.number(0), b"/one/two");
+            assert_eq!(captures.name("a"), Some(&b"one"[..]));
+            assert_eq!(
+                (captures.number(2), captures.number(3), captures.number(9)),
+                (&b""[..], &b"/two"[..], &b""[..])
+            );
+        }
+    }
+
+    #[test]
+    fn backtracking_has_an_end() {
+        let regex = Regex::new(r"^(?!x)(a+)+\1$").unwrap();
+        assert!(!regex.is_linear());
+        assert_eq!(regex.is_match(&[b"a".repeat(60), b"b".to_vec()].concat()), Err(TooManySteps));
+        assert!(Regex::new("^(a+)+$").unwrap().is_linear());
+    }
+
+    #[test]
+    fn bad_patterns_are_errors_that_say_what_is_wrong() {
+        for (pattern, says) in
+            [("(", "unclosed group"), ("[a", "class"), ("*", "repetition"), (&"a".repeat(5000), "longer")]
+        {
+            let error = Regex::new(pattern).unwrap_err();
+            assert!(error.to_lowercase().contains(&says.to_lowercase()), "{pattern}: {error}");
+        }
+        assert!(Regex::new("a{1000}{1000}").is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! What rules see of a request.
+
+use crate::rule::{Kind, Place};
+use crate::template::{Variable, Variables};
+use http::{HeaderMap, Method};
+use std::net::IpAddr;
+use std::path::Path;
+
+/// A request, as rules see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Whether its connection to the client is encrypted.
+    pub https: bool,
+    /// The host that was asked for, without its port.
+    pub host: &'a [u8],
+    /// Its path: decoded and normalised, or an outcome could be evaded by spelling a path in another way.
+    pub path: &'a [u8],
+    /// Its query, as it was sent.
+    pub query: Option<&'a [u8]>,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// The client's address; none on a Unix socket.
+    pub client: Option<IpAddr>,
+}
+
+/// Looks at files for the condition `exists`.
+pub trait Files {
+    /// What is at a path, as far as rules before have said where files lie.
+    fn kind(&self, place: Option<&Place>, path: &[u8]) -> Kind;
+
+    /// Whether there is a file, for `maintenance`.
+    fn is_there(&self, file: &Path) -> bool;
+}
+
+/// No files: for rules that ask for none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn kind(&self, _place: Option<&Place>, _path: &[u8]) -> Kind {
+        Kind::No
+    }
+
+    fn is_there(&self, _file: &Path) -> bool {
+        false
+    }
+}
+
+impl Variables for Request<'_> {
+    fn variable(&self, variable: Variable) -> Vec<u8> {
+        match variable {
+            Variable::Path => self.path.to_vec(),
+            Variable::Query => self.query.unwrap_or_default().to_vec(),
+            Variable::Host => self.host.to_vec(),
+            Variable::Scheme => {
+                if self.https {
+                    b"https".to_vec()
+                } else {
+                    b"http".to_vec()
+                }
+            }
+            Variable::Method => self.method.as_str().into(),
+            Variable::Client => self.client.map(|client| client.to_string().into_bytes()).unwrap_or_default(),
+        }
+    }
+}

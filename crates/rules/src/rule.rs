@@ -1,0 +1,245 @@
+//! The language: what a rule says, as data. `read` makes it from a file; whoever translates another format (`.htaccess`)
+//! may also write it by hand.
+
+use crate::auth::Auth;
+use crate::limit::Limit;
+use crate::pattern::{PathPattern, TextPattern};
+use crate::proxy::Proxy;
+use crate::response::ResponseChange;
+use crate::template::Template;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use ipnet::IpNet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A rule: what all must hold, and what is done then.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// What it is called in logs: its own name, or its place (`rule[3]`).
+    pub name: Arc<str>,
+    /// The line it begins on; 0 where there is no file.
+    pub line: usize,
+    /// All of these must hold.
+    pub conditions: Conditions,
+    /// None of these may hold.
+    pub not: Conditions,
+    /// What is done, in this order.
+    pub actions: Vec<Action>,
+    /// Whether no further rule is looked at.
+    pub last: bool,
+    /// Whether a rewrite begins again with the first rule.
+    pub restart: bool,
+}
+
+/// Conditions of a rule. One with several values holds if one of them fits; an empty one is no condition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Conditions {
+    /// The host that was asked for, without its port.
+    pub host: Vec<TextPattern>,
+    /// The decoded path.
+    pub path: Vec<PathPattern>,
+    /// Methods; `GET` stands for `HEAD` too.
+    pub method: Vec<Method>,
+    /// Headers, each of which must fit.
+    pub header: Vec<(HeaderName, TextPattern)>,
+    /// Parts of the query, each of which must fit.
+    pub query: Vec<(Box<str>, TextPattern)>,
+    /// The client's address.
+    pub client: Vec<IpNet>,
+    /// Whether the connection to the client is encrypted.
+    pub https: Option<bool>,
+    /// What the path names.
+    pub exists: Vec<Kind>,
+}
+
+impl Conditions {
+    /// Those of its conditions that are about the host and the path.
+    pub(crate) fn host_and_path(&self) -> Self {
+        Self { host: self.host.clone(), path: self.path.clone(), ..Self::default() }
+    }
+}
+
+/// What is found at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Neither.
+    No,
+}
+
+/// Something that a rule does.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Files are looked for elsewhere from here on.
+    Place(Arc<Place>),
+    /// The names that are tried in a directory.
+    Index(Arc<[String]>),
+    /// What runs where no file matches; none for 404.
+    FrontController(Option<Arc<str>>),
+    /// What is tried in turn.
+    TryFiles(Arc<[Try]>),
+    /// Whether scripts are run. Where they are not, they are refused: source is never sent.
+    Php(bool),
+    /// Only these clients; others get 403.
+    Allow(Vec<IpNet>),
+    /// Not these clients: they get 403.
+    Deny(Vec<IpNet>),
+    /// A rate and a number of requests for each client.
+    Limit(Arc<Limit>),
+    /// A user's name and password; none for what earlier rules ask for no more.
+    Auth(Option<Arc<Auth>>),
+    /// Changes of the request's headers, as PHP sees it; none removes one.
+    RequestHeader(HeaderName, Option<HeaderValue>),
+    /// A variable for PHP.
+    Variable(Arc<str>, Arc<str>),
+    /// Changes of the response's headers.
+    Response(Arc<ResponseChange>),
+    /// Which origins' scripts may read responses.
+    Cors(Arc<Cors>),
+    /// Media types by the endings of names.
+    Mime(Arc<Mime>),
+    /// Pages for errors.
+    ErrorPages(Arc<ErrorPages>),
+    /// Whether directories without an index are listed.
+    Listing(bool),
+    /// The pool that runs scripts.
+    Pool(Arc<str>),
+    /// Settings of PHP for this request.
+    Ini(Arc<Ini>),
+    /// The largest body of a request.
+    MaxBody(u64),
+    /// Whether the request is in the access log.
+    AccessLog(bool),
+    /// Another path and query. Further rules see these.
+    Rewrite(Template, QueryMode),
+    /// Ends: sends the client elsewhere.
+    Redirect(Template, QueryMode, StatusCode),
+    /// Ends: a status, with an error page or a body.
+    Status(StatusCode, Option<Arc<Body>>),
+    /// Ends: 503 while the flag file is there, or always if there is none.
+    Maintenance(Arc<Maintenance>),
+    /// Ends: another server responds.
+    Proxy(Arc<Proxy>),
+}
+
+/// Where files lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The directory (or, for an exact path, the file).
+    pub directory: PathBuf,
+    /// The part of the path that the directory stands for, without a slash at its end: empty for a root.
+    pub mount: Box<str>,
+}
+
+/// One step of `try_files`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Try {
+    /// A path: taken if it is a file, or a directory where it ends in a slash. The last one is taken in any case.
+    Path(Template),
+    /// This status.
+    Status(StatusCode),
+}
+
+/// What becomes of the request's query where a rewrite or redirect names a new path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum QueryMode {
+    /// It follows the target's own.
+    #[default]
+    Append,
+    /// It is kept unless the target has its own.
+    Replace,
+    /// Only the target's own.
+    Drop,
+}
+
+/// Which origins' scripts may read responses (the Fetch standard's CORS protocol).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cors {
+    /// Origins, `*` for all; stars may stand within them.
+    pub origins: Vec<crate::pattern::Glob>,
+    /// Whether every origin is allowed.
+    pub any: bool,
+    /// Methods.
+    pub methods: HeaderValue,
+    /// Headers that requests may have; none for those that they ask for.
+    pub headers: Option<HeaderValue>,
+    /// Headers that scripts may read.
+    pub expose: Option<HeaderValue>,
+    /// Whether cookies may come along.
+    pub credentials: bool,
+    /// How long a preflight is good for.
+    pub max_age: Option<HeaderValue>,
+}
+
+/// Media types by the endings of names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mime(pub Vec<(Box<str>, HeaderValue)>);
+
+impl Mime {
+    /// The media type of a name.
+    #[must_use]
+    pub fn of(&self, name: &[u8]) -> Option<&HeaderValue> {
+        let name = name.rsplit(|&b| b == b'/').next().unwrap_or(name);
+        let fits = |ending: &str| {
+            name.len() > ending.len() + 1
+                && name[name.len() - ending.len() - 1] == b'.'
+                && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+        };
+        self.0.iter().find(|(ending, _)| fits(ending)).map(|(_, media)| media)
+    }
+}
+
+/// Pages for errors: paths that are asked for in the place of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorPages(pub Vec<(Statuses, Arc<str>)>);
+
+/// One status, or all that begin with a digit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statuses {
+    /// This one.
+    One(u16),
+    /// `4xx` or `5xx`.
+    Class(u16),
+}
+
+impl ErrorPages {
+    /// The page for a status; one that names the status itself comes first.
+    #[must_use]
+    pub fn page(&self, status: u16) -> Option<&str> {
+        let of = |wanted: Statuses| self.0.iter().find(|(statuses, _)| *statuses == wanted).map(|(_, page)| &**page);
+        of(Statuses::One(status)).or_else(|| of(Statuses::Class(status / 100)))
+    }
+}
+
+/// Settings of PHP.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ini {
+    /// Those that scripts can change.
+    pub values: Vec<(Box<str>, Box<str>)>,
+    /// Those that they cannot.
+    pub admin: Vec<(Box<str>, Box<str>)>,
+}
+
+/// The body of a response that a rule writes itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Its media type.
+    pub media_type: HeaderValue,
+    /// The text.
+    pub text: bytes::Bytes,
+}
+
+/// A site that is away for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Maintenance {
+    /// The path of its page.
+    pub page: Option<Arc<str>>,
+    /// Only while this file is there.
+    pub flag: Option<PathBuf>,
+    /// When clients may come again.
+    pub retry_after: Duration,
+}

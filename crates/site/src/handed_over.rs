@@ -1,0 +1,194 @@
+//! Files that scripts hand to the server instead of sending them: `X-Accel-Redirect` with an address that stands for a
+//! directory (nginx's contract), `X-Sendfile` with a path (Apache's and lighttpd's). The static file code responds with
+//! all that it can: ranges, conditions, `sendfile`. What the script has printed is thrown away.
+//!
+//! Both are off until directories are named. Clients never see these fields; a trusted proxy gets those that nothing here
+//! serves, as it may do so itself.
+
+use crate::refusal::Refusal;
+use crate::request_path::{decode, normalise};
+use crate::static_files::{self, StaticFiles};
+use crate::withheld::Withheld;
+use howdah_config::{StaticSettings, Symlinks};
+use howdah_pool::RequestId;
+use howdah_protocol::{Head, Response};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const X_ACCEL_REDIRECT: HeaderName = HeaderName::from_static("x-accel-redirect");
+const X_SENDFILE: HeaderName = HeaderName::from_static("x-sendfile");
+
+/// What of the script's own head stays, as in nginx; the type is handled apart. All else describes a response that is not sent.
+const KEPT: [HeaderName; 4] = [header::SET_COOKIE, header::CONTENT_DISPOSITION, header::CACHE_CONTROL, header::EXPIRES];
+
+/// Files kept open for reuse in each directory.
+const OPEN_FILES: usize = 64;
+
+/// Whether a request's header tells scripts how to hand files over. That is not the client's to say: an application that
+/// believes it lets the client choose which file it names.
+pub(crate) fn is_for_scripts_only(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "x-sendfile-type" | "x-accel-mapping")
+}
+
+/// A directory of files that only scripts give out.
+#[derive(Debug)]
+struct Directory {
+    /// What stands for it: the start of an address, or its path.
+    named: PathBuf,
+    files: Arc<StaticFiles>,
+}
+
+/// The directories.
+#[derive(Debug, Default)]
+pub struct HandedOver {
+    by_address: Vec<Directory>,
+    by_path: Vec<Directory>,
+}
+
+impl HandedOver {
+    /// Opens the directories of the settings. An error names the setting and what is wrong.
+    pub fn new(settings: &StaticSettings, withheld: &Arc<Withheld>) -> Result<Self, String> {
+        // The script decides who may have a file, and what caches may do with it.
+        let mut own = settings.clone();
+        own.follow_symlinks = Symlinks::Never;
+        own.dotfiles = true;
+        own.precompressed = false;
+        own.open_files = own.open_files.min(OPEN_FILES);
+        let open = |name: &str, path: &Path| {
+            let files = StaticFiles::new(path, &own, withheld.clone());
+            files.map(Arc::new).map_err(|error| format!("static.{name}: {}: {error}", path.display()))
+        };
+        let mut found = Self::default();
+        for (address, path) in &settings.x_accel_redirect {
+            let files = open("x_accel_redirect", Path::new(path))?;
+            found.by_address.push(Directory { named: PathBuf::from(address), files });
+        }
+        for path in &settings.x_sendfile {
+            let files = open("x_sendfile", path)?;
+            // Applications name files by either.
+            if let Ok(real) = path.canonicalize()
+                && real != *path
+            {
+                found.by_path.push(Directory { named: real, files: files.clone() });
+            }
+            found.by_path.push(Directory { named: path.clone(), files });
+        }
+        Ok(found)
+    }
+
+    /// Puts the file that `response` names into its place, if it names one. A trusted client is a
+    /// proxy and may do so itself where nothing here does.
+    pub(crate) fn apply(
+        &self,
+        mut response: Response,
+        request: &Head,
+        id: RequestId,
+        trusted: bool,
+    ) -> Result<Response, Refusal> {
+        // Responses have few fields, so looking at each name costs less than two searches.
+        if !response.headers().keys().any(|name| *name == X_ACCEL_REDIRECT || *name == X_SENDFILE) {
+            return Ok(response);
+        }
+        for (field, directories) in [(X_ACCEL_REDIRECT, &self.by_address), (X_SENDFILE, &self.by_path)] {
+            if directories.is_empty() {
+                if !trusted && response.headers_mut().remove(&field).is_some() {
+                    tracing::warn!(target: "howdah::php", %id, "{field} was dropped: no directory is set for it");
+                }
+            } else if let Some(named) = response.headers_mut().remove(&field) {
+                // The rest of the body is given up with the response.
+                return respond(directories, &field, &named, response.headers(), request, id);
+            }
+        }
+        Ok(response)
+    }
+}
+
+/// The response with a file.
+fn respond(
+    directories: &[Directory],
+    field: &HeaderName,
+    named: &HeaderValue,
+    script: &HeaderMap,
+    request: &Head,
+    id: RequestId,
+) -> Result<Response, Refusal> {
+    let found = path(field, named.as_bytes());
+    let found = found.as_deref().and_then(|path| below(directories, path));
+    let log_refused = || {
+        let named = named.as_bytes().escape_ascii();
+        tracing::warn!(target: "howdah::php", %id, %named, "{field} names no file that can be sent");
+    };
+    let Some((files, path)) = found else {
+        log_refused();
+        return Err(Refusal::new(StatusCode::NOT_FOUND));
+    };
+    let media_type = script.get(header::CONTENT_TYPE);
+    let mut response = static_files::run_for_script(files, path, request, media_type).inspect_err(|refusal| {
+        if refusal.status() == StatusCode::NOT_FOUND {
+            log_refused();
+        }
+    })?;
+    let fields = response.headers_mut();
+    for name in KEPT {
+        for value in script.get_all(&name) {
+            // The script's own head had room for them, and so has this one.
+            let _ = fields.try_append(name.clone(), value.clone());
+        }
+    }
+    Ok(response)
+}
+
+/// The path that a field names: an address is encoded and may have a query, a path is taken as it is.
+fn path(field: &HeaderName, named: &[u8]) -> Option<PathBuf> {
+    if *field == X_SENDFILE {
+        return Some(PathBuf::from(OsStr::from_bytes(named)));
+    }
+    let address = named.split(|&b| b == b'?').next().unwrap_or_default();
+    let plain = normalise(&decode(address).ok()?).ok()?;
+    Some(PathBuf::from(OsStr::from_bytes(&plain)))
+}
+
+/// The innermost directory that a path lies in, and the rest of the path, which `StaticFiles` judges.
+fn below<'a>(directories: &'a [Directory], path: &'a Path) -> Option<(&'a StaticFiles, &'a Path)> {
+    let inside =
+        directories.iter().filter_map(|directory| Some((directory, path.strip_prefix(&directory.named).ok()?)));
+    inside.min_by_key(|(_, rest)| rest.as_os_str().len()).map(|(directory, rest)| (&*directory.files, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_directory_counts_and_names_are_compared_as_a_whole() {
+        let top = tempfile::tempdir().unwrap();
+        let files = Arc::new(StaticFiles::new(top.path(), &StaticSettings::default(), Arc::default()).unwrap());
+        let named = |text: &str| Directory { named: text.into(), files: files.clone() };
+        let directories = [named("/a/"), named("/a/b/")];
+        let rest = |text: &str| below(&directories, Path::new(text)).map(|(_, rest)| rest.to_str().unwrap().to_owned());
+        assert_eq!(rest("/a/x/y").as_deref(), Some("x/y"));
+        assert_eq!(rest("/a/b/y").as_deref(), Some("y"));
+        assert_eq!(rest("/ab/y"), None);
+        assert_eq!(rest("a/y"), None);
+        assert_eq!(rest("/a").as_deref(), Some(""));
+        // What leads out again is seen by whoever opens it.
+        assert_eq!(rest("/a/../y").as_deref(), Some("../y"));
+    }
+
+    #[test]
+    fn addresses_are_decoded_and_normalised_and_paths_are_not() {
+        let address =
+            |text: &str| path(&X_ACCEL_REDIRECT, text.as_bytes()).map(|path| path.to_str().unwrap().to_owned());
+        assert_eq!(address("/a/b%20c?d/e").as_deref(), Some("/a/b c"));
+        assert_eq!(address("/a/../b/./c//d").as_deref(), Some("/b/c/d"));
+        assert_eq!(address("/a%2f..%2Fb").as_deref(), Some("/b"));
+        for bad in ["", "a/b", "/../a", "/a%00", "/a%", "@named"] {
+            assert_eq!(address(bad), None, "{bad}");
+        }
+        assert_eq!(path(&X_SENDFILE, b"/a%20?").unwrap(), Path::new("/a%20?"));
+    }
+}

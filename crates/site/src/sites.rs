@@ -1,0 +1,139 @@
+//! The sites of a server, and which of them a request is for.
+//!
+//! A host that is named counts before one that a `*` stands for, of several `*` the longest, and then comes the site for
+//! `"default"`. Finding one takes no lock and no allocation, and with one site for all hosts no look at the host at all.
+
+use crate::server::Server;
+use crate::site::Site;
+use howdah_budget::Budgets;
+use howdah_config::{HostPattern, HostRoom, Settings, normal_host};
+use howdah_observe::{AccessLogs, Metrics};
+use howdah_protocol::Connection;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Files that a site may keep open however many sites share them.
+const FEWEST_OPEN_FILES: usize = 8;
+
+/// Which site a request is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'a> {
+    /// This one.
+    Site(&'a Arc<Site>),
+    /// None; this one's limits and fields hold for the refusal.
+    Nobody(&'a Arc<Site>),
+}
+
+/// Every site of a server.
+#[derive(Debug)]
+pub struct Sites {
+    /// What they share.
+    pub server: Arc<Server>,
+    /// All of them, in the order of the settings. Never empty.
+    all: Vec<Arc<Site>>,
+    /// The sites of hosts that are named. No client adds to them, so the hash needs no secret.
+    exact: FxHashMap<Box<[u8]>, usize>,
+    /// The same for what stands behind a `*.`.
+    below: FxHashMap<Box<[u8]>, usize>,
+    /// The site of all other hosts.
+    default: Option<usize>,
+    /// Nothing else is there than that one.
+    only: bool,
+}
+
+impl Sites {
+    /// Derives the sites from settings. An error names the setting and what is wrong with it.
+    pub fn new(
+        settings: Arc<Settings>,
+        metrics: Arc<Metrics>,
+        logs: &AccessLogs,
+        budgets: Budgets,
+    ) -> Result<Self, String> {
+        let server = Arc::new(Server::new(settings.clone(), metrics, logs.of(&settings.log), budgets));
+        let (mut all, mut exact, mut below) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+        let mut default = None;
+        let sites = settings.all_sites();
+        let open_files = (settings.static_files.open_files / sites.len().max(1)).max(FEWEST_OPEN_FILES);
+        for (number, mut own) in sites.into_iter().enumerate() {
+            for host in &own.hosts {
+                match host {
+                    HostPattern::Exact(name) => drop(exact.insert(name.as_bytes().into(), number)),
+                    HostPattern::Below(name) => drop(below.insert(name.as_bytes().into(), number)),
+                    HostPattern::Any => default = Some(number),
+                }
+            }
+            // A number that it says itself is its own; that of the top level is for all together.
+            if own.static_files.open_files == settings.static_files.open_files {
+                own.static_files.open_files = open_files.min(settings.static_files.open_files);
+            }
+            let (name, log) = (own.name.clone(), logs.of(&own.log));
+            let site = Site::new(&server, own, number, log);
+            let is_only = settings.sites.is_empty();
+            all.push(Arc::new(site.map_err(|error| if is_only { error } else { format!("site {name}: {error}") })?));
+        }
+        let only = default == Some(0) && all.len() == 1;
+        Ok(Self { server, all, exact, below, default, only })
+    }
+
+    /// Every site.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<Site>] {
+        &self.all
+    }
+
+    /// The site of a request if there is one for all hosts, who needs not be looked at.
+    #[must_use]
+    pub fn only(&self) -> Option<&Arc<Site>> {
+        if self.only { self.all.first() } else { None }
+    }
+
+    /// The site for a host, as a request has it: with or without a port, and in whatever letters.
+    #[must_use]
+    pub fn find(&self, host: Option<&[u8]>) -> Found<'_> {
+        let mut room: HostRoom = [0; _];
+        let named = host.and_then(|host| self.named(normal_host(host, &mut room)?));
+        match named.or(self.default) {
+            Some(number) => Found::Site(&self.all[number]),
+            None => Found::Nobody(&self.all[0]),
+        }
+    }
+
+    /// Whether a connection may have what this site serves: not if its client has asked for another site's name in the TLS
+    /// handshake (RFC 9110 7.4).
+    #[must_use]
+    pub fn may_serve(&self, site: &Site, connection: &Connection) -> bool {
+        let Some(session) = connection.session.get().filter(|_| !self.only) else { return true };
+        session.server_name.as_deref().is_none_or(|name| self.agrees(site, name.as_bytes()))
+    }
+
+    /// Whether a host is one of this site's, or nobody's.
+    fn agrees(&self, site: &Site, host: &[u8]) -> bool {
+        match self.find(Some(host)) {
+            Found::Site(found) => found.number == site.number,
+            Found::Nobody(_) => true,
+        }
+    }
+
+    fn named(&self, host: &[u8]) -> Option<usize> {
+        if let Some(number) = self.exact.get(host) {
+            return Some(*number);
+        }
+        if self.below.is_empty() {
+            return None;
+        }
+        let dots = host.iter().enumerate().filter(|(_, byte)| **byte == b'.');
+        dots.filter_map(|(at, _)| self.below.get(&host[at + 1..])).next().copied()
+    }
+
+    /// Forgets what is known of the file system: a deployment may have changed it.
+    pub fn forget(&self) {
+        self.server.begin_era();
+        for site in &self.all {
+            site.static_files.forget();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "sites_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! Tests of `sites`: which site a host leads to.
+
+use super::*;
+use howdah_config::Settings;
+
+/// A server with sites for these hosts, called by their numbers.
+fn sites(hosts: &[&[&str]]) -> (tempfile::TempDir, Sites) {
+    let root = tempfile::tempdir().unwrap();
+    let mut settings = Settings { root: root.path().to_owned(), ..Settings::default() };
+    let site = |(number, hosts): (usize, &&[&str])| {
+        let mut site = settings.top_level_site();
+        site.name = number.to_string();
+        site.hosts = hosts.iter().map(|host| HostPattern::new(host).unwrap()).collect();
+        site
+    };
+    settings.sites = hosts.iter().enumerate().map(site).collect();
+    let budgets = Budgets::new(1 << 30, 1 << 30);
+    let sites = Sites::new(Arc::new(settings), Metrics::new(), &AccessLogs::default(), budgets).unwrap();
+    (root, sites)
+}
+
+fn found(sites: &Sites, host: &str) -> Option<usize> {
+    match sites.find(Some(host.as_bytes())) {
+        Found::Site(site) => Some(site.number),
+        Found::Nobody(_) => None,
+    }
+}
+
+#[test]
+fn the_nearest_name_counts() {
+    let (_root, sites) = sites(&[
+        &["example.org", "192.0.2.1", "[2001:db8::1]"],
+        &["*.example.org"],
+        &["*.a.example.org", "b.example.org"],
+    ]);
+    for (host, number) in [
+        ("example.org", Some(0)),
+        ("EXAMPLE.org.:8080", Some(0)),
+        ("192.0.2.1:80", Some(0)),
+        ("[2001:DB8:0::1]:80", Some(0)),
+        ("x.example.org", Some(1)),
+        ("x.y.example.org", Some(1)),
+        ("a.example.org", Some(1)),
+        ("x.a.example.org", Some(2)),
+        ("b.example.org", Some(2)),
+        ("x.b.example.org", Some(1)),
+        ("notexample.org", None),
+        ("example.org.evil", None),
+        (".example.org", Some(1)),
+        ("", None),
+        ("192.0.2.2", None),
+        ("[2001:db8::2]", None),
+        ("[", None),
+    ] {
+        assert_eq!(found(&sites, host), number, "{host}");
+    }
+    assert!(matches!(sites.find(None), Found::Nobody(_)));
+    assert!(sites.only().is_none());
+}
+
+#[test]
+fn the_default_has_what_nobody_else_names() {
+    let (_root, sites) = sites(&[&["a"], &["default", "b"]]);
+    assert_eq!([found(&sites, "a"), found(&sites, "b"), found(&sites, "c")], [Some(0), Some(1), Some(1)]);
+    assert!(matches!(sites.find(None), Found::Site(site) if site.number == 1));
+}
+
+#[test]
+fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
+    assert!(sites(&[]).1.only().is_some());
+    assert!(sites(&[&["default"]]).1.only().is_some());
+    assert!(sites(&[&["a"]]).1.only().is_none());
+}
+
+#[test]
+fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
+    let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
+    let first = &sites.all()[0];
+    assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2") && sites.agrees(first, b"unknown"));
+    assert!(!sites.agrees(first, b"b"));
+}

@@ -1,0 +1,148 @@
+//! One representation of a file: its descriptor, what identifies its state, and the header values made from that.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use howdah_protocol::FileBody;
+use http::HeaderValue;
+use rustix::fs::{FileType, Stat, fstat};
+use rustix::io::{Errno, pread};
+
+use super::Miss;
+use super::coding::Coding;
+use super::range::Span;
+
+/// Files up to this size are kept in memory: below it, copying is cheaper than `sendfile`, and one write takes all.
+pub(super) const SMALL: u64 = 16 << 10;
+/// The last second that an HTTP date can express (end of the year 9999).
+const LAST_DATE: i64 = 253_402_300_799;
+
+/// Which file, and in which state, by `stat`. Equal stamps mean unchanged content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    pub(super) size: u64,
+    /// Nanoseconds since 1970.
+    pub(super) modified: i128,
+    /// Changes with every write, even one after which the modification time was set back.
+    changed: i128,
+}
+
+impl Stamp {
+    pub(super) fn of(stat: &Stat) -> Self {
+        let nanoseconds = |seconds: i64, rest: u64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        #[allow(clippy::useless_conversion)] // The fields' types differ between architectures.
+        Self {
+            device: stat.st_dev.into(),
+            inode: stat.st_ino.into(),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: nanoseconds(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+            changed: nanoseconds(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+        }
+    }
+
+    /// Device and inode.
+    pub(super) fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
+    /// Whether the file was written to at most this long ago, or in the future.
+    pub(super) fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.changed > i128::try_from(now.saturating_sub(age).as_nanos()).unwrap_or(0)
+    }
+}
+
+/// An open file and everything about it that a response needs.
+#[derive(Debug)]
+pub(super) struct Content {
+    file: Arc<OwnedFd>,
+    pub(super) stamp: Stamp,
+    pub(super) coding: Option<Coding>,
+    /// As `etag`, to compare with.
+    pub(super) tag: String,
+    pub(super) etag: HeaderValue,
+    /// Whole seconds since 1970.
+    pub(super) modified: i64,
+    pub(super) last_modified: HeaderValue,
+    pub(super) media_type: HeaderValue,
+    pub(super) length: HeaderValue,
+    /// All of it, if it is small.
+    pub(super) small: Option<Bytes>,
+}
+
+impl Content {
+    pub(super) fn load(file: OwnedFd, coding: Option<Coding>, media_type: HeaderValue) -> Result<Self, Miss> {
+        let stat = fstat(&file)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Miss::Directory),
+            _ => return Err(Miss::NotFound),
+        }
+        let stamp = Stamp::of(&stat);
+        let suffix = coding.map_or_else(String::new, |coding| format!("-{}", coding.name()));
+        let tag = format!("\"{:x}-{:x}{suffix}\"", stamp.modified, stamp.size);
+        let modified = i64::try_from(stamp.modified.div_euclid(1_000_000_000)).unwrap_or(LAST_DATE).clamp(0, LAST_DATE);
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(modified.unsigned_abs());
+        let mut content = Self {
+            file: Arc::new(file),
+            stamp,
+            coding,
+            etag: header(&tag)?,
+            tag,
+            modified,
+            last_modified: header(&httpdate::fmt_http_date(date))?,
+            media_type,
+            length: HeaderValue::from(stamp.size),
+            small: None,
+        };
+        if stamp.size <= SMALL {
+            content.small = Some(content.read_all()?);
+        }
+        Ok(content)
+    }
+
+    /// Whether it is still as it was loaded. What is in memory always is; a file may have been written to in place, and
+    /// the length announced for it must be right.
+    pub(super) fn is_intact(&self) -> bool {
+        self.small.is_some() || fstat(&self.file).is_ok_and(|stat| Stamp::of(&stat) == self.stamp)
+    }
+
+    /// Adds a part of it to a body.
+    pub(super) fn push_to(&self, body: &mut FileBody, part: Span) {
+        match &self.small {
+            #[allow(clippy::cast_possible_truncation)] // A small file's.
+            Some(bytes) => body.push(bytes.slice(part.start as usize..part.end as usize)),
+            None => body.push_file(&self.file, part.start..part.end),
+        }
+    }
+
+    /// Reads up to `longest` bytes from `start` on; less only at the end of the file, nothing only behind it.
+    pub(super) fn read(&self, start: u64, longest: usize) -> Result<Bytes, Errno> {
+        let mut buffer = Vec::with_capacity(longest);
+        while buffer.len() < longest {
+            let position = start + buffer.len() as u64;
+            match pread(&self.file, rustix::buffer::spare_capacity(&mut buffer), position) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        buffer.truncate(longest);
+        Ok(buffer.into())
+    }
+
+    fn read_all(&self) -> Result<Bytes, Miss> {
+        #[allow(clippy::cast_possible_truncation)] // At most `SMALL`.
+        let bytes = self.read(0, self.stamp.size as usize)?;
+        // Shorter than a moment ago: somebody is writing it. The next attempt will find it in another state.
+        if bytes.len() as u64 == self.stamp.size { Ok(bytes) } else { Err(Miss::Changing) }
+    }
+}
+
+fn header(text: &str) -> Result<HeaderValue, Miss> {
+    HeaderValue::from_str(text).map_err(|_| Miss::NotFound)
+}

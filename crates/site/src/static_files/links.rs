@@ -1,0 +1,187 @@
+//! Which symbolic links are followed.
+//!
+//! Debian's packages are made of links: an application's directory has links to libraries in `/usr/share`. So links out of
+//! the root are followed to where packages lie (`static.link_targets`), if root has made them. What a script or an upload
+//! could make leads nowhere outside. A link that is not followed is 404, and is named in the log once.
+
+use super::real_path::real_path_of;
+use howdah_config::{StaticSettings, Symlinks};
+use parking_lot::Mutex;
+use std::collections::{HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Links that a path may have, as in the kernel (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+/// Links that are named in the log at most.
+const MOST_TOLD: usize = 1000;
+
+/// The policy on links below one root.
+#[derive(Debug)]
+pub struct Links {
+    policy: Symlinks,
+    /// Where links that root has made may lead, with all links resolved.
+    targets: Vec<PathBuf>,
+    /// Links that were named in the log.
+    told: Mutex<HashSet<PathBuf>>,
+}
+
+impl Links {
+    /// The policy of these settings.
+    #[must_use]
+    pub fn new(settings: &StaticSettings) -> Self {
+        let targets = if settings.follow_symlinks == Symlinks::Inside { &settings.link_targets[..] } else { &[] };
+        Self {
+            policy: settings.follow_symlinks,
+            targets: targets.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect(),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Which links are followed.
+    #[must_use]
+    pub fn policy(&self) -> Symlinks {
+        self.policy
+    }
+
+    /// Whether the path `below` the root may be reached, which really is `real`. `root` is where the root really is.
+    #[must_use]
+    pub fn allow(&self, root: &Path, below: &Path, real: &Path) -> bool {
+        match self.policy {
+            Symlinks::Always => true,
+            Symlinks::Inside => real.starts_with(root) || self.allow_outside(root, below, real),
+            Symlinks::Never => real == root.join(below),
+        }
+    }
+
+    /// The same for a path that leads out of the root.
+    #[must_use]
+    pub fn allow_outside(&self, root: &Path, below: &Path, real: &Path) -> bool {
+        self.policy == Symlinks::Always
+            || (self.targets.iter().any(|target| real.starts_with(target))
+                && walk(root, below).is_some_and(|way| way.roots))
+    }
+
+    /// Says once in the log that a link is not followed.
+    pub fn tell(&self, root: &Path, below: &Path, real: &Path) {
+        let Some(link) = walk(root, below).and_then(|way| way.leaves.or(way.last)) else { return };
+        let mut told = self.told.lock();
+        if told.len() >= MOST_TOLD || !told.insert(link.clone()) {
+            return;
+        }
+        drop(told);
+        let (link, to) = (link.display(), real.display());
+        let why = match self.policy {
+            Symlinks::Never => "`static.follow_symlinks` is \"never\"",
+            _ if self.targets.iter().any(|target| real.starts_with(target)) => {
+                "root has not made it; `static.follow_symlinks` decides"
+            }
+            _ => "`static.follow_symlinks` and `static.link_targets` decide",
+        };
+        tracing::warn!(target: "howdah::static", "{link} is a link that is not followed, to {to}: 404; {why}");
+    }
+}
+
+/// The links on a way.
+struct Way {
+    /// All were made by root.
+    roots: bool,
+    /// The first that leads out of the root.
+    leaves: Option<PathBuf>,
+    /// The last.
+    last: Option<PathBuf>,
+}
+
+/// Walks the path `below` the root as the kernel does. `None`: something is not there any more.
+fn walk(root: &Path, below: &Path) -> Option<Way> {
+    let names = |path: &Path| -> Vec<OsString> {
+        let name = |part: Component<'_>| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        };
+        path.components().filter_map(name).collect()
+    };
+    let mut way = Way { roots: true, leaves: None, last: None };
+    let (mut at, mut rest, mut links) = (root.to_path_buf(), VecDeque::from(names(below)), 0);
+    while let Some(name) = rest.pop_front() {
+        if name == OsStr::new("..") {
+            at.pop();
+            continue;
+        }
+        let next = at.join(name);
+        let meta = std::fs::symlink_metadata(&next).ok()?;
+        if !meta.is_symlink() {
+            at = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return None;
+        }
+        way.roots &= meta.uid() == 0;
+        let target = std::fs::read_link(&next).ok()?;
+        if way.leaves.is_none() && real_path_of(&next).is_some_and(|real| !real.starts_with(root)) {
+            way.leaves = Some(next.clone());
+        }
+        way.last = Some(next);
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for name in names(&target).into_iter().rev() {
+            rest.push_front(name);
+        }
+    }
+    Some(way)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn links(targets: &[&Path]) -> Links {
+        let targets = targets.iter().map(|path| path.to_path_buf()).collect();
+        Links::new(&StaticSettings { link_targets: targets, ..StaticSettings::default() })
+    }
+
+    #[test]
+    fn links_out_of_the_root_are_roots_and_lead_to_a_target() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (root, share, other) = (top.join("root"), top.join("share"), top.join("other"));
+        for dir in [&root, &share, &other] {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::write(dir.join("x.css"), "").unwrap();
+        }
+        symlink("../share", root.join("lib")).unwrap();
+        symlink(share.join("x.css"), root.join("absolute.css")).unwrap();
+        symlink("../other/x.css", root.join("other.css")).unwrap();
+        symlink("../other/x.css", share.join("on.css")).unwrap();
+        let policy = links(&[&share]);
+        let allow = |below: &str| {
+            let real = root.join(below).canonicalize().unwrap();
+            policy.allow(&root, Path::new(below), &real)
+        };
+        // Whoever runs the test has made the links.
+        let by_root = rustix::process::geteuid().is_root();
+        assert!(allow("x.css"));
+        assert_eq!((allow("lib/x.css"), allow("absolute.css")), (by_root, by_root));
+        assert!(!allow("other.css") && !allow("lib/on.css"));
+        if by_root {
+            std::os::unix::fs::lchown(root.join("lib"), Some(12345), None).unwrap();
+            assert!(!allow("lib/x.css"));
+        }
+        let way = walk(&root, Path::new("lib/x.css")).unwrap();
+        assert_eq!(way.leaves, Some(root.join("lib")));
+    }
+
+    #[test]
+    fn a_loop_of_links_ends() {
+        let top = tempfile::tempdir().unwrap();
+        symlink("b", top.path().join("a")).unwrap();
+        symlink("a", top.path().join("b")).unwrap();
+        assert!(walk(top.path(), Path::new("a")).is_none());
+    }
+}

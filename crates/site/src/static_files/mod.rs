@@ -1,0 +1,361 @@
+//! Static files: responds to GET and HEAD with a file below a directory.
+//!
+//! Two steps: [`StaticFiles::open`] turns a path into an [`OpenFile`] (usually from the cache, without a system call) or
+//! says why not, and [`StaticFiles::serve`] turns that and a request into a response. Reading order: `root` (from a path
+//! to a descriptor, safely) with `links` and `real_path`, `content` (a descriptor with its header values), `cache`, `conditional`, `range`, `coding`
+//! (what the request asks for), `respond` (the response).
+//!
+//! For the rest of the crate:
+//! - The path given to `open` is relative to the root, percent-decoded and normalised. PHP scripts are the router's
+//!   business, but a name that ends in `.php`, or a link that leads to one, is refused here as well.
+//! - Opening, `stat` and reading happen on the calling task. From a warm cache they take microseconds; a disk that must
+//!   be waited for delays the other connections of that thread, as it does in nginx without threads.
+
+mod cache;
+mod coding;
+mod conditional;
+mod content;
+mod links;
+mod media_type;
+mod range;
+mod real_path;
+mod respond;
+mod root;
+
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_server;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use howdah_config::StaticSettings;
+use howdah_protocol::{Body, FileBody, Head};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+
+use cache::{Cache, Opened};
+use coding::Coding;
+use content::{Content, Stamp};
+pub use links::Links;
+use media_type::MediaTypes;
+pub(crate) use real_path::real_path_of;
+use root::Root;
+
+use crate::refusal::Refusal;
+use crate::withheld::Withheld;
+
+/// How long a file's twins are believed to be all there are: one that is new saves bytes a moment later.
+const TWINS: Duration = Duration::from_secs(1);
+/// A file that was written to less than this before it was loaded may be written to once more without a change of its
+/// times, which kernels before 6.13 count in ticks of up to 10 ms.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The phase: the response with the file called `name`, which the route has found at `path`. `None`: it is not there any more.
+pub(crate) fn run(
+    files: &StaticFiles,
+    name: &[u8],
+    path: &Path,
+    request: &Head,
+) -> Result<Option<Response<Body>>, Refusal> {
+    let name = name.strip_prefix(b"/").unwrap_or(name);
+    match files.open(Path::new(OsStr::from_bytes(name))) {
+        Ok(file) => Ok(Some(files.serve(&file, &request.method, &request.headers).map(Body::files))),
+        Err(Miss::NotFound | Miss::Directory) => Ok(None),
+        Err(miss) => Err(miss.refusal(path)),
+    }
+}
+
+/// The response with the file at `path` (relative to the directory), which a script has handed over with a media type.
+pub(crate) fn run_for_script(
+    files: &StaticFiles,
+    path: &Path,
+    request: &Head,
+    media_type: Option<&HeaderValue>,
+) -> Result<Response<Body>, Refusal> {
+    let file = files.open(path).map_err(|miss| miss.refusal(&files.path.join(path)))?;
+    // Whatever the script was asked with, its response is a file.
+    let method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
+    let response = respond::respond(&file.0, &method, &request.headers, None, media_type);
+    Ok(response.map(Body::files))
+}
+
+/// Why there is no file to respond with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// Nothing there, or nothing that can be sent. 404, or the front controller.
+    NotFound,
+    /// A directory.
+    Directory,
+    /// Something that policy hides: a dotfile, PHP source, a link that is not to be followed. 404, without a word more.
+    Hidden,
+    /// No permission to read it: 403.
+    Forbidden,
+    /// It is being written at this moment: 503.
+    Changing,
+    /// No descriptors or memory left, or the disk failed: 503 or 500.
+    Failed(Errno),
+}
+
+impl Miss {
+    fn refusal(self, path: &Path) -> Refusal {
+        Refusal::new(match self {
+            Miss::NotFound | Miss::Directory | Miss::Hidden => StatusCode::NOT_FOUND,
+            Miss::Forbidden => StatusCode::FORBIDDEN,
+            Miss::Changing => StatusCode::SERVICE_UNAVAILABLE,
+            Miss::Failed(error) => {
+                tracing::error!(target: "howdah::static", path = %path.display(), %error, "cannot open a file");
+                match error {
+                    Errno::MFILE | Errno::NFILE | Errno::NOMEM => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => StatusCode::INTERNAL_SERVER_ERROR,
+                }
+            }
+        })
+    }
+}
+
+impl From<Errno> for Miss {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL | Errno::NODEV => {
+                Miss::NotFound
+            }
+            Errno::LOOP | Errno::XDEV => Miss::Hidden,
+            Errno::ACCESS | Errno::PERM => Miss::Forbidden,
+            other => Miss::Failed(other),
+        }
+    }
+}
+
+/// A file that can be sent. Holds its descriptors as long as it lives.
+#[derive(Clone, Debug)]
+pub struct OpenFile(Arc<Opened>);
+
+impl OpenFile {
+    /// The size in bytes, without any coding.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.plain.stamp.size
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The media type, as in `Content-Type`.
+    #[must_use]
+    pub fn media_type(&self) -> &HeaderValue {
+        &self.0.plain.media_type
+    }
+}
+
+/// The static files below one document root.
+#[derive(Debug)]
+pub struct StaticFiles {
+    path: PathBuf,
+    root: RwLock<Arc<Root>>,
+    links: Arc<Links>,
+    withheld: Arc<Withheld>,
+    cache: Cache,
+    types: MediaTypes,
+    settings: StaticSettings,
+    cache_control: Option<HeaderValue>,
+    /// `static.revalidate_after` in milliseconds.
+    validity: u64,
+    /// `TWINS` in milliseconds.
+    twins_validity: u64,
+    born: Instant,
+}
+
+impl StaticFiles {
+    /// Opens the document root.
+    ///
+    /// # Errors
+    /// The root is no directory that can be reached, or `cache_control` cannot stand in a header.
+    pub fn new(root: impl Into<PathBuf>, settings: &StaticSettings, withheld: Arc<Withheld>) -> io::Result<Self> {
+        let path = root.into();
+        let cache_control = settings.cache_control.as_deref().filter(|value| !value.is_empty());
+        let cache_control = cache_control
+            .map(HeaderValue::from_str)
+            .transpose()
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "static.cache_control is no header value"))?;
+        let links = Arc::new(Links::new(settings));
+        Ok(Self {
+            root: RwLock::new(Arc::new(Root::open(&path, links.clone(), withheld.clone())?)),
+            links,
+            path,
+            withheld,
+            cache: Cache::new(settings.open_files.min(descriptors_to_spare())),
+            types: MediaTypes::new(&settings.mime),
+            settings: settings.clone(),
+            cache_control,
+            #[allow(clippy::cast_possible_truncation)]
+            validity: settings.revalidate_after.as_millis() as u64,
+            #[allow(clippy::cast_possible_truncation)]
+            twins_validity: TWINS.as_millis() as u64,
+            born: Instant::now(),
+        })
+    }
+
+    /// Finds the file at `path`, relative to the root, percent-decoded and normalised.
+    ///
+    /// # Errors
+    /// There is none that can be sent; the [`Miss`] says why.
+    pub fn open(&self, path: &Path) -> Result<OpenFile, Miss> {
+        if !root::is_visible(path, self.settings.dotfiles) {
+            return Err(Miss::Hidden);
+        }
+        let now = self.now();
+        if let Some(opened) = self.cache.get(path) {
+            if self.is_current(path, &opened, now) {
+                return Ok(OpenFile(opened));
+            }
+            self.cache.remove(path);
+        }
+        let root = self.root();
+        let loaded = match self.load(&root, path, now) {
+            // Requests come before files that might be asked for again.
+            Err(Miss::Failed(Errno::MFILE | Errno::NFILE)) => {
+                self.cache.clear();
+                self.load(&root, path, now)
+            }
+            other => other,
+        };
+        let opened = Arc::new(loaded?);
+        self.cache.insert(path, &opened);
+        Ok(OpenFile(opened))
+    }
+
+    /// The response to a request for `file`: 200, 206, 304, 405, 412 or 416.
+    #[must_use]
+    pub fn serve(&self, file: &OpenFile, method: &Method, headers: &HeaderMap) -> Response<FileBody> {
+        respond::respond(&file.0, method, headers, self.cache_control.as_ref(), None)
+    }
+
+    /// Which links are followed.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// Closes what is kept open.
+    pub fn forget(&self) {
+        self.cache.clear();
+    }
+
+    /// How many descriptors the cache holds.
+    #[must_use]
+    pub fn open_descriptors(&self) -> usize {
+        self.cache.descriptors()
+    }
+
+    /// Milliseconds since this was made.
+    fn now(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Claims the check that is due at `checked`, for one caller only: the others go on with what is known.
+    fn is_due(checked: &AtomicU64, now: u64, validity: u64) -> bool {
+        let last = checked.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= validity
+            && checked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// The root's descriptor; another one, and an empty cache, if the root's path leads elsewhere now.
+    fn root(&self) -> Arc<Root> {
+        let root = Arc::clone(&self.root.read().unwrap_or_else(PoisonError::into_inner));
+        if root.is_at(&self.path) {
+            return root;
+        }
+        match Root::open(&self.path, self.links.clone(), self.withheld.clone()) {
+            Ok(new) => {
+                let new = Arc::new(new);
+                *self.root.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
+                self.cache.clear();
+                new
+            }
+            // Between two steps of a deployment: keep the old one until there is a new one.
+            Err(_) => root,
+        }
+    }
+
+    /// Whether the path still leads to this file, as it was loaded. The whole path is walked, so that a root which has
+    /// moved shows as well: one system call for each request if nothing may be taken on trust.
+    fn is_current(&self, path: &Path, opened: &Opened, now: u64) -> bool {
+        let every_time = self.validity == 0;
+        if !every_time && !Self::is_due(&opened.checked, now, self.validity) {
+            return opened.plain.is_intact() && opened.twins.iter().all(|twin| twin.is_intact());
+        }
+        let full = self.path.join(path);
+        let stamp = |path: &Path| statat(CWD, path, AtFlags::empty()).ok().map(|stat| Stamp::of(&stat));
+        if opened.loaded_within_a_tick || stamp(&full) != Some(opened.plain.stamp) {
+            return false;
+        }
+        if !self.settings.precompressed {
+            return true;
+        }
+        let all = Self::is_due(&opened.twins_checked, now, self.twins_validity);
+        Coding::ALL.into_iter().all(|coding| {
+            let known = opened.twin(coding).map(|twin| twin.stamp);
+            // One that was too old before and is still is no change.
+            let found = || stamp(&twin_path(&full, coding)).filter(|twin| fresh(twin, &opened.plain.stamp));
+            (known.is_none() && !all) || found() == known
+        })
+    }
+
+    fn load(&self, root: &Root, path: &Path, now: u64) -> Result<Opened, Miss> {
+        let media_type = self.types.of(path);
+        let plain = Content::load(root.open_file(path)?, None, media_type.clone())?;
+        let is_withheld = |content: &Content| {
+            let (device, inode) = content.stamp.file();
+            self.withheld.is_file(device, inode)
+        };
+        if is_withheld(&plain) {
+            return Err(Miss::Hidden);
+        }
+        let mut twins = Vec::new();
+        if self.settings.precompressed {
+            for coding in Coding::ALL {
+                let twin = root.open_file(&twin_path(path, coding));
+                let twin = twin.and_then(|file| Content::load(file, Some(coding), media_type.clone()));
+                if let Ok(twin) = twin
+                    && fresh(&twin.stamp, &plain.stamp)
+                    && !is_withheld(&twin)
+                {
+                    twins.push(Arc::new(twin));
+                }
+            }
+            twins.sort_by_key(|twin| twin.stamp.size);
+        }
+        let within_a_tick = plain.stamp.is_younger_than(TICK, SystemTime::now());
+        Ok(Opened::new(plain, twins, now, within_a_tick))
+    }
+}
+
+/// How many descriptors the cache may hold without starving connections: a quarter of what the process may have.
+fn descriptors_to_spare() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit / 4).unwrap_or(usize::MAX))
+}
+
+fn twin_path(path: &Path, coding: Coding) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(coding.extension());
+    name.into()
+}
+
+/// Whether a twin was made after the file's last change. The second is the unit: packers copy the file's time, some of
+/// them without its fraction.
+fn fresh(twin: &Stamp, plain: &Stamp) -> bool {
+    twin.modified.div_euclid(1_000_000_000) >= plain.modified.div_euclid(1_000_000_000)
+}

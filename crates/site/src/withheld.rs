@@ -1,0 +1,151 @@
+//! What is never sent to anyone, whatever asks for it: PHP source, also under the names that editors, packers and people
+//! give to copies of it, and the server's own configuration.
+//!
+//! Three rules. PHP's own endings are source in any case (`is_source_name`). `static.never_send` lists further names. And
+//! some files are withheld themselves, under whatever name or link they are reached: `howdah.toml` and files with sites,
+//! `php.ini`, what pools run, and the logs. A name is judged without its coding's ending, so `x.php.gz` is `x.php`.
+
+use howdah_config::{AccessTarget, LogTarget, NamePattern, Settings, StaticSettings};
+use std::collections::HashSet;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name that a configuration has unless another is given.
+const CONFIGURATION: &[u8] = b"howdah.toml";
+
+/// What is never sent.
+#[derive(Debug, Default)]
+pub struct Withheld {
+    names: Vec<NamePattern>,
+    /// The file name of the configuration that was loaded.
+    configuration: Option<Vec<u8>>,
+    files: Arc<PrivateFiles>,
+}
+
+/// Files of the server that nobody gets, whatever site and name they are reached by.
+#[derive(Debug, Default)]
+pub struct PrivateFiles {
+    /// Those that are looked at each time: an editor puts a new file in the place of the old one.
+    files: Vec<PathBuf>,
+    /// Further ones, known by where they really are; with a thousand sites looking at each would cost too much.
+    further: HashSet<PathBuf>,
+    /// Device and inode of each when the server started. Whoever replaces one may keep the old file under another name.
+    at_start: HashSet<(u64, u64)>,
+}
+
+/// Files that are looked at each time.
+const MOST_LOOKED_AT: usize = 64;
+
+impl PrivateFiles {
+    /// Those of these settings.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        let mut files: Vec<PathBuf> = settings.config_file.iter().cloned().collect();
+        if let LogTarget::File(path) = &settings.log.error {
+            files.push(path.clone());
+        }
+        for pool in &settings.pools {
+            if let Some(config) = &pool.php.config {
+                files.extend([config.clone(), config.join("php.ini")]);
+            }
+            files.extend(pool.script.iter().chain(&pool.boot).cloned());
+        }
+        files.extend(settings.site_files.iter().cloned());
+        for log in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {
+            if let AccessTarget::File(path) = &log.access {
+                files.push(path.clone());
+            }
+        }
+        let mut known = HashSet::new();
+        files.retain(|path| known.insert(path.clone()));
+        let at_start = files.iter().filter_map(|path| identity(path)).collect();
+        let further = files.split_off(files.len().min(MOST_LOOKED_AT));
+        let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        Self { files, further: further.into_iter().map(real).collect(), at_start }
+    }
+
+    /// Whether the file at this path, which has no links in it, is one of them.
+    fn is_at(&self, path: &Path) -> bool {
+        let any = !self.files.is_empty() && identity(path).is_some_and(|(device, inode)| self.is_file(device, inode));
+        any || self.further.contains(path)
+    }
+
+    fn is_file(&self, device: u64, inode: u64) -> bool {
+        let wanted = (device, inode);
+        self.at_start.contains(&wanted) || self.files.iter().any(|path| identity(path) == Some(wanted))
+    }
+}
+
+impl Withheld {
+    /// What a site with these settings about files withholds.
+    #[must_use]
+    pub fn new(settings: &Settings, site: &StaticSettings, files: Arc<PrivateFiles>) -> Self {
+        let name = settings.config_file.as_deref().and_then(Path::file_name);
+        Self {
+            names: site.never_send.clone(),
+            configuration: name.map(|name| name.as_bytes().to_ascii_lowercase()),
+            files,
+        }
+    }
+
+    /// Whether a file with this path is withheld for its name.
+    #[must_use]
+    pub fn by_name(&self, path: &[u8]) -> bool {
+        let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+        let plain = [&b".gz"[..], b".br", b".zst"].iter().find_map(|ending| {
+            let at = name.len().checked_sub(ending.len())?;
+            name[at..].eq_ignore_ascii_case(ending).then_some(&name[..at])
+        });
+        let name = plain.unwrap_or(name);
+        is_source_name(name)
+            || is_copy_of(CONFIGURATION, name)
+            || self.configuration.as_ref().is_some_and(|configuration| is_copy_of(configuration, name))
+            || NamePattern::any(&self.names, name)
+    }
+
+    /// Whether the file at `path`, which has no links in it, is one that is withheld under any name.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.files.is_at(path)
+    }
+
+    /// The same for a file that is known by device and inode.
+    #[must_use]
+    pub fn is_file(&self, device: u64, inode: u64) -> bool {
+        self.files.is_file(device, inode)
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// Whether `name` is `of` or what editors and people make of it: `.of.swp`, `#of#`, `of~`, `of.bak`, `of-2020`.
+fn is_copy_of(of: &[u8], name: &[u8]) -> bool {
+    let start = name.iter().position(|b| !matches!(b, b'.' | b'#' | b'~')).unwrap_or(0);
+    // A configuration may itself be called `.something`.
+    [name, &name[start..]].iter().any(|name| {
+        name.len() >= of.len()
+            && name[..of.len()].eq_ignore_ascii_case(of)
+            && name.get(of.len()).is_none_or(|next| !next.is_ascii_alphanumeric())
+    })
+}
+
+/// Whether a file of this name may hold PHP source, so that it is never sent: one of PHP's usual endings, in whatever
+/// case, also behind the dots, spaces and tildes that other systems and editors put there.
+fn is_source_name(path: &[u8]) -> bool {
+    const ENDINGS: [&[u8]; 11] =
+        [b"php", b"phtml", b"phar", b"php3", b"php4", b"php5", b"php7", b"php8", b"phps", b"pht", b"phpt"];
+    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+    let end =
+        name.iter().rposition(|b| !matches!(b, b'.' | b' ' | b'~' | b'\t' | b'\r' | b'\n')).map_or(0, |at| at + 1);
+    let ending = name[..end].rsplit(|&b| b == b'.').next().unwrap_or_default();
+    ending.len() < end && ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+#[path = "withheld_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! The account at the authority: made once, kept in the directory, shared by all servers that use it.
+
+use crate::acme::Options;
+use crate::acme::failure::Failure;
+use crate::acme::http_client::Client;
+use crate::state_dir::StateDir;
+use base64::Engine;
+use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
+use std::time::Duration;
+
+const FILE: &str = "account.json";
+const LOCK: &str = "account.lock";
+
+/// The account, whose directory of addresses is fetched anew.
+pub(super) async fn open(dir: &StateDir, client: &Client, options: &Options) -> Result<Account, Failure> {
+    if let Some(credentials) = read(dir)? {
+        return restore(credentials, client).await;
+    }
+    let _lock = loop {
+        match dir.try_lock(LOCK) {
+            Ok(Some(lock)) => break lock,
+            Ok(None) => tokio::time::sleep(Duration::from_millis(100)).await,
+            Err(error) => return Err(Failure::of_authority(format!("cannot lock the account: {error}"))),
+        }
+    };
+    // Another server may have made it meanwhile.
+    if let Some(credentials) = read(dir)? {
+        return restore(credentials, client).await;
+    }
+    let contact = options.email.as_ref().map(|email| format!("mailto:{email}"));
+    let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
+    let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+    let external = options.external_account.as_ref().map(|(id, key)| external(id, key)).transpose()?;
+    let builder = Account::builder_with_http(Box::new(client.clone()));
+    let made = builder.create(&new, options.directory.clone(), external.as_ref()).await;
+    let (account, credentials) = made.map_err(|error| {
+        let failure = Failure::of("cannot make an account", &error, client.take_retry_after());
+        Failure { whose: crate::acme::failure::Whose::Authority, ..failure }
+    })?;
+    let text = serde_json::to_vec(&credentials).map_err(|error| Failure::of_authority(error.to_string()))?;
+    dir.write(FILE, &text).map_err(|error| Failure::of_authority(format!("cannot keep the account: {error}")))?;
+    tracing::info!("made an account at {}", options.directory);
+    Ok(account)
+}
+
+/// Forgets an account that the authority does not know any more.
+pub(super) fn forget(dir: &StateDir) {
+    dir.remove(FILE);
+}
+
+async fn restore(credentials: AccountCredentials, client: &Client) -> Result<Account, Failure> {
+    let builder = Account::builder_with_http(Box::new(client.clone()));
+    let restored = builder.from_credentials(credentials).await;
+    restored.map_err(|error| Failure::of("cannot reach the authority", &error, client.take_retry_after()))
+}
+
+fn read(dir: &StateDir) -> Result<Option<AccountCredentials>, Failure> {
+    let wrong = |why: String| Failure::of_authority(format!("cannot read {}: {why}", dir.path(FILE).display()));
+    let text = dir.read(FILE).map_err(|error| wrong(error.to_string()))?;
+    let parse = |text: Vec<u8>| serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()));
+    text.map(parse).transpose()
+}
+
+fn external(id: &str, key: &str) -> Result<ExternalAccountKey, Failure> {
+    let bytes = URL_SAFE_NO_PAD.decode(key).or_else(|_| URL_SAFE.decode(key));
+    let bytes = bytes.map_err(|_| Failure::of_authority("`acme.eab_key` is not base64url"))?;
+    Ok(ExternalAccountKey::new(id.to_owned(), &bytes))
+}

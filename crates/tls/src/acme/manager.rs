@@ -1,0 +1,556 @@
+//! The one task that knows every name: what it has, when it is due, who waits for it. Work on names runs beside it
+//! (`work`), a few at a time; certificates that lie in the directory are served at once, whatever the authority does.
+
+use crate::acme::allow::{Bounds, Verdict};
+use crate::acme::challenges::Challenges;
+use crate::acme::failure::{Failure, Whose};
+use crate::acme::kept::{Attempts, Found, Kept};
+use crate::acme::report::{NameReport, Report, seconds};
+use crate::acme::work::{Outcome, Shared, Task};
+use crate::acme::{Options, plan};
+use crate::names::{self, Reach};
+use crate::state_dir::StateDir;
+use crate::store::Store;
+use rustls_pki_types::CertificateDer;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinSet, spawn_blocking};
+
+/// Names that are worked on at once.
+const AT_ONCE: usize = 4;
+/// How often the directory is looked at for what other servers have got: one call.
+const LOOK: Duration = Duration::from_secs(3);
+/// Certificates that are loaded before the store is told.
+const CHUNK: usize = 256;
+/// Handshakes that wait for the manager, over all names and for one.
+const MOST_WAITING: usize = 1024;
+const MOST_WAITING_FOR_ONE: usize = 128;
+/// Names on demand that are in work at once.
+const MOST_DEMANDED: usize = 64;
+/// The longest pause after the authority could not be reached.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// How long another server's order is waited for before the next look.
+const BUSY: Duration = Duration::from_secs(2);
+/// When the authority is first asked about a certificate that was loaded: this for each name, up to so much.
+const ASK_EACH: Duration = Duration::from_secs(1);
+const ASK_WITHIN: Duration = Duration::from_secs(6 * 3600);
+
+/// What is there to talk to the task. It ends with the runtime.
+#[derive(Debug)]
+pub struct Manager {
+    demand: Demand,
+    challenges: Arc<Challenges>,
+    report: Arc<Report>,
+}
+
+/// A handshake's way to ask for a certificate that the store does not have.
+#[derive(Debug, Clone)]
+pub struct Demand {
+    to: mpsc::Sender<Wanted>,
+    store: Arc<Store>,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    name: String,
+    found: oneshot::Sender<bool>,
+}
+
+/// What lies in the directory for a name.
+struct Loaded {
+    name: String,
+    found: Option<Found>,
+    attempts: Option<Attempts>,
+}
+
+impl Manager {
+    /// Starts the task; within a runtime. Nothing is waited for: names are loaded and ordered beside what comes.
+    ///
+    /// # Errors
+    /// The directory cannot be used.
+    pub fn start(options: Options, state: &StateDir, store: Arc<Store>, report: Arc<Report>) -> std::io::Result<Self> {
+        let dir = state.below(&format!("acme/{}", directory_name(&options.directory)))?;
+        let challenges = Challenges::new(dir.below("challenges")?);
+        let kept = Kept::new(dir.below("certificates")?);
+        let (to, wanted) = mpsc::channel(MOST_WAITING);
+        let demand = Demand { to, store: store.clone() };
+        let shared = Shared {
+            options,
+            store,
+            kept,
+            challenges: challenges.clone(),
+            report: report.clone(),
+            dir,
+            access: tokio::sync::Mutex::default(),
+            client: tokio::sync::Mutex::default(),
+        };
+        tokio::spawn(Keeper::new(Arc::new(shared)).run(wanted));
+        Ok(Self { demand, challenges, report })
+    }
+
+    /// The tokens of HTTP-01.
+    #[must_use]
+    pub fn challenges(&self) -> Arc<Challenges> {
+        self.challenges.clone()
+    }
+
+    /// For handshakes.
+    #[must_use]
+    pub fn demand(&self) -> Demand {
+        self.demand.clone()
+    }
+
+    /// What is known of each name.
+    #[must_use]
+    pub fn report(&self) -> &Arc<Report> {
+        &self.report
+    }
+}
+
+impl Demand {
+    /// Whether there is nothing for this name.
+    #[must_use]
+    pub fn lacks(&self, name: &str) -> bool {
+        !self.store.has(name)
+    }
+
+    /// Sees to it that the store has a certificate for this name, if that can be; true if it has one now. Takes as long as an
+    /// order takes: whoever calls bounds that.
+    pub async fn wanted(&self, name: &str) -> bool {
+        let Some(name) = names::of_client(name) else { return false };
+        let (found, response) = oneshot::channel();
+        self.to.try_send(Wanted { name, found }).is_ok() && response.await.unwrap_or(false)
+    }
+}
+
+/// The name of an authority's directory on disk, from its address.
+fn directory_name(url: &str) -> String {
+    let name = url.trim_start_matches("https://").chars();
+    name.map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' }).take(120).collect()
+}
+
+/// A name.
+struct Entry {
+    certificate: Option<Served>,
+    /// When something is to be done; it stands in `due` then.
+    next: Option<SystemTime>,
+    working: bool,
+    failures: u32,
+    error: Option<String>,
+    on_demand: bool,
+    waiting: Vec<oneshot::Sender<bool>>,
+}
+
+/// A certificate in the store.
+struct Served {
+    leaf: CertificateDer<'static>,
+    until: SystemTime,
+    written: Option<SystemTime>,
+    renew_at: SystemTime,
+    /// When to ask the authority about that.
+    ask_at: Option<SystemTime>,
+}
+
+impl Entry {
+    fn new(on_demand: bool) -> Self {
+        Self { certificate: None, next: None, working: false, failures: 0, error: None, on_demand, waiting: Vec::new() }
+    }
+}
+
+struct Keeper {
+    shared: Arc<Shared>,
+    names: HashMap<String, Entry>,
+    due: BTreeSet<(SystemTime, String)>,
+    jobs: JoinSet<Outcome>,
+    working: HashMap<Id, String>,
+    /// Nothing is ordered before then: the authority cannot be reached, or has had enough.
+    paused_until: SystemTime,
+    authority_failures: u32,
+    bounds: Bounds,
+    changed: Option<SystemTime>,
+    loading: mpsc::Sender<Vec<Loaded>>,
+    loaded: mpsc::Receiver<Vec<Loaded>>,
+}
+
+impl Keeper {
+    fn new(shared: Arc<Shared>) -> Self {
+        let limit = shared.options.on_demand.as_ref().map_or(0, |on_demand| on_demand.limit);
+        let (loading, loaded) = mpsc::channel(2);
+        Self {
+            shared,
+            names: HashMap::new(),
+            due: BTreeSet::new(),
+            jobs: JoinSet::new(),
+            working: HashMap::new(),
+            paused_until: SystemTime::UNIX_EPOCH,
+            authority_failures: 0,
+            bounds: Bounds::new(limit, Instant::now()),
+            changed: None,
+            loading,
+            loaded,
+        }
+    }
+
+    async fn run(mut self, mut wanted: mpsc::Receiver<Wanted>) {
+        let names = self.shared.options.names.clone();
+        for name in &names {
+            self.names.insert(name.clone(), Entry { working: true, ..Entry::new(false) });
+            self.tell(name);
+        }
+        self.load(names);
+        let challenges = self.shared.challenges.clone();
+        spawn_blocking(move || challenges.sweep());
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            self.begin_due();
+            let until_due = self.until_due();
+            tokio::select! {
+                asked = wanted.recv() => match asked {
+                    Some(asked) => self.want(asked),
+                    None => return,
+                },
+                Some(loaded) = self.loaded.recv() => self.take_loaded(loaded),
+                Some(ended) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => match ended {
+                    Ok((id, outcome)) => self.end(id, outcome),
+                    // A fault of our own: logged by the panic's hook, and one failure of that name here.
+                    Err(error) => self.end(error.id(), Outcome::Failed(Failure::of_name("a fault of the server's own"))),
+                },
+                _ = look.tick() => self.look().await,
+                () = tokio::time::sleep(until_due) => {}
+            }
+        }
+    }
+
+    /// How long there is nothing to do. Clocks are set and machines sleep: never long.
+    fn until_due(&self) -> Duration {
+        if self.working.len() >= AT_ONCE {
+            return LOOK;
+        }
+        let next = self.due.first().map(|(at, _)| at.duration_since(SystemTime::now()).unwrap_or_default());
+        next.unwrap_or(LOOK).min(LOOK)
+    }
+
+    /// Reads what lies in the directory for these names; `take_loaded` gets it in parts.
+    fn load(&self, names: Vec<String>) {
+        let (kept, to) = (self.shared.kept.clone(), self.loading.clone());
+        spawn_blocking(move || {
+            for names in names.chunks(CHUNK) {
+                let load = |name: &String| Loaded {
+                    found: kept.load(name),
+                    attempts: kept.attempts(name),
+                    name: name.clone(),
+                };
+                if to.blocking_send(names.iter().map(load).collect()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn take_loaded(&mut self, loaded: Vec<Loaded>) {
+        let certificates = loaded.iter().filter_map(|loaded| loaded.found.as_ref());
+        self.shared.store.insert(certificates.map(|found| &found.certificate));
+        for Loaded { name, found, attempts } in loaded {
+            let on_demand = {
+                let Some(entry) = self.names.get_mut(&name) else { continue };
+                entry.working = self.working.values().any(|working| *working == name);
+                if let Some(attempts) = &attempts {
+                    entry.failures = attempts.failures;
+                    entry.error = Some(attempts.error.clone());
+                }
+                entry.on_demand && entry.certificate.is_none()
+            };
+            match found {
+                Some(found) => {
+                    self.adopt(&name, &found);
+                    if let Some(attempts) = attempts {
+                        self.not_before(&name, attempts.after_start());
+                    }
+                    self.release(&name, true);
+                }
+                None if on_demand => self.order_on_demand(&name),
+                None => {
+                    let at = attempts.map_or(SystemTime::UNIX_EPOCH, |attempts| attempts.after_start());
+                    self.schedule(&name, at);
+                }
+            }
+            self.tell(&name);
+        }
+    }
+
+    /// Looks whether another server has got something.
+    async fn look(&mut self) {
+        if self.names.is_empty() {
+            return;
+        }
+        let kept = self.shared.kept.clone();
+        let Ok(changed) = spawn_blocking(move || kept.changed()).await else { return };
+        if changed == self.changed {
+            return;
+        }
+        self.changed = changed;
+        let idle = self.names.iter().filter(|(_, entry)| !entry.working);
+        let known: Vec<(String, Option<SystemTime>)> = idle
+            .map(|(name, entry)| (name.clone(), entry.certificate.as_ref().and_then(|served| served.written)))
+            .collect();
+        let (kept, to) = (self.shared.kept.clone(), self.loading.clone());
+        spawn_blocking(move || {
+            let newer = known.into_iter().filter(|(name, written)| kept.written(name) != *written);
+            let newer: Vec<Loaded> = newer
+                .filter_map(|(name, _)| Some(Loaded { found: Some(kept.load(&name)?), attempts: None, name }))
+                .collect();
+            let _ = to.blocking_send(newer);
+        });
+    }
+
+    /// Takes over a certificate that the store has now.
+    fn adopt(&mut self, name: &str, found: &Found) {
+        let spread = ASK_EACH.saturating_mul(u32::try_from(self.names.len()).unwrap_or(u32::MAX)).min(ASK_WITHIN);
+        let Some(entry) = self.names.get_mut(name) else { return };
+        let Some(leaf) = found.certificate.key.cert.first() else { return };
+        if self.shared.options.first_is_default && self.shared.options.names.first().is_some_and(|first| first == name)
+        {
+            self.shared.store.set_default(Some(&found.certificate));
+        }
+        let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let (from, until) = (time(found.certificate.not_before), time(found.certificate.not_after));
+        let now = SystemTime::now();
+        let served = Served {
+            leaf: leaf.clone(),
+            until,
+            written: found.written,
+            renew_at: plan::renewal(from, until),
+            ask_at: Some(plan::within(now, now + spread)),
+        };
+        (entry.failures, entry.error) = (0, None);
+        let next = next_of(&served);
+        entry.certificate = Some(served);
+        self.schedule(name, next);
+    }
+
+    /// Sets when a name is due.
+    fn schedule(&mut self, name: &str, at: SystemTime) {
+        let Some(entry) = self.names.get_mut(name) else { return };
+        if let Some(before) = entry.next.replace(at) {
+            self.due.remove(&(before, name.to_owned()));
+        }
+        self.due.insert((at, name.to_owned()));
+    }
+
+    fn not_before(&mut self, name: &str, at: SystemTime) {
+        let next = self.names.get(name).and_then(|entry| entry.next);
+        if next.is_some_and(|next| next < at) {
+            self.schedule(name, at);
+        }
+    }
+
+    /// Begins what is due, as far as there is room.
+    fn begin_due(&mut self) {
+        let now = SystemTime::now();
+        while self.working.len() < AT_ONCE {
+            let Some((at, name)) = self.due.first().cloned() else { return };
+            if at > now {
+                return;
+            }
+            self.due.pop_first();
+            let Some(entry) = self.names.get_mut(&name) else { continue };
+            entry.next = None;
+            if entry.working {
+                continue;
+            }
+            let inquiry = entry.certificate.as_ref().filter(|served| served.renew_at > now);
+            if let Some(served) = inquiry {
+                let task = Task::Inquire(served.leaf.clone());
+                self.begin(&name, task);
+            } else if self.paused_until > now {
+                let later = plan::within(self.paused_until, self.paused_until + BUSY);
+                self.schedule(&name, later);
+            } else {
+                let ask = entry.on_demand;
+                self.begin_order(&name, ask);
+            }
+        }
+    }
+
+    fn begin_order(&mut self, name: &str, ask: bool) {
+        let Some(entry) = self.names.get(name) else { return };
+        let served = entry.certificate.as_ref();
+        let task = Task::Order {
+            known: served.and_then(|served| served.written),
+            replaced: served.map(|served| served.leaf.clone()),
+            failures: entry.failures,
+            ask,
+        };
+        self.begin(name, task);
+    }
+
+    fn begin(&mut self, name: &str, task: Task) {
+        let Some(entry) = self.names.get_mut(name) else { return };
+        entry.working = true;
+        let (shared, owned) = (self.shared.clone(), name.to_owned());
+        let job = self.jobs.spawn(async move { shared.attend(&owned, task).await });
+        self.working.insert(job.id(), name.to_owned());
+    }
+
+    fn end(&mut self, id: Id, outcome: Outcome) {
+        let Some(name) = self.working.remove(&id) else { return };
+        let Some(entry) = self.names.get_mut(&name) else { return };
+        entry.working = false;
+        let now = SystemTime::now();
+        match outcome {
+            Outcome::Have { found, ordered } => {
+                self.shared.store.insert([&found.certificate]);
+                self.adopt(&name, &found);
+                if ordered {
+                    self.authority_failures = 0;
+                    self.shared.report.obtained();
+                    tracing::info!("got a certificate for {name}");
+                }
+                self.release(&name, true);
+            }
+            Outcome::Busy => self.schedule(&name, plan::within(now + BUSY / 2, now + BUSY)),
+            Outcome::Failed(failure) => self.failed(&name, &failure),
+            Outcome::Refused(verdict) => self.refused(&name, &verdict),
+            Outcome::Window { renew_at, ask_at } => self.set_window(&name, Some(renew_at), Some(ask_at)),
+            Outcome::NoWindow { ask_at } => self.set_window(&name, None, ask_at),
+        }
+        self.tell(&name);
+    }
+
+    fn set_window(&mut self, name: &str, renew_at: Option<SystemTime>, ask_at: Option<SystemTime>) {
+        let Some(served) = self.names.get_mut(name).and_then(|entry| entry.certificate.as_mut()) else { return };
+        if let Some(renew_at) = renew_at {
+            // Never so late that there is no time for a second attempt, whatever the authority says.
+            let life_left = served.until.duration_since(SystemTime::now()).unwrap_or_default();
+            served.renew_at = renew_at.min(served.until - life_left.mul_f64(0.05));
+        }
+        served.ask_at = ask_at;
+        let next = next_of(served);
+        self.schedule(name, next);
+    }
+
+    fn failed(&mut self, name: &str, failure: &Failure) {
+        self.shared.report.failed();
+        let now = SystemTime::now();
+        let Some(entry) = self.names.get_mut(name) else { return };
+        let options = &self.shared.options;
+        let pause = match failure.whose {
+            Whose::Name => {
+                entry.failures = entry.failures.saturating_add(1);
+                plan::pause(options.retry, options.retry_most, entry.failures)
+            }
+            Whose::Authority | Whose::Account => {
+                self.authority_failures = self.authority_failures.saturating_add(1);
+                plan::pause(options.retry, options.retry_most.min(LONGEST_PAUSE), self.authority_failures)
+            }
+        };
+        let next = failure.not_before.map_or(now + pause, |not_before| not_before.max(now + pause));
+        if failure.whose != Whose::Name {
+            self.paused_until = next;
+        }
+        let wait = next.duration_since(now).unwrap_or_default().as_secs();
+        let served = entry.certificate.as_ref().map(|served| served.until);
+        match served.and_then(|until| until.duration_since(now).ok()) {
+            Some(left) => tracing::warn!(
+                "no new certificate for {name}: {}; the old one is valid for {} h, next attempt in {wait} s",
+                failure.message,
+                left.as_secs() / 3600
+            ),
+            None => tracing::error!("no certificate for {name}: {}; next attempt in {wait} s", failure.message),
+        }
+        entry.error = Some(failure.message.clone());
+        self.schedule(name, next);
+        self.release(name, served.is_some());
+    }
+
+    fn refused(&mut self, name: &str, verdict: &Verdict) {
+        match verdict {
+            Verdict::Unreached(why) => tracing::error!("nobody says whether {name} may have a certificate: {why}"),
+            _ => tracing::info!("{name} gets no certificate: it was asked about and refused"),
+        }
+        self.bounds.refuse(name, verdict, Instant::now());
+        self.release(name, false);
+        // A certificate that it has stays until its end; it is loaded again if somebody asks for the name.
+        if self.names.get(name).is_some_and(|entry| entry.certificate.is_none()) {
+            self.forget(name);
+        } else {
+            self.schedule(name, SystemTime::now() + LONGEST_PAUSE);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(entry) = self.names.remove(name)
+            && let Some(at) = entry.next
+        {
+            self.due.remove(&(at, name.to_owned()));
+        }
+        self.shared.report.remove(name);
+    }
+
+    /// Tells those who wait for a name.
+    fn release(&mut self, name: &str, found: bool) {
+        let Some(entry) = self.names.get_mut(name) else { return };
+        for waiting in entry.waiting.drain(..) {
+            let _ = waiting.send(found);
+        }
+    }
+
+    /// A handshake asks for a name that the store did not have.
+    fn want(&mut self, Wanted { name, found }: Wanted) {
+        if let Some(entry) = self.names.get_mut(&name) {
+            if entry.certificate.is_some() || !entry.working || entry.waiting.len() >= MOST_WAITING_FOR_ONE {
+                let _ = found.send(entry.certificate.is_some());
+            } else {
+                entry.waiting.push(found);
+            }
+            return;
+        }
+        let is_allowed = self.shared.options.on_demand.is_some()
+            && names::reach(&name) == Reach::Public
+            && !self.bounds.is_refused(&name, Instant::now())
+            && self.names.values().filter(|entry| entry.on_demand && entry.certificate.is_none()).count()
+                < MOST_DEMANDED;
+        if !is_allowed {
+            let _ = found.send(false);
+            return;
+        }
+        // It may lie in the directory since an earlier run; if not, `take_loaded` goes on.
+        let entry = Entry { working: true, waiting: vec![found], ..Entry::new(true) };
+        self.names.insert(name.clone(), entry);
+        self.load(vec![name]);
+    }
+
+    fn order_on_demand(&mut self, name: &str) {
+        if self.paused_until > SystemTime::now() || !self.bounds.take(Instant::now()) {
+            tracing::warn!("{name} gets no certificate now: more new names than `acme.on_demand_limit`, or a pause");
+            self.release(name, false);
+            self.forget(name);
+        } else {
+            self.begin_order(name, true);
+        }
+    }
+
+    /// Says in the report what is known of a name.
+    fn tell(&self, name: &str) {
+        let Some(entry) = self.names.get(name) else { return };
+        self.shared.report.set(NameReport {
+            name: name.to_owned(),
+            source: "acme",
+            until: entry.certificate.as_ref().map(|served| seconds(served.until)),
+            next: match (&entry.certificate, entry.failures) {
+                (Some(served), 0) => Some(seconds(served.renew_at)),
+                _ => entry.next.map(seconds),
+            },
+            failures: entry.failures,
+            last_error: entry.error.clone(),
+        });
+    }
+}
+
+/// When something is to be done about a certificate.
+fn next_of(served: &Served) -> SystemTime {
+    served.ask_at.map_or(served.renew_at, |ask_at| ask_at.min(served.renew_at))
+}

@@ -1,0 +1,64 @@
+//! Certificates from an authority that speaks ACME (RFC 8555): ordered, kept in a directory, renewed in time.
+//!
+//! Reading order: `manager` (the one task that knows every name and when it is due), `order` (one order from its beginning
+//! to a certificate), `challenges` (how the authority sees that a name is ours), `account`, `kept` (what lies in the
+//! directory), `work` (what is done for one name), `plan` (when), `allow` (whether a name that nobody listed may have a certificate), `http_client`, `report`
+//! (what is told to people).
+//!
+//! Everything runs on the main thread's runtime. I/O threads only look up: certificates in the store, tokens in a table.
+
+mod account;
+mod allow;
+mod challenges;
+mod failure;
+mod http_client;
+mod kept;
+mod manager;
+mod order;
+mod plan;
+mod report;
+mod work;
+
+pub use challenges::Challenges;
+pub use manager::{Demand, Manager};
+pub use order::Kind;
+pub use report::{NameReport, Report};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How certificates are obtained.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The address of the authority's directory.
+    pub directory: String,
+    /// Further authorities that may vouch for the authority's own server, in PEM.
+    pub ca_file: Option<PathBuf>,
+    /// Where to tell that something is wrong with a certificate, where the authority does.
+    pub email: Option<String>,
+    /// External account binding: the key's identifier, and the key as the authority gave it (base64url).
+    pub external_account: Option<(String, String)>,
+    /// What the authority calls the kind of certificate that is wanted.
+    pub profile: Option<String>,
+    /// How names are proven, the first one first.
+    pub kinds: Vec<Kind>,
+    /// The names.
+    pub names: Vec<String>,
+    /// The first one's certificate is for clients that send no name, too.
+    pub first_is_default: bool,
+    /// Certificates for other names that clients ask for.
+    pub on_demand: Option<OnDemand>,
+    /// The pause after a first failure, and the longest one.
+    pub retry: Duration,
+    /// Pauses do not grow beyond this.
+    pub retry_most: Duration,
+}
+
+/// Which names get a certificate although nobody listed them.
+#[derive(Debug, Clone)]
+pub struct OnDemand {
+    /// Asked with `?domain=NAME`; a status of 2xx allows it.
+    pub allow_url: String,
+    /// New names in a minute.
+    pub limit: u32,
+}

@@ -1,0 +1,209 @@
+//! One order: from the name to a certificate.
+
+use crate::acme::Options;
+use crate::acme::challenges::{self, Challenges, Published};
+use crate::acme::failure::{CHECKING, Failure, kind};
+use crate::acme::http_client::Client;
+use crate::store::Store;
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier, NewOrder, Order,
+    OrderStatus, RetryPolicy,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use rustls_pki_types::CertificateDer;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the authority may take to look at the name, and to make the certificate.
+const PATIENCE: RetryPolicy =
+    RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(90));
+/// For all of an order.
+const LONGEST: Duration = Duration::from_secs(300);
+/// How often a step is repeated whose nonce was refused, beside what the library repeats.
+const NONCES: usize = 8;
+
+/// How a name is proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file on port 80.
+    Http01,
+    /// A handshake on port 443.
+    TlsAlpn01,
+}
+
+impl Kind {
+    fn of_library(self) -> ChallengeType {
+        match self {
+            Self::Http01 => ChallengeType::Http01,
+            Self::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Http01 => "http-01",
+            Self::TlsAlpn01 => "tls-alpn-01",
+        }
+    }
+}
+
+/// What an order needs.
+pub(super) struct Needs<'a> {
+    pub(super) account: &'a Account,
+    pub(super) client: &'a Client,
+    pub(super) options: &'a Options,
+    pub(super) store: &'a Arc<Store>,
+    pub(super) challenges: &'a Arc<Challenges>,
+}
+
+/// A step, again if its nonce was refused: whoever shares a nonce server with many is refused now and then (RFC 8555
+/// section 6.5).
+macro_rules! patiently {
+    ($step:expr) => {{
+        let mut left = NONCES;
+        loop {
+            match $step.await {
+                Err(error) if left > 0 && kind(&error) == "badNonce" => left -= 1,
+                result => break result,
+            }
+        }
+    }};
+}
+
+impl Needs<'_> {
+    /// Gets a certificate: chain and key in PEM. `replaced` is the one that is renewed; `failures` in a row choose the way in
+    /// which the name is proven, so that one which does not work does not keep the other from being tried.
+    pub(super) async fn certificate(
+        &self,
+        name: &str,
+        replaced: Option<&CertificateDer<'_>>,
+        failures: u32,
+    ) -> Result<String, Failure> {
+        match tokio::time::timeout(LONGEST, self.run(name, replaced, failures)).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::of_name(format!("the authority did not come to an end within {LONGEST:?}"))),
+        }
+    }
+
+    fn failed(&self, doing: &str, error: &Error) -> Failure {
+        Failure::of(doing, error, self.client.take_retry_after())
+    }
+
+    async fn run(&self, name: &str, replaced: Option<&CertificateDer<'_>>, failures: u32) -> Result<String, Failure> {
+        let mut order = self.begin(name, replaced).await?;
+        // What was published is taken back when this goes, whatever happens.
+        let _published = self.prove(&mut order, failures).await?;
+        let status = patiently!(order.poll_ready(&PATIENCE));
+        let status = match status {
+            Ok(status) => status,
+            Err(error) => {
+                return Err(self.why_refused(&mut order).await.unwrap_or_else(|| self.failed(CHECKING, &error)));
+            }
+        };
+        if status != OrderStatus::Ready {
+            let why = self.why_refused(&mut order).await;
+            return Err(why.unwrap_or_else(|| Failure::of_name(format!("{CHECKING}, and does not say why"))));
+        }
+        let (key, request) =
+            request(name).map_err(|error| Failure::of_name(format!("cannot make a request: {error}")))?;
+        let finalized = patiently!(order.finalize_csr(&request));
+        finalized.map_err(|error| self.failed("the authority refused the request", &error))?;
+        let chain = patiently!(order.poll_certificate(&PATIENCE));
+        let chain = chain.map_err(|error| self.failed("the authority gave no certificate", &error))?;
+        Ok(format!("{}\n{}", chain.trim_end(), key.serialize_pem()))
+    }
+
+    async fn begin(&self, name: &str, replaced: Option<&CertificateDer<'_>>) -> Result<Order, Failure> {
+        let identifier = match name.parse() {
+            Ok(address) => Identifier::Ip(address),
+            Err(_) => Identifier::Dns(name.to_owned()),
+        };
+        let identifiers = [identifier];
+        let new = || {
+            let order = NewOrder::new(&identifiers);
+            match &self.options.profile {
+                Some(profile) => order.profile(profile),
+                None => order,
+            }
+        };
+        // An order that says what it replaces is exempt from some limits (RFC 9773 section 5). If the authority does not like
+        // that, perhaps because it never saw the old certificate, it is an order like any other.
+        if let Some(replaced) = replaced.and_then(|old| CertificateIdentifier::try_from(old).ok())
+            && let Ok(order) = patiently!(self.account.new_order(&new().replaces(replaced.clone())))
+        {
+            return Ok(order);
+        }
+        let order = patiently!(self.account.new_order(&new()));
+        order.map_err(|error| self.failed("the authority took no order", &error))
+    }
+
+    /// Publishes what the authority wants to see, and asks it to look.
+    async fn prove(&self, order: &mut Order, failures: u32) -> Result<Vec<Published>, Failure> {
+        let mut left = NONCES;
+        'again: loop {
+            let mut published = Vec::new();
+            let mut authorizations = order.authorizations();
+            while let Some(authorization) = authorizations.next().await {
+                let mut authorization = match authorization {
+                    Ok(authorization) => authorization,
+                    Err(error) if left > 0 && kind(&error) == "badNonce" => {
+                        left -= 1;
+                        continue 'again;
+                    }
+                    Err(error) => return Err(self.failed("the authority's order cannot be read", &error)),
+                };
+                match authorization.status {
+                    AuthorizationStatus::Valid => continue,
+                    AuthorizationStatus::Pending => {}
+                    other => return Err(Failure::of_name(format!("{CHECKING}: its state is {other:?}"))),
+                }
+                let name = authorization.identifier().to_string();
+                let offered = |kind: &Kind| authorization.challenges.iter().any(|c| c.r#type == kind.of_library());
+                let kinds: Vec<Kind> = self.options.kinds.iter().copied().filter(offered).collect();
+                let Some(kind_of_proof) = kinds.get(failures as usize % kinds.len().max(1)).copied() else {
+                    let wanted: Vec<_> = self.options.kinds.iter().map(|kind| kind.word()).collect();
+                    let message = format!("the authority offers none of {}: see `acme.challenges`", wanted.join(", "));
+                    return Err(Failure::of_name(message));
+                };
+                let Some(mut challenge) = authorization.challenge(kind_of_proof.of_library()) else { continue };
+                let proof = challenge.key_authorization();
+                let made = match kind_of_proof {
+                    Kind::Http01 => self.challenges.publish_token(&challenge.token, proof.as_str()),
+                    Kind::TlsAlpn01 => challenges::publish_certificate(self.store, &name, proof.digest().as_ref()),
+                };
+                published.push(made.map_err(Failure::of_name)?);
+                let ready = patiently!(challenge.set_ready());
+                ready.map_err(|error| self.failed(CHECKING, &error))?;
+            }
+            return Ok(published);
+        }
+    }
+
+    /// What the authority found when it looked: the order itself says little.
+    async fn why_refused(&self, order: &mut Order) -> Option<Failure> {
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut authorization)) = authorizations.next().await {
+            let state = patiently!(authorization.refresh()).ok()?;
+            for challenge in &state.challenges {
+                if let Some(problem) = &challenge.error {
+                    let way = match challenge.r#type {
+                        ChallengeType::Http01 => " by http-01 (port 80)",
+                        ChallengeType::TlsAlpn01 => " by tls-alpn-01 (port 443)",
+                        _ => "",
+                    };
+                    return Some(self.failed(&format!("{CHECKING}{way}"), &Error::Api(problem.clone())));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A new key, and the request for a certificate in its name.
+fn request(name: &str) -> Result<(KeyPair, Vec<u8>), rcgen::Error> {
+    let mut params = CertificateParams::new([name.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    let key = KeyPair::generate()?;
+    let request = params.serialize_request(&key)?.der().to_vec();
+    Ok((key, request))
+}

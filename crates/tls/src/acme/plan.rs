@@ -1,0 +1,60 @@
+//! When a certificate is renewed, and when something that failed is tried again. Everything is spread by chance: thousands
+//! of names that were obtained together must not come due together, nor many servers.
+
+use std::time::{Duration, SystemTime};
+
+/// The share of its life after which a certificate is renewed where the authority has no opinion. Lives become shorter every
+/// year, so a number of days would be wrong for most.
+const RENEW_AT: f64 = 2.0 / 3.0;
+/// By how much of its life that is moved at most.
+const SPREAD: f64 = 0.03;
+/// How far the growth of pauses is counted.
+const MOST_DOUBLINGS: u32 = 20;
+
+/// When to renew a certificate that is valid from then until then.
+pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
+    let life = until.duration_since(from).unwrap_or_default();
+    from + life.mul_f64(RENEW_AT + SPREAD * (2.0 * fastrand::f64() - 1.0))
+}
+
+/// A moment between these two.
+pub(super) fn within(from: SystemTime, until: SystemTime) -> SystemTime {
+    from + until.duration_since(from).unwrap_or_default().mul_f64(fastrand::f64())
+}
+
+/// The pause after so many failures in a row.
+pub(super) fn pause(first: Duration, most: Duration, failures: u32) -> Duration {
+    let grown = first.saturating_mul(1 << failures.saturating_sub(1).min(MOST_DOUBLINGS));
+    grown.min(most).mul_f64(0.75 + 0.5 * fastrand::f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renewal_is_at_two_thirds_of_any_life() {
+        for life in [10, 6 * 86400, 90 * 86400] {
+            let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+            let at = renewal(from, from + Duration::from_secs(life)).duration_since(from).unwrap().as_secs_f64();
+            let share = at / life as f64;
+            assert!((0.63..0.70).contains(&share), "{share}");
+        }
+        let now = SystemTime::now();
+        assert_eq!(renewal(now, now - Duration::from_secs(5)), now);
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_limit() {
+        let (first, most) = (Duration::from_secs(60), Duration::from_secs(43200));
+        let range = |failures, seconds: f64| {
+            let pause = pause(first, most, failures).as_secs_f64();
+            assert!((0.75 * seconds..=1.25 * seconds).contains(&pause), "{failures}: {pause}");
+        };
+        range(1, 60.0);
+        range(2, 120.0);
+        range(5, 960.0);
+        range(40, 43200.0);
+        range(u32::MAX, 43200.0);
+    }
+}

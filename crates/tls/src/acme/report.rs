@@ -1,0 +1,73 @@
+//! What is known of each name, for `howdah status` and the metrics.
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// One name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NameReport {
+    /// The name.
+    pub name: String,
+    /// Who vouches for it: `acme` or `local`.
+    pub source: &'static str,
+    /// Until when its certificate is valid, in seconds since the epoch; none if there is none.
+    pub until: Option<u64>,
+    /// When something is to be done next: a renewal, or another attempt.
+    pub next: Option<u64>,
+    /// Attempts that failed since the last one that did not.
+    pub failures: u32,
+    /// Why the last one failed.
+    pub last_error: Option<String>,
+}
+
+/// All names. The manager writes, whoever is asked reads.
+#[derive(Debug, Default)]
+pub struct Report {
+    names: Mutex<BTreeMap<String, NameReport>>,
+    orders: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Report {
+    /// What is known of each name, in their order.
+    #[must_use]
+    pub fn names(&self) -> Vec<NameReport> {
+        self.names.lock().values().cloned().collect()
+    }
+
+    /// Certificates that were obtained.
+    #[must_use]
+    pub fn orders(&self) -> u64 {
+        self.orders.load(Ordering::Relaxed)
+    }
+
+    /// Attempts that failed.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, report: NameReport) {
+        self.names.lock().insert(report.name.clone(), report);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.names.lock().remove(name);
+    }
+
+    pub(crate) fn obtained(&self) {
+        self.orders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Seconds since the epoch.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,222 @@
+//! What is done for one name at a time, beside all others: load, order, ask the authority when to renew.
+
+use crate::acme::allow::{self, Verdict};
+use crate::acme::challenges::Challenges;
+use crate::acme::failure::{Failure, Whose, chain};
+use crate::acme::http_client::Client;
+use crate::acme::kept::{Attempts, Found, Kept};
+use crate::acme::order::Needs;
+use crate::acme::report::Report;
+use crate::acme::{Options, account, plan};
+use crate::state_dir::StateDir;
+use crate::store::Store;
+use instant_acme::{Account, CertificateIdentifier, Error};
+use rustls_pki_types::CertificateDer;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+
+/// The authority is asked again about a certificate after what it says, within these.
+const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(86400));
+/// The same after it could not be asked.
+const ASK_LATER: Duration = Duration::from_secs(3600);
+
+/// What all work shares.
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) store: Arc<Store>,
+    pub(super) kept: Kept,
+    pub(super) challenges: Arc<Challenges>,
+    pub(super) report: Arc<Report>,
+    /// The authority's own directory, above that of the certificates.
+    pub(super) dir: StateDir,
+    /// The way to the authority, once it was needed.
+    pub(super) access: Mutex<Option<(Client, Account)>>,
+    pub(super) client: Mutex<Option<Client>>,
+}
+
+/// What is to be done for a name.
+pub(super) enum Task {
+    /// Get a certificate, or the one that another server has got.
+    Order {
+        /// When the file was written whose certificate is known.
+        known: Option<SystemTime>,
+        /// The certificate that is to be renewed.
+        replaced: Option<CertificateDer<'static>>,
+        failures: u32,
+        /// Ask first whether the name may have one.
+        ask: bool,
+    },
+    /// Ask the authority when this one should be renewed (ARI, RFC 9773).
+    Inquire(CertificateDer<'static>),
+}
+
+/// What came of it.
+pub(super) enum Outcome {
+    /// A certificate; `ordered` says that it is new.
+    Have { found: Found, ordered: bool },
+    /// Another server is at it.
+    Busy,
+    /// There is none.
+    Failed(Failure),
+    /// Nobody allows it.
+    Refused(Verdict),
+    /// When to renew, and when to ask about that again.
+    Window { renew_at: SystemTime, ask_at: SystemTime },
+    /// The authority has no opinion, or none now.
+    NoWindow { ask_at: Option<SystemTime> },
+}
+
+impl Shared {
+    pub(super) async fn attend(&self, name: &str, task: Task) -> Outcome {
+        match task {
+            Task::Order { known, replaced, failures, ask } => {
+                if ask && let Some(refused) = self.refusal(name).await {
+                    return refused;
+                }
+                self.order(name, known, replaced, failures).await.unwrap_or_else(Outcome::Failed)
+            }
+            Task::Inquire(certificate) => self.inquire(&certificate).await,
+        }
+    }
+
+    async fn refusal(&self, name: &str) -> Option<Outcome> {
+        let on_demand = self.options.on_demand.as_ref()?;
+        let client = match self.client().await {
+            Ok(client) => client,
+            Err(failure) => return Some(Outcome::Failed(failure)),
+        };
+        match allow::ask(&client, on_demand, name).await {
+            Verdict::Allowed => None,
+            refused => Some(Outcome::Refused(refused)),
+        }
+    }
+
+    async fn order(
+        &self,
+        name: &str,
+        known: Option<SystemTime>,
+        replaced: Option<CertificateDer<'static>>,
+        failures: u32,
+    ) -> Result<Outcome, Failure> {
+        let (kept, owned) = (self.kept.clone(), name.to_owned());
+        let locked = blocking(move || match kept.try_lock(&owned) {
+            // Who waited for the lock, or has not looked for a while, may find that it is done.
+            Ok(Some(_))
+                if kept.written(&owned) != known
+                    && let Some(found) = kept.load(&owned) =>
+            {
+                Ok(Err(Outcome::Have { found, ordered: false }))
+            }
+            Ok(Some(lock)) => Ok(Ok(lock)),
+            Ok(None) => Ok(Err(Outcome::Busy)),
+            Err(error) => Err(Failure::of_authority(format!("cannot lock the certificate: {error}"))),
+        })
+        .await??;
+        let _lock = match locked {
+            Ok(lock) => lock,
+            Err(outcome) => return Ok(outcome),
+        };
+        let (client, account) = self.access().await?;
+        let needs = Needs {
+            account: &account,
+            client: &client,
+            options: &self.options,
+            store: &self.store,
+            challenges: &self.challenges,
+        };
+        let ordered = needs.certificate(name, replaced.as_ref(), failures).await;
+        let pem = match ordered {
+            Ok(pem) => pem,
+            Err(failure) => {
+                self.lose_access(&failure).await;
+                self.note(name, failures, &failure).await;
+                return Err(failure);
+            }
+        };
+        let (kept, owned) = (self.kept.clone(), name.to_owned());
+        let found = blocking(move || kept.save(&owned, &pem)).await?.map_err(Failure::of_name)?;
+        Ok(Outcome::Have { found, ordered: true })
+    }
+
+    /// Failed attempts outlive the server.
+    async fn note(&self, name: &str, failures: u32, failure: &Failure) {
+        if failure.whose != Whose::Name {
+            return;
+        }
+        let failures = failures.saturating_add(1);
+        let pause = plan::pause(self.options.retry, self.options.retry_most, failures);
+        let now = SystemTime::now();
+        let next = failure.not_before.map_or(now + pause, |not_before| not_before.max(now + pause));
+        let seconds = crate::acme::report::seconds;
+        let attempts = Attempts { failures, last: seconds(now), next: seconds(next), error: failure.message.clone() };
+        let (kept, owned) = (self.kept.clone(), name.to_owned());
+        let _ = spawn_blocking(move || kept.note(&owned, &attempts)).await;
+    }
+
+    async fn inquire(&self, certificate: &CertificateDer<'_>) -> Outcome {
+        let now = SystemTime::now();
+        let later = Outcome::NoWindow { ask_at: Some(now + ASK_LATER.mul_f64(0.5 + fastrand::f64())) };
+        let Ok(id) = CertificateIdentifier::try_from(certificate) else { return Outcome::NoWindow { ask_at: None } };
+        let Ok((_, account)) = self.access().await else { return later };
+        match account.renewal_info(&id).await {
+            Ok((info, again)) => {
+                let window = &info.suggested_window;
+                let renew_at = plan::within(window.start.into(), window.end.into());
+                let ask_at = now + again.clamp(ASK_AGAIN.0, ASK_AGAIN.1);
+                Outcome::Window { renew_at, ask_at }
+            }
+            Err(Error::Unsupported(_)) => Outcome::NoWindow { ask_at: None },
+            Err(error) => {
+                tracing::debug!("the authority does not say when to renew: {}", chain(&error));
+                later
+            }
+        }
+    }
+
+    /// The client, which reads the system's authorities when it is made.
+    async fn client(&self) -> Result<Client, Failure> {
+        let mut client = self.client.lock().await;
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let ca_file = self.options.ca_file.clone();
+        let made = blocking(move || Client::new(ca_file.as_deref())).await?.map_err(Failure::of_authority)?;
+        Ok(client.insert(made).clone())
+    }
+
+    async fn access(&self) -> Result<(Client, Account), Failure> {
+        let client = self.client().await?;
+        let mut access = self.access.lock().await;
+        if let Some(access) = &*access {
+            return Ok(access.clone());
+        }
+        let opened = account::open(&self.dir, &client, &self.options).await;
+        let account = match opened {
+            Ok(account) => account,
+            Err(failure) => {
+                drop(access);
+                self.lose_access(&failure).await;
+                return Err(failure);
+            }
+        };
+        Ok(access.insert((client, account)).clone())
+    }
+
+    /// The next order begins with the authority's directory, and if need be with another account.
+    async fn lose_access(&self, failure: &Failure) {
+        match failure.whose {
+            Whose::Name => {}
+            Whose::Authority => *self.access.lock().await = None,
+            Whose::Account => {
+                account::forget(&self.dir);
+                *self.access.lock().await = None;
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    spawn_blocking(work).await.map_err(|_| Failure::of_name("the server ends"))
+}

@@ -1,0 +1,261 @@
+//! A certificate with its chain and its key, loaded and checked together: whoever has one can serve it.
+
+use crate::provider::provider;
+use rustls::InconsistentKeys;
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Longest file that is read: a chain has a few kilobytes.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// A certificate that ends within this time deserves a word.
+const SOON: u64 = 7 * 24 * 3600;
+
+/// See above.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    /// The chain and the key, as rustls takes them.
+    pub key: Arc<CertifiedKey>,
+    /// The names it is for, in lower case; a wildcard is `*.example.org`. Addresses are no names.
+    pub names: Vec<Box<str>>,
+    /// The first second in which it is valid, since the epoch.
+    pub not_before: u64,
+    /// The last one.
+    pub not_after: u64,
+}
+
+/// Why a certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file could not be read.
+    #[error("cannot read {}: {error}{}", path.display(), hint(error))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A file is no PEM file, or has nothing of use in it.
+    #[error("{} has no {what}{why}", of.display())]
+    Missing {
+        /// The file.
+        of: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+        /// What was found instead, or what to do.
+        why: String,
+    },
+    /// The first certificate of a chain cannot be read.
+    #[error("the first certificate of {} cannot be read: {why}", of.display())]
+    Malformed {
+        /// The file.
+        of: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The key cannot be used.
+    #[error("the key in {} cannot be used: {why} (RSA of 2048 to 8192 bits, ECDSA P-256, P-384, P-521, and Ed25519 can)", of.display())]
+    Key {
+        /// The file.
+        of: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The key is another certificate's.
+    #[error("the key in {} is not the one of the first certificate in {}; the server's own certificate comes first, then its issuers", key.display(), certificate.display())]
+    Mismatch {
+        /// The file of the chain.
+        certificate: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; the user that the server runs as has to be able to read it",
+        _ => "",
+    }
+}
+
+/// What is not right with a certificate that can be served all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Concern {
+    /// It ended so long ago.
+    Expired(Duration),
+    /// It is valid only in such a time.
+    NotYetValid(Duration),
+    /// It ends in such a time.
+    EndsSoon(Duration),
+    /// It is for no name (`subjectAltName`), so clients refuse it.
+    NoNames,
+}
+
+impl fmt::Display for Concern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = |time: &Duration| match time.as_secs() {
+            seconds if seconds >= 2 * 86400 => format!("{} days", seconds / 86400),
+            seconds => format!("{} hours", seconds.div_ceil(3600)),
+        };
+        match self {
+            Self::Expired(since) => write!(f, "expired {} ago: clients refuse it", span(since)),
+            Self::NotYetValid(time) => {
+                write!(f, "becomes valid only in {}: clients refuse it, or the clock is wrong", span(time))
+            }
+            Self::EndsSoon(left) => write!(f, "expires in {}", span(left)),
+            Self::NoNames => write!(f, "names no host (`subjectAltName`): clients refuse it"),
+        }
+    }
+}
+
+impl Certificate {
+    /// Reads a chain and its key, both in PEM. They may be in one file.
+    ///
+    /// # Errors
+    /// What is wrong, and with which file.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
+        let chain = read(certificate)?;
+        if certificate == key {
+            return Self::from_pem(&chain, &chain, certificate, key);
+        }
+        Self::from_pem(&chain, &read(key)?, certificate, key)
+    }
+
+    /// The same, from memory; the paths are for errors.
+    ///
+    /// # Errors
+    /// What is wrong, and with which of the two.
+    pub fn from_pem(chain: &[u8], key: &[u8], chain_path: &Path, key_path: &Path) -> Result<Self, CertificateError> {
+        let missing = |of: &Path, what, why: String| CertificateError::Missing { of: of.into(), what, why };
+        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .map_err(|error| missing(chain_path, "certificate in PEM", format!(": {error}")))?;
+        if certificates.is_empty() {
+            return Err(missing(chain_path, "certificate in PEM", instead(chain, "CERTIFICATE")));
+        }
+        let private = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|_| missing(key_path, "private key in PEM", instead(key, "PRIVATE KEY")))?;
+        Self::new(certificates, &private, chain_path, key_path)
+    }
+
+    /// The same, decoded: of a certificate that was made or obtained here.
+    ///
+    /// # Errors
+    /// What is wrong, and with which of the two.
+    pub fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: &PrivateKeyDer<'static>,
+        chain_path: &Path,
+        key_path: &Path,
+    ) -> Result<Self, CertificateError> {
+        let malformed = |why: String| CertificateError::Malformed { of: chain_path.into(), why };
+        let unusable = |why: String| CertificateError::Key { of: key_path.into(), why };
+        let first = chain.first().ok_or_else(|| malformed("there is none".into()))?;
+        let (_, parsed) = X509Certificate::from_der(first).map_err(|error| malformed(error.to_string()))?;
+        let names = names(&parsed).map_err(malformed)?;
+        let since_epoch = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
+        let (not_before, not_after) =
+            (since_epoch(parsed.validity().not_before), since_epoch(parsed.validity().not_after));
+        let signing = provider().key_provider.load_private_key(key.clone_key());
+        let signing = signing.map_err(|error| unusable(error.to_string()))?;
+        let key = CertifiedKey::new(chain, signing);
+        match key.keys_match() {
+            Ok(()) => {}
+            Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+                return Err(CertificateError::Mismatch { certificate: chain_path.into(), key: key_path.into() });
+            }
+            Err(error) => return Err(malformed(error.to_string())),
+        }
+        Ok(Self { key: Arc::new(key), names, not_before, not_after })
+    }
+
+    /// What is not right with it.
+    #[must_use]
+    pub fn concerns(&self, now: SystemTime) -> Vec<Concern> {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let mut concerns = Vec::new();
+        if now > self.not_after {
+            concerns.push(Concern::Expired(Duration::from_secs(now - self.not_after)));
+        } else if now < self.not_before {
+            concerns.push(Concern::NotYetValid(Duration::from_secs(self.not_before - now)));
+        } else if self.not_after - now < SOON && self.not_after - self.not_before > 2 * SOON {
+            concerns.push(Concern::EndsSoon(Duration::from_secs(self.not_after - now)));
+        }
+        if self.names.is_empty() {
+            concerns.push(Concern::NoNames);
+        }
+        concerns
+    }
+}
+
+/// Whether others than its owner and its group can read a file of a key.
+///
+/// # Errors
+/// The system's error.
+pub fn is_open_to_all(key: &Path) -> io::Result<bool> {
+    Ok(std::fs::metadata(key)?.mode() & 0o007 != 0)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let unreadable = |error| CertificateError::Unreadable { path: path.into(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    let length = file.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if length as u64 > LONGEST_FILE {
+        return Err(unreadable(io::Error::other("longer than 1 MB")));
+    }
+    Ok(bytes)
+}
+
+/// What a PEM file has in the place of what was looked for.
+fn instead(pem: &[u8], wanted: &str) -> String {
+    let text = String::from_utf8_lossy(pem);
+    if wanted == "PRIVATE KEY" && text.contains("ENCRYPTED") {
+        return ": it is encrypted; `openssl pkey -in … -out …` writes it without its pass phrase".into();
+    }
+    let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN ")?.strip_suffix("-----"));
+    match label {
+        Some(label) if label.len() < 64 => format!(", but a {}", label.to_ascii_lowercase()),
+        _ => "; it is no PEM file (`openssl x509 -inform der` and `openssl pkey -inform der` convert)".into(),
+    }
+}
+
+/// The names in `subjectAltName`. Without any, the common name counts for the choice among certificates.
+fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Box<str>>, String> {
+    let alternative = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
+    let mut names: Vec<Box<str>> = Vec::new();
+    for name in alternative.iter().flat_map(|extension| &extension.value.general_names) {
+        match name {
+            GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase().into()),
+            GeneralName::IPAddress(bytes) => {
+                // No client sends an address as its server name; listed so that `check` can say it.
+                let address = match bytes.len() {
+                    4 => <[u8; 4]>::try_from(*bytes).ok().map(|bytes| Ipv4Addr::from(bytes).to_string()),
+                    16 => <[u8; 16]>::try_from(*bytes).ok().map(|bytes| Ipv6Addr::from(bytes).to_string()),
+                    _ => None,
+                };
+                names.extend(address.map(Box::from));
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+#[path = "certificate_tests.rs"]
+mod tests;

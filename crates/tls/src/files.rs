@@ -1,0 +1,161 @@
+//! The certificates of the settings' files, exchanged while the server runs: looked at every few seconds, which needs no
+//! watch that could overflow and works on every file system.
+//!
+//! Tools write the two files of a pair one after the other, or move a link. Until both fit, the old pair stays.
+
+use crate::certificate::{Certificate, CertificateError, is_open_to_all};
+use crate::store::Store;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How often files are looked at: two calls of stat(2) for each pair.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The file of a chain and the file of its key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pair {
+    /// The server's own certificate first, then its issuers.
+    pub certificate: PathBuf,
+    /// May be the same file.
+    pub key: PathBuf,
+}
+
+/// The pairs of the settings with what was read from them.
+#[derive(Debug)]
+pub struct Files {
+    loaded: Vec<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    pair: Pair,
+    certificate: Certificate,
+    seen: Seen,
+}
+
+/// By what a file's exchange shows: device, inode, size, and when content and inode last changed.
+type Seen = [Option<(u64, u64, u64, i128, i128)>; 2];
+
+impl Files {
+    /// Loads all pairs; all that is wrong is told at once.
+    ///
+    /// # Errors
+    /// One for each pair that cannot be served.
+    pub fn load(pairs: impl IntoIterator<Item = Pair>) -> Result<Self, Vec<CertificateError>> {
+        let (mut loaded, mut errors) = (Vec::new(), Vec::new());
+        for pair in pairs {
+            // Before they are read: what changes meanwhile is read again.
+            let seen = seen(&pair);
+            match Certificate::from_files(&pair.certificate, &pair.key) {
+                Ok(certificate) => loaded.push(Loaded { pair, certificate, seen }),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
+    }
+
+    /// The certificates in the settings' order.
+    pub fn certificates(&self) -> impl Iterator<Item = (&Pair, &Certificate)> {
+        self.loaded.iter().map(|loaded| (&loaded.pair, &loaded.certificate))
+    }
+
+    /// What is not right with pairs that are served all the same.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.loaded.iter().flat_map(|loaded| warnings(&loaded.pair, &loaded.certificate)).collect()
+    }
+
+    /// Hands the certificates to the store.
+    pub fn put_into(&self, store: &Store) {
+        store.replace_files(self.loaded.iter().map(|loaded| &loaded.certificate));
+    }
+
+    /// Looks once whether files were exchanged, and loads those again.
+    pub fn look(&mut self, store: &Store) {
+        let mut changed = false;
+        for loaded in &mut self.loaded {
+            let now = seen(&loaded.pair);
+            if now != loaded.seen {
+                // Also where it fails: the same files are not tried again.
+                loaded.seen = now;
+                changed |= loaded.exchange();
+            }
+        }
+        if changed {
+            self.put_into(store);
+        }
+    }
+
+    /// Looks every few seconds, for ever; beside the thread that asks for it, for a file system may hang.
+    pub async fn watch(mut self, store: Arc<Store>) {
+        if self.loaded.is_empty() {
+            return;
+        }
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let store = store.clone();
+            let looking = tokio::task::spawn_blocking(move || {
+                self.look(&store);
+                self
+            });
+            match looking.await {
+                Ok(files) => self = files,
+                Err(error) => {
+                    tracing::error!(target: "howdah::tls", %error, "certificates are not looked at any more");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Loaded {
+    /// True if there is a new certificate.
+    fn exchange(&mut self) -> bool {
+        let certificate = self.pair.certificate.display();
+        match Certificate::from_files(&self.pair.certificate, &self.pair.key) {
+            Ok(new) => {
+                tracing::info!(target: "howdah::tls", %certificate, names = new.names.join(" "), "certificate exchanged");
+                for warning in warnings(&self.pair, &new) {
+                    tracing::warn!(target: "howdah::tls", "{warning}");
+                }
+                self.certificate = new;
+                true
+            }
+            Err(error) => {
+                tracing::error!(
+                    target: "howdah::tls", %certificate, %error,
+                    "a changed certificate cannot be used; the one before stays"
+                );
+                false
+            }
+        }
+    }
+}
+
+fn warnings(pair: &Pair, certificate: &Certificate) -> Vec<String> {
+    let concerns = certificate.concerns(SystemTime::now()).into_iter();
+    let mut warnings: Vec<String> =
+        concerns.map(|concern| format!("the certificate {} {concern}", pair.certificate.display())).collect();
+    if is_open_to_all(&pair.key).unwrap_or(false) {
+        let key = pair.key.display();
+        warnings.push(format!("every user of this machine can read the key {key} (`chmod o= {key}`)"));
+    }
+    warnings
+}
+
+fn seen(pair: &Pair) -> Seen {
+    let one = |path: &Path| {
+        let meta = std::fs::metadata(path).ok()?;
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let (modified, changed) = (nanos(meta.mtime(), meta.mtime_nsec()), nanos(meta.ctime(), meta.ctime_nsec()));
+        Some((meta.dev(), meta.ino(), meta.len(), modified, changed))
+    };
+    [one(&pair.certificate), one(&pair.key)]
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -1,0 +1,265 @@
+//! An authority of the server's own, for names that no public one vouches for: `localhost`, `shop.test`, `10.0.0.5`. It is
+//! made on first use and kept in the state directory; whoever installs it (`howdah trust`) believes its certificates.
+//!
+//! It can sign nothing but private names: should its key get out, nobody can pretend to be a public site with it.
+
+use crate::acme::{NameReport, Report};
+use crate::certificate::Certificate;
+use crate::names::{PRIVATE_NETWORKS, PRIVATE_SUFFIXES};
+use crate::state_dir::StateDir;
+use crate::store::Store;
+use rcgen::{
+    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use time::OffsetDateTime;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+const CERTIFICATE: &str = "ca.pem";
+const KEY: &str = "ca.key";
+const LOCK: &str = "lock";
+/// How long the authority lasts. Whoever has installed it should not have to do so again soon.
+const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 86400);
+/// What is left of that when another one is made.
+const CA_LEFT: Duration = Duration::from_secs(90 * 86400);
+/// How long its certificates last. Some clients refuse more than 398 days; a few weeks are enough, since nothing is needed
+/// for another one.
+const LEAF_LIFE: Duration = Duration::from_secs(30 * 86400);
+/// Clocks differ.
+const BACKDATED: Duration = Duration::from_secs(3600);
+/// What the authority is called where it is installed.
+const COMMON_NAME: &str = "Howdah local CA";
+
+/// See above.
+#[derive(Debug)]
+pub struct LocalCa {
+    pem: String,
+    certificate: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+    path: PathBuf,
+}
+
+/// Why there is no local authority, or no certificate from it.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalCaError {
+    /// The directory cannot be used.
+    #[error("the local CA's directory: {0}")]
+    Directory(#[from] std::io::Error),
+    /// What lies there is of no use.
+    #[error("the local CA in {} cannot be used: {why}; remove the directory, and `howdah trust` installs the new one", path.display())]
+    Broken {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Something could not be made.
+    #[error("the local CA cannot sign: {0}")]
+    Signing(String),
+}
+
+impl From<rcgen::Error> for LocalCaError {
+    fn from(error: rcgen::Error) -> Self {
+        Self::Signing(error.to_string())
+    }
+}
+
+impl LocalCa {
+    /// The authority that lies in the state directory; it is made if there is none, or if it ends soon.
+    ///
+    /// # Errors
+    /// It can neither be read nor be made.
+    pub fn open(state: &StateDir) -> Result<Self, LocalCaError> {
+        let dir = state.below("local-ca")?;
+        let _lock = dir.lock(LOCK)?;
+        if let (Some(certificate), Some(key)) = (dir.read(CERTIFICATE)?, dir.read(KEY)?) {
+            let broken = |why: String| LocalCaError::Broken { path: dir.path(""), why };
+            let (ca, until) = Self::read(certificate, &key, dir.path(CERTIFICATE)).map_err(broken)?;
+            if until > SystemTime::now() + CA_LEFT {
+                return Ok(ca);
+            }
+            tracing::warn!("the local CA ends soon: a new one takes its place; install it with `howdah trust`");
+        }
+        Self::make(&dir)
+    }
+
+    fn read(certificate: Vec<u8>, key: &[u8], path: PathBuf) -> Result<(Self, SystemTime), String> {
+        let pem = String::from_utf8(certificate).map_err(|error| error.to_string())?;
+        let key_path = path.with_file_name(KEY);
+        let loaded = Certificate::from_pem(pem.as_bytes(), key, &path, &key_path).map_err(|error| error.to_string())?;
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(loaded.not_after);
+        let key = std::str::from_utf8(key).map_err(|error| error.to_string())?;
+        let key = KeyPair::from_pem(key).map_err(|error| error.to_string())?;
+        let issuer = Issuer::from_ca_cert_pem(&pem, key).map_err(|error| error.to_string())?;
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
+        Ok((Self { pem, certificate, issuer, path }, until))
+    }
+
+    fn make(dir: &StateDir) -> Result<Self, LocalCaError> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(Vec::new())?;
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, COMMON_NAME);
+        params.distinguished_name.push(DnType::OrganizationName, host);
+        (params.not_before, params.not_after) = validity(CA_LIFE);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.name_constraints = Some(private_names_only());
+        let certificate = params.self_signed(&key)?;
+        let pem = certificate.pem();
+        // The key first: a certificate without its key would be installed for nothing.
+        dir.write(KEY, key.serialize_pem().as_bytes())?;
+        dir.write(CERTIFICATE, pem.as_bytes())?;
+        let path = dir.path(CERTIFICATE);
+        tracing::info!("made a local CA in {}: `howdah trust` makes this machine believe it", path.display());
+        let certificate = certificate.der().clone();
+        Ok(Self { issuer: Issuer::new(params, key), certificate, pem, path })
+    }
+
+    /// Its certificate, in PEM.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Where that is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new certificate for these names and addresses.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn certificate(&self, names: &[String]) -> Result<Certificate, LocalCaError> {
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name = DistinguishedName::new();
+        (params.not_before, params.not_after) = validity(LEAF_LIFE);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        let chain = vec![leaf.der().clone(), self.certificate.clone()];
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        Certificate::new(chain, &key, &self.path, &self.path).map_err(|error| LocalCaError::Signing(error.to_string()))
+    }
+}
+
+fn validity(life: Duration) -> (OffsetDateTime, OffsetDateTime) {
+    let now = SystemTime::now();
+    ((now - BACKDATED).into(), (now + life).into())
+}
+
+/// RFC 5280 section 4.2.1.10. A name stands for itself and for all below it.
+fn private_names_only() -> NameConstraints {
+    let names = PRIVATE_SUFFIXES.iter().map(|suffix| GeneralSubtree::DnsName((*suffix).to_owned()));
+    let networks = PRIVATE_NETWORKS
+        .iter()
+        .map(|(address, prefix)| GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(*address, *prefix)));
+    NameConstraints { permitted_subtrees: names.chain(networks).collect(), excluded_subtrees: Vec::new() }
+}
+
+/// Makes sure that a certificate is that of an authority which can vouch for private names only.
+///
+/// # Errors
+/// What else it is.
+pub fn check_private_only(pem: &str) -> Result<(), LocalCaError> {
+    let wrong = |why: String| Err(LocalCaError::Signing(why));
+    let mut certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let (Some(Ok(der)), None) = (certificates.next(), certificates.next()) else {
+        return wrong("it is not one certificate in PEM".to_owned());
+    };
+    let Ok((_, parsed)) = X509Certificate::from_der(&der) else { return wrong("it is no certificate".to_owned()) };
+    let Ok(Some(constraints)) = parsed.name_constraints() else {
+        return wrong("it could vouch for every name".to_owned());
+    };
+    let permitted: Vec<_> = constraints.value.permitted_subtrees.iter().flatten().collect();
+    let is_private = |subtree: &&x509_parser::extensions::GeneralSubtree<'_>| match &subtree.base {
+        GeneralName::DNSName(name) => PRIVATE_SUFFIXES.contains(name),
+        GeneralName::IPAddress(bytes) => PRIVATE_NETWORKS.iter().any(|(address, prefix)| {
+            let own = match CidrSubnet::from_addr_prefix(*address, *prefix) {
+                CidrSubnet::V4(address, mask) => [&address[..], &mask[..]].concat(),
+                CidrSubnet::V6(address, mask) => [&address[..], &mask[..]].concat(),
+            };
+            own == *bytes
+        }),
+        _ => false,
+    };
+    // What kind of name is not constrained at all is allowed (RFC 5280 section 4.2.1.10).
+    let has = |kind: fn(&GeneralName<'_>) -> bool| permitted.iter().any(|subtree| kind(&subtree.base));
+    let both =
+        has(|name| matches!(name, GeneralName::DNSName(_))) && has(|name| matches!(name, GeneralName::IPAddress(_)));
+    match both && permitted.iter().all(is_private) {
+        true => Ok(()),
+        false => wrong("it could vouch for names that are not private".to_owned()),
+    }
+}
+
+/// Serves a certificate for these names, and with `is_default` to clients whose name nobody has, and makes the next one in time. Within a runtime,
+/// with which it ends.
+///
+/// # Errors
+/// There is no certificate to begin with.
+pub fn serve(
+    ca: LocalCa,
+    names: Vec<String>,
+    is_default: bool,
+    store: Arc<Store>,
+    report: Arc<Report>,
+) -> Result<(), LocalCaError> {
+    let renew = move || renew(&ca, &names, is_default, &store, &report);
+    let mut until = renew()?;
+    tokio::spawn(async move {
+        loop {
+            let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+            // In small steps, since a machine that sleeps does not count.
+            if left > LEAF_LIFE / 3 {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                continue;
+            }
+            match renew() {
+                Ok(new) => until = new,
+                Err(error) => {
+                    tracing::error!("{error}");
+                    tokio::time::sleep(Duration::from_secs(3600)).await;
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+fn renew(
+    ca: &LocalCa,
+    names: &[String],
+    is_default: bool,
+    store: &Store,
+    report: &Report,
+) -> Result<SystemTime, LocalCaError> {
+    let certificate = ca.certificate(names)?;
+    store.insert([&certificate]);
+    if is_default {
+        store.set_default(Some(&certificate));
+    }
+    for name in names {
+        let (until, life) = (certificate.not_after, LEAF_LIFE.as_secs());
+        let next = Some(until.saturating_sub(life / 3));
+        report.set(NameReport {
+            name: name.clone(),
+            source: "local",
+            until: Some(until),
+            next,
+            ..NameReport::default()
+        });
+    }
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(certificate.not_after))
+}

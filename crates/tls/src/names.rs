@@ -1,0 +1,108 @@
+//! Names that certificates are for: what clients may send, and which of them no public authority vouches for.
+
+use std::net::IpAddr;
+
+/// Top-level names that are not in the public name system: RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375
+/// (home.arpa), and `internal`, which ICANN has set aside.
+pub const PRIVATE_SUFFIXES: &[&str] = &["localhost", "test", "internal", "local", "home.arpa"];
+
+/// Private addresses as networks: loopback, RFC 1918, RFC 3927, and the same of IPv6.
+pub const PRIVATE_NETWORKS: &[(IpAddr, u8)] = &[
+    (IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 0)), 8),
+    (IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 0)), 8),
+    (IpAddr::V4(std::net::Ipv4Addr::new(172, 16, 0, 0)), 12),
+    (IpAddr::V4(std::net::Ipv4Addr::new(192, 168, 0, 0)), 16),
+    (IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 0, 0)), 16),
+    (IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), 128),
+    (IpAddr::V6(std::net::Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0)), 7),
+    (IpAddr::V6(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
+];
+
+/// Who can vouch for a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// A public authority.
+    Public,
+    /// Nobody but the local CA.
+    Private,
+}
+
+/// A name that a client sent, in the form in which it is stored, if it can be a host's. It becomes the name of a directory.
+#[must_use]
+pub fn of_client(name: &str) -> Option<String> {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    let is_label = |label: &str| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        (1..=63).contains(&label.len()) && label.bytes().all(fits)
+    };
+    let is_host = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
+    (is_host && name.parse::<IpAddr>().is_err()).then_some(name)
+}
+
+/// Who can vouch for a normalized name.
+#[must_use]
+pub fn reach(name: &str) -> Reach {
+    let private = match name.parse::<IpAddr>() {
+        Ok(address) => PRIVATE_NETWORKS.iter().any(|(network, prefix)| is_in(address, *network, *prefix)),
+        Err(_) => PRIVATE_SUFFIXES
+            .iter()
+            .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))),
+    };
+    if private { Reach::Private } else { Reach::Public }
+}
+
+fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
+    let prefix = u32::from(prefix);
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => (a.to_bits() ^ n.to_bits()).checked_shr(32 - prefix).unwrap_or(0) == 0,
+        (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits() ^ n.to_bits()).checked_shr(128 - prefix).unwrap_or(0) == 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_lead_out_of_the_directory_is_no_name() {
+        assert_eq!(of_client("Shop.Example.ORG.").unwrap(), "shop.example.org");
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b.org",
+            "../x.org",
+            "a..b",
+            "host",
+            "10.0.0.1",
+            "\u{fc}.org",
+            "a\0.org",
+            &"a.".repeat(200),
+        ] {
+            assert!(of_client(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn private_names_are_those_that_nobody_else_vouches_for() {
+        for name in [
+            "localhost",
+            "shop.localhost",
+            "a.test",
+            "db.internal",
+            "tv.local",
+            "x.home.arpa",
+            "10.1.2.3",
+            "127.0.0.2",
+            "::1",
+            "fd00::1",
+            "172.31.0.1",
+        ] {
+            assert_eq!(reach(name), Reach::Private, "{name}");
+        }
+        for name in ["example.org", "latest", "notlocalhost.org", "mytest", "172.32.0.1", "8.8.8.8", "2001:db8::1"] {
+            assert_eq!(reach(name), Reach::Public, "{name}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What a ClientHello gets out of the store.
+
+use crate::store::Store;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::sync::Arc;
+
+/// The protocol by which a certificate authority checks a name (RFC 8737). What was agreed on it carries nothing: the
+/// connection ends with its handshake.
+pub const ACME_TLS: &[u8] = b"acme-tls/1";
+
+/// Chooses by the name that the client sent (SNI).
+#[derive(Debug)]
+pub(crate) struct Resolver(pub(crate) Arc<Store>);
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if is_challenge(&hello) {
+            return self.0.challenge(hello.server_name()?);
+        }
+        self.0.find(hello.server_name(), hello.signature_schemes())
+    }
+}
+
+/// A certificate authority offers this protocol alone (RFC 8737 section 3). Whoever offers others too gets one of those.
+fn is_challenge(hello: &ClientHello<'_>) -> bool {
+    let Some(mut offered) = hello.alpn() else { return false };
+    offered.next() == Some(ACME_TLS) && offered.next().is_none()
+}

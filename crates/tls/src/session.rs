@@ -1,0 +1,131 @@
+//! What is known of a connection once its handshake is over, in the words that PHP applications know from nginx and Apache.
+
+use crate::distinguished_name;
+use crate::provider::provider;
+use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
+use rustls_pki_types::CertificateDer;
+use std::fmt::Write;
+use std::time::SystemTime;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// See above.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The name that the client asked for (SNI), in lower case.
+    pub server_name: Option<Box<str>>,
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher by OpenSSL's name.
+    pub cipher: &'static str,
+    /// The bits of its key.
+    pub cipher_bits: &'static str,
+    /// HTTP/2 was agreed on.
+    pub h2: bool,
+    /// The handshake continued an earlier session.
+    pub resumed: bool,
+    /// The client's certificate. One that is there has been checked.
+    pub client: Option<Box<ClientCertificate>>,
+}
+
+/// A client's certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// Its subject, as RFC 4514 writes it.
+    pub subject: String,
+    /// The common name in that.
+    pub common_name: String,
+    /// Its issuer.
+    pub issuer: String,
+    /// Its serial number, in hexadecimal.
+    pub serial: String,
+    /// SHA-256 of the certificate, in hexadecimal.
+    pub fingerprint: String,
+    /// When it becomes valid, as OpenSSL prints it.
+    pub not_before: String,
+    /// When it ends.
+    pub not_after: String,
+    /// When it ends, in seconds since the epoch.
+    pub ends: i64,
+}
+
+impl Session {
+    /// Of a connection whose handshake is over. `None` if it has agreed on something that is not known here.
+    #[must_use]
+    pub fn of(connection: &ServerConnection) -> Option<Self> {
+        let version = match connection.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            ProtocolVersion::TLSv1_2 => "TLSv1.2",
+            _ => return None,
+        };
+        let (cipher, cipher_bits) = cipher(connection.negotiated_cipher_suite()?.suite());
+        Some(Self {
+            server_name: connection.server_name().map(|name| name.to_ascii_lowercase().into()),
+            version,
+            cipher,
+            cipher_bits,
+            h2: connection.alpn_protocol() == Some(b"h2"),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            client: connection.peer_certificates().and_then(ClientCertificate::of).map(Box::new),
+        })
+    }
+}
+
+impl ClientCertificate {
+    /// Of a chain that was checked.
+    #[must_use]
+    pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let der = chain.first()?;
+        let (_, parsed) = X509Certificate::from_der(der).ok()?;
+        // As OpenSSL writes it.
+        let date = |time: x509_parser::time::ASN1Time| time.to_string().replace("+00:00", "GMT");
+        Some(Self {
+            subject: distinguished_name::text(parsed.subject()),
+            common_name: distinguished_name::common_name(parsed.subject()).unwrap_or_default(),
+            issuer: distinguished_name::text(parsed.issuer()),
+            serial: hex(parsed.raw_serial(), true),
+            fingerprint: hex(&sha256(der), false),
+            not_before: date(parsed.validity().not_before),
+            not_after: date(parsed.validity().not_after),
+            ends: parsed.validity().not_after.timestamp(),
+        })
+    }
+
+    /// Whole days until it ends.
+    #[must_use]
+    pub fn days_left(&self, now: SystemTime) -> u64 {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        u64::try_from(self.ends).unwrap_or(0).saturating_sub(now) / 86400
+    }
+}
+
+fn hex(bytes: &[u8], upper: bool) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = if upper { write!(text, "{byte:02X}") } else { write!(text, "{byte:02x}") };
+    }
+    text
+}
+
+/// By the provider that there is anyway.
+fn sha256(bytes: &[u8]) -> Vec<u8> {
+    let suites = &provider().cipher_suites;
+    let suite = suites.iter().find(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let hash = suite.and_then(rustls::SupportedCipherSuite::tls13).map(|suite| suite.common.hash_provider);
+    hash.map(|hash| hash.hash(bytes).as_ref().to_vec()).unwrap_or_default()
+}
+
+/// What OpenSSL calls a cipher suite, and the bits of its key: those that rustls can agree on.
+fn cipher(suite: CipherSuite) -> (&'static str, &'static str) {
+    match suite {
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", "256"),
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => ("TLS_AES_128_GCM_SHA256", "128"),
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => ("TLS_CHACHA20_POLY1305_SHA256", "256"),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => ("ECDHE-ECDSA-AES256-GCM-SHA384", "256"),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => ("ECDHE-ECDSA-AES128-GCM-SHA256", "128"),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => ("ECDHE-ECDSA-CHACHA20-POLY1305", "256"),
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => ("ECDHE-RSA-AES256-GCM-SHA384", "256"),
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => ("ECDHE-RSA-AES128-GCM-SHA256", "128"),
+        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => ("ECDHE-RSA-CHACHA20-POLY1305", "256"),
+        other => (other.as_str().unwrap_or("unknown"), ""),
+    }
+}

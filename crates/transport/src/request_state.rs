@@ -1,0 +1,30 @@
+//! Who has a request: the exchange on its state that decides between the worker, which begins it, and the server, which
+//! takes it back to give it to another worker.
+//!
+//! Either side's exchange comes before what it does with the request then, hence `AcqRel`; who loses does nothing, hence
+//! `Relaxed`.
+
+use crate::word::Word;
+use std::sync::atomic::Ordering;
+
+/// A request that no worker has begun.
+pub(crate) const QUEUED: u32 = 0;
+/// A request the worker has begun.
+pub(crate) const RUNNING: u32 = 1;
+/// A request the server has taken back; the worker skips it.
+pub(crate) const REVOKED: u32 = 2;
+
+/// The worker's side; false if the server has taken the request back.
+pub(crate) fn begin(state: &impl Word) -> bool {
+    state.exchange(QUEUED, RUNNING, Ordering::AcqRel)
+}
+
+/// The server's side; false if the worker has begun the request.
+pub(crate) fn take_back(state: &impl Word) -> bool {
+    state.exchange(QUEUED, REVOKED, Ordering::AcqRel)
+}
+
+/// Whether a worker has begun the request, or the server taken it back. `Relaxed`: a hint, which the exchange decides.
+pub(crate) fn is_decided(state: &impl Word) -> bool {
+    state.load(Ordering::Relaxed) != QUEUED
+}

@@ -1,0 +1,89 @@
+//! What a server of the tests has to itself: directories and a port.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// The directories of one site.
+#[derive(Debug)]
+pub struct Place {
+    /// Everything below is removed at the end.
+    pub top: PathBuf,
+    /// The document root.
+    pub root: PathBuf,
+    /// The server's private `TMPDIR`.
+    pub tmp: PathBuf,
+    /// Sockets and configuration.
+    pub run: PathBuf,
+    /// PHP's session files.
+    pub sessions: PathBuf,
+}
+
+impl Place {
+    /// Replaces `@ROOT@` and `@TOP@` in a setting's value.
+    pub(crate) fn fill_in(&self, value: &str) -> String {
+        value.replace("@ROOT@", &self.root.display().to_string()).replace("@TOP@", &self.top.display().to_string())
+    }
+}
+
+/// A TCP port of 127.0.0.1 that is kept for a server of the test's own: nobody else gets it while this lives, whether the
+/// server listens there already or not. (It sets `SO_REUSEADDR` as all servers do, and may then bind it a second time.)
+#[derive(Debug)]
+pub struct Port {
+    pub number: u16,
+    _bound: OwnedFd,
+}
+
+impl Port {
+    /// A port that nobody has bound. Numbers do not come twice in a process, so nobody meets what was meant for a server
+    /// that has ended, and they are below those that the system hands out by itself.
+    #[must_use]
+    pub fn hold() -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        for _ in 0..2000 {
+            let offset = NEXT.fetch_add(1, Ordering::Relaxed);
+            let start = u16::try_from(std::process::id() % 97).unwrap_or(0) * 113;
+            let number = 20000 + (start + offset % 12000) % 12000;
+            if let Ok(bound) = bind_alone(number) {
+                return Self { number, _bound: bound };
+            }
+        }
+        panic!("no free port");
+    }
+}
+
+/// Binds a port that no other socket is bound to. It does not listen: a process that another test is just starting has a
+/// copy for a moment, and would keep a listener alive.
+fn bind_alone(port: u16) -> rustix::io::Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with, sockopt};
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port))?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
+/// A port of the test's own, kept until the test program ends.
+#[must_use]
+pub fn free_port() -> u16 {
+    let port = Port::hold();
+    let number = port.number;
+    std::mem::forget(port);
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Port;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_held_port_is_for_the_servers_own_listener_only() {
+        let port = Port::hold();
+        assert!(super::bind_alone(port.number).is_err(), "another harness gets it too");
+        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_err(), "nobody listens");
+        let server = TcpListener::bind(("127.0.0.1", port.number)).unwrap_or_else(|e| panic!("its server: {e}"));
+        assert!(TcpStream::connect(("127.0.0.1", port.number)).is_ok());
+        drop(server);
+        assert_ne!(Port::hold().number, port.number);
+    }
+}

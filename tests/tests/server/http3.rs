@@ -1,0 +1,205 @@
+//! HTTP/3 with PHP behind it, and a client that shares no line with the server's side: aioquic, in Python and C. What clients
+//! can do to frames, streams and connections is tried in `crates/protocol/tests/http3`.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, Setup, Site, php, scenario};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+const HELLO: &str = "echo 'hello';";
+const SEEN: &str = php!("http3/seen.php");
+
+/// The interpreter that has aioquic; `scripts/setup.sh test` makes it.
+fn python() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/aioquic/bin/python")
+}
+
+/// A site that speaks HTTP/3.
+fn http3(setup: Setup) -> Setup {
+    let setup = setup.https().setting("tls.http3", "true").php("hello.php", HELLO);
+    match python().exists() {
+        true => setup,
+        false => setup.lacks("aioquic", "the Python package that `scripts/setup.sh test` installs"),
+    }
+}
+
+/// A client that runs.
+struct Client {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(site: &Site, arguments: &[&str]) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/http3_clients/aioquic_client.py");
+        let mut command = Command::new(python());
+        command.arg(script).arg(site.port().to_string()).arg(site.place().top.join("site.pem")).args(arguments);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// The next line that it says.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// What it says at its end.
+    fn end(mut self) -> Value {
+        let mut text = String::new();
+        self.output.read_to_string(&mut text).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {text}");
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+}
+
+fn run(site: &Site, arguments: &[&str]) -> Value {
+    Client::start(site, arguments).end()
+}
+
+fn json(response: &Value) -> Value {
+    assert_eq!(response["status"], 200, "{response}");
+    serde_json::from_str(response["text"].as_str().unwrap()).unwrap()
+}
+
+scenario!(
+    scripts_see_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).php("seen.php", SEEN),
+    |site| {
+        let response = run(site, &["get", "/seen.php?a=<b>", "cookie=a=1", "cookie=b=2"]);
+        let seen = json(&response);
+        assert_eq!((&response["fields"]["x-script"], &seen["protocol"]), (&"yes".into(), &"HTTP/3.0".into()));
+        assert_eq!(
+            (&seen["https"], &seen["scheme"], &seen["host"]),
+            (&"on".into(), &"https".into(), &"localhost".into())
+        );
+        assert_eq!(seen["server"], format!("localhost:{}", site.port()));
+        assert_eq!((&seen["client"], &seen["uri"]), (&"127.0.0.1".into(), &"/seen.php?a=<b>".into()));
+        assert_eq!((&seen["cookie"]["a"], &seen["cookie"]["b"]), (&"1".into(), &"2".into()));
+        assert_eq!((&seen["tls"], &seen["name"], &seen["early"]), (&"TLSv1.3".into(), &"localhost".into(), &"".into()));
+        let head = run(site, &["head", "/seen.php"]);
+        assert_eq!((&head["status"], &head["length"]), (&200.into(), &0.into()));
+    },
+);
+
+scenario!(
+    bodies_arrive_whole_in_both_directions,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s)
+        .setting("http.max_body", "\"20M\"")
+        .php("sum.php", "$b = file_get_contents('php://input'); echo strlen($b), ' ', hash('sha256', $b);")
+        .php("large.php", "echo str_repeat('0123456789', 500000);")
+        .file("large.txt", "0123456789".repeat(300_000)),
+    |site| {
+        for length in ["0", "1", "70000", "7000000"] {
+            let told = run(site, &["post", "/sum.php", length]);
+            assert_eq!(told["text"], format!("{length} {}", told["sent_sha256"].as_str().unwrap()));
+        }
+        assert_eq!(run(site, &["get", "/large.php"])["length"], 5_000_000);
+        let file = run(site, &["get", "/large.txt"]);
+        assert_eq!((&file["length"], &file["fields"]["content-length"]), (&3_000_000.into(), &"3000000".into()));
+        let part = run(site, &["get", "/large.txt", "range=bytes=1000005-1000009"]);
+        assert_eq!((&part["status"], &part["text"]), (&206.into(), &"56789".into()));
+        assert_eq!(run(site, &["get", "/none.txt"])["status"], 404);
+        // Unwanted ones do not keep the response back, nor the connection.
+        let unread = run(site, &["unread", "/none.txt", "5000000"]);
+        assert_eq!(unread["after"], "hello");
+    },
+);
+
+scenario!(
+    a_stream_arrives_while_the_script_runs_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    // aioquic takes a response behind an informational one for trailers; those are tried with another client.
+    |s| http3(s).php("stream.php", php!("http3/stream.php")),
+    |site| {
+        let gates = ["g0", "g1", "g2"].map(|name| site.gate(name));
+        let mut client = Client::start(site, &["stream", "/stream.php"]);
+        for (number, gate) in gates.iter().enumerate() {
+            assert_eq!(client.line(), format!("part {number}"));
+            gate.wait().release();
+        }
+        assert_eq!(client.end()["status"], 200);
+    },
+);
+
+scenario!(
+    many_requests_share_a_connection_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).php("q.php", "echo $_SERVER['QUERY_STRING'];"),
+    |site| {
+        let texts = run(site, &["many", "/q.php", "90"]);
+        let expected: Vec<String> = (0..90).map(|number| number.to_string()).collect();
+        assert_eq!(texts["texts"], Value::from(expected));
+    },
+);
+
+scenario!(
+    what_clients_do_to_connections_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).workers(1).php("seen.php", SEEN).php("port.php", "echo $_SERVER['REMOTE_PORT'];"),
+    |site| {
+        let moved = run(site, &["move", "/port.php"]);
+        assert_ne!(moved["before"], moved["after"], "{moved}");
+        // A script that only reads may run before the handshake is complete, and knows it; others may not.
+        let early = run(site, &["early", "/seen.php", "/seen.php"]);
+        assert_eq!((&early["taken"], &json(&early["get"])["early"]), (&true.into(), &"1".into()));
+        // One that is read when the handshake has just become complete is as good as any other.
+        assert!([425, 200].iter().any(|status| early["post"]["status"] == *status), "{early}");
+        assert_eq!(json(&early["later"])["early"], "");
+        assert_eq!(run(site, &["raw", "0", "616263"])["closed"], 0x105, "a body without a head");
+    },
+);
+
+scenario!(
+    sigterm_finishes_what_runs_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).workers(1).php("hold.php", "require 'gate.php'; gate('g'); echo 'finished';"),
+    |site| {
+        let gate = site.gate("g");
+        let mut client = Client::start(site, &["drain", "/hold.php"]);
+        assert_eq!(client.line(), "running");
+        let held = gate.wait();
+        site.howdah().signal(Signal::TERM);
+        let target = site.target().clone();
+        assert!(eventually(PATIENCE, || Conn::try_open(&target).is_err()), "it still accepts");
+        held.release();
+        let told = client.end();
+        assert_eq!((&told["text"], &told["closed"]), (&"finished".into(), &0x100.into()));
+        assert_eq!(site.howdah_mut().wait(), Some(0));
+    },
+);
+
+scenario!(
+    clients_are_told_that_they_may_come_over_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| http3(s).php("own.php", "header('Alt-Svc: clear');"),
+    |site| {
+        let told = |path: &str| site.conn().exchange(&Request::get(path)).header("alt-svc").map(str::to_owned);
+        let expected = format!("h3=\":{}\"; ma=86400", site.port());
+        assert_eq!(told("/hello.php"), Some(expected.clone()));
+        assert_eq!(told("/ready.txt"), Some(expected));
+        assert_eq!(told("/own.php").as_deref(), Some("clear"), "a script's own word stays");
+        let fields = &run(site, &["get", "/hello.php"])["fields"];
+        assert!(fields.get("alt-svc").is_none(), "{fields}");
+    },
+);
+
+scenario!(
+    without_the_setting_there_is_no_http_3,
+    howdah_only = "Debian's nginx has no HTTP/3",
+    |s| s.https().php("hello.php", HELLO),
+    |site| {
+        assert_eq!(site.get("/hello.php").header("alt-svc"), None);
+        let udp = std::fs::read_to_string(format!("/proc/{}/net/udp", site.howdah().pid())).unwrap();
+        let port = format!(":{:04X} ", site.port());
+        assert!(!udp.lines().any(|line| line.contains(&port)), "{udp}");
+    },
+);

@@ -1,0 +1,202 @@
+"""An HTTP/3 client that shares no line with the server's side: aioquic, with QPACK in C.
+
+    aioquic_client.py PORT CA SCENARIO [ARGUMENT…]
+
+prints one JSON object and ends with 0; whatever goes wrong is an exception and another status.
+"""
+
+import asyncio
+import hashlib
+import json
+import sys
+
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import H3_ALPN, FrameType, H3Connection, encode_frame
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, StreamReset
+
+HOST = "localhost"
+PATIENCE = 60
+
+
+class Response:
+    """What has come for one request."""
+
+    def __init__(self):
+        self.heads = []
+        self.body = bytearray()
+        self.parts = []
+        self.reset = None
+        self.done = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    def told(self):
+        fields = self.heads[-1] if self.heads else []
+        return {
+            "status": next((int(value) for name, value in fields if name == b":status"), None),
+            "fields": {name.decode(): value.decode() for name, value in fields},
+            "length": len(self.body),
+            "sha256": hashlib.sha256(self.body).hexdigest(),
+            "text": self.body[:4000].decode("latin-1"),
+            "reset": self.reset,
+        }
+
+
+class Client(QuicConnectionProtocol):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.http = H3Connection(self._quic)
+        self.responses = {}
+        self.closed = asyncio.Event()
+        self.close_code = None
+
+    def quic_event_received(self, event):
+        if isinstance(event, ConnectionTerminated):
+            self.close_code = event.error_code
+            self.closed.set()
+            for response in self.responses.values():
+                response.done.set()
+                response.changed.set()
+        if isinstance(event, StreamReset) and event.stream_id in self.responses:
+            self.responses[event.stream_id].reset = event.error_code
+            self.responses[event.stream_id].done.set()
+            self.responses[event.stream_id].changed.set()
+        for out in self.http.handle_event(event):
+            response = self.responses.get(getattr(out, "stream_id", None))
+            if response is None:
+                continue
+            if isinstance(out, HeadersReceived):
+                response.heads.append(out.headers)
+            if isinstance(out, DataReceived):
+                response.body += out.data
+                if out.data:
+                    response.parts.append(out.data)
+            response.changed.set()
+            if out.stream_ended:
+                response.done.set()
+
+    def request(self, method, path, fields=(), body=None, end=True):
+        stream = self._quic.get_next_available_stream_id()
+        head = [(b":method", method.encode()), (b":scheme", b"https"), (b":authority", HOST.encode())]
+        head += [(b":path", path.encode())] + [(n.encode(), v.encode()) for n, v in fields]
+        self.responses[stream] = Response()
+        self.http.send_headers(stream, head, end_stream=end and body is None)
+        if body is not None:
+            self.http.send_data(stream, body, end_stream=end)
+        self.transmit()
+        return self.responses[stream]
+
+    async def ask(self, *args, **kwargs):
+        response = self.request(*args, **kwargs)
+        await asyncio.wait_for(response.done.wait(), PATIENCE)
+        return response.told()
+
+    async def move(self):
+        """Goes on from another port, as behind a router that forgets."""
+        loop = asyncio.get_running_loop()
+        old = self._transport
+        transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("::", 0))
+        self._transport = transport
+        old.abort()
+
+
+def fields_of(arguments):
+    return [tuple(argument.split("=", 1)) for argument in arguments]
+
+
+async def get(client, path, *fields):
+    return await client.ask("GET", path, fields_of(fields))
+
+
+async def head(client, path):
+    return await client.ask("HEAD", path)
+
+
+async def post(client, path, length):
+    body = bytes(at % 251 for at in range(int(length)))
+    told = await client.ask("POST", path, [("content-type", "application/octet-stream")], body)
+    return {**told, "sent_sha256": hashlib.sha256(body).hexdigest()}
+
+
+async def many(client, path, number):
+    responses = [client.request("GET", f"{path}?{at}") for at in range(int(number))]
+    await asyncio.wait_for(asyncio.gather(*(response.done.wait() for response in responses)), PATIENCE)
+    return {"texts": [response.told()["text"] for response in responses]}
+
+
+async def stream(client, path):
+    """Says each part as it comes."""
+    response = client.request("GET", path)
+    while not response.done.is_set():
+        response.changed.clear()
+        while response.parts:
+            print(response.parts.pop(0).decode().strip(), flush=True)
+        await asyncio.wait_for(response.changed.wait(), PATIENCE)
+    return response.told()
+
+
+async def move(client, path):
+    before = await client.ask("GET", path)
+    await client.move()
+    await client.ask("GET", path)
+    after = await client.ask("GET", path)
+    return {"before": before["text"], "after": after["text"]}
+
+
+async def raw(client, kind, payload):
+    """A frame of the caller's own as the first one of a request."""
+    stream = client._quic.get_next_available_stream_id()
+    client.responses[stream] = response = Response()
+    client._quic.send_stream_data(stream, encode_frame(int(kind), bytes.fromhex(payload)), end_stream=True)
+    client.transmit()
+    await asyncio.wait_for(response.done.wait(), PATIENCE)
+    return {"reset": response.reset, "closed": client.close_code}
+
+
+async def unread(client, path, length):
+    """A long body for a script that does not want it."""
+    body = bytes(int(length))
+    told = await client.ask("POST", path, [("content-length", length)], body)
+    return {**told, "after": (await client.ask("GET", "/hello.php"))["text"]}
+
+
+async def drain(client, path):
+    """Waits for the server to leave: says when the request runs, and how it and the connection end."""
+    response = client.request("GET", path)
+    print("running", flush=True)
+    await asyncio.wait_for(response.done.wait(), PATIENCE)
+    await asyncio.wait_for(client.closed.wait(), PATIENCE)
+    return {**response.told(), "closed": client.close_code}
+
+
+async def early(configuration, port, *paths):
+    """Two connections, the second of which asks before its handshake is complete."""
+    tickets = []
+    async with connect(HOST, port, configuration=configuration, create_protocol=Client,
+                       session_ticket_handler=tickets.append) as client:
+        await client.ask("GET", paths[0])
+        while not tickets:
+            await client.ask("GET", paths[0])
+    configuration.session_ticket = tickets[-1]
+    async with connect(HOST, port, configuration=configuration, create_protocol=Client, wait_connected=False) as client:
+        asked = [client.request("GET", paths[0]), client.request("POST", paths[1], body=b"a=1")]
+        await asyncio.wait_for(asyncio.gather(*(response.done.wait() for response in asked)), PATIENCE)
+        taken = client._quic.tls.early_data_accepted
+        later = await client.ask("POST", paths[1], body=b"a=1")
+        return {"taken": taken, "get": asked[0].told(), "post": asked[1].told(), "later": later}
+
+
+async def main(port, authority, scenario, *arguments):
+    configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, server_name=HOST)
+    configuration.load_verify_locations(authority)
+    if scenario == "early":
+        return await early(configuration, int(port), *arguments)
+    async with connect(HOST, int(port), configuration=configuration, create_protocol=Client) as client:
+        return await globals()[scenario](client, *arguments)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(*sys.argv[1:]))))

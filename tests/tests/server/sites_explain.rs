@@ -1,0 +1,109 @@
+//! `howdah explain` says beforehand what the server then does.
+
+use super::sites::two_sites;
+use howdah_tests::howdah::program;
+use howdah_tests::{Conn, Site, php, scenario};
+use serde_json::Value;
+use std::process::Command;
+
+/// What `howdah explain --json` says.
+fn explain(site: &Site, arguments: &[&str]) -> Value {
+    let output = Command::new(program())
+        .arg("explain")
+        .args(arguments)
+        .arg("--json")
+        .arg("--config")
+        .arg(site.place().run.join("howdah.toml"))
+        .arg("--root")
+        .arg(&site.place().root)
+        .env("HOWDAH_ALLOW_ROOT", "true")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+scenario!(
+    what_is_explained_is_what_happens,
+    howdah_only = "sites of its own",
+    |s| {
+        two_sites(s)
+            .php("../shop/sub/who.php", php!("sites/who.php"))
+            .file("../shop/sub/index.html", "an index")
+            .file("../shop/.secret", "x")
+            .file("../shop/copy.php.bak", "x")
+            .setting("http.max_uri", "200")
+    },
+    |site| {
+        let long = format!("/{}", "x".repeat(300));
+        for (method, host, path) in [
+            ("GET", "shop.example", "/a.txt"),
+            ("HEAD", "shop.example", "/a.txt"),
+            ("POST", "shop.example", "/a.txt"),
+            ("GET", "x.shop.example:81", "/"),
+            ("GET", "shop.example", "/no/such?q=1"),
+            ("GET", "shop.example", "/sub?a=b"),
+            ("GET", "shop.example", "/sub/"),
+            ("GET", "shop.example", "/sub/who.php/info/x"),
+            ("GET", "shop.example", "/.secret"),
+            ("GET", "shop.example", "/copy.php.bak"),
+            ("GET", "shop.example", "/%zz"),
+            ("GET", "shop.example", "/../etc"),
+            ("GET", "shop.example", &long),
+            ("TRACE", "shop.example", "/"),
+            ("GET", "blog.example", "/"),
+            ("GET", "blog.example", "/old/who.php"),
+            ("GET", "blog.example", "/no/such"),
+            ("GET", "nobody.example", "/a.txt"),
+        ] {
+            let said = explain(site, &[method, &format!("http://{host}{path}")]);
+            let mut conn = Conn::open(site.target());
+            conn.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+            let got = conn.response(method);
+            let case = format!("{method} {host}{path}: {said:#}\n{got:?}");
+            if said["script"].is_null() {
+                assert_eq!(said["status"], got.status, "{case}");
+                assert_eq!(said["location"].as_str(), got.header("location"), "{case}");
+            } else {
+                let ran = got.expect(200).json();
+                assert_eq!(said["script"]["filename"], ran["script"], "{case}");
+                assert_eq!(said["script"]["path_info"], ran["info"], "{case}");
+                let pool = said["script"]["pool"].as_str().unwrap();
+                let expected = if pool == "shop.example" { "own" } else { pool };
+                assert_eq!(ran["pool"], expected, "{case}");
+            }
+        }
+    },
+);
+
+scenario!(the_steps_say_why, howdah_only = "sites of its own", two_sites, |site| {
+    let steps = |arguments: &[&str]| {
+        let said = explain(site, arguments);
+        let steps = said["steps"].as_array().unwrap().iter();
+        steps
+            .map(|step| format!("{}: {}\n", step["about"].as_str().unwrap(), step["text"].as_str().unwrap()))
+            .collect::<String>()
+    };
+    let said = steps(&["http://www.shop.example/no/such"]);
+    for expected in [
+        "client: 127.0.0.1",
+        "site: \"shop.example\", whose hosts have \"*.shop.example\", ",
+        "10-shop.toml:1\n",
+        "route: the front controller, index.php",
+        "pool: \"shop.example\", mode \"classic\", the site's own",
+        "response: what the script prints",
+    ] {
+        assert!(said.contains(expected), "{expected}\n{said}");
+    }
+    assert!(
+        steps(&["http://blog.example/old/who.php"])
+            .contains("pool: \"default\", mode \"classic\", by the route for \"/old/*\"")
+    );
+    assert!(
+        steps(&["/a.txt", "--header", "Host: blog.example"])
+            .contains("site: \"blog\", whose hosts have \"blog.example\"")
+    );
+    assert!(steps(&["/a.txt"]).contains("site: none: no site is for a request without a host"));
+    let output = Command::new(program()).args(["explain", "http://a b/"]).output().unwrap();
+    assert!(!output.status.success());
+});
