@@ -27,6 +27,7 @@ pub mod servers;
 pub mod setup;
 pub mod site;
 pub mod tls;
+pub mod upstream;
 
 pub use client::{Conn, Target};
 pub use modes::{Backend, Mode};
@@ -34,6 +35,7 @@ pub use request::{Part, Request, multipart};
 pub use response::{Response, clip};
 pub use setup::Setup;
 pub use site::Site;
+pub use upstream::Upstream;
 
 use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

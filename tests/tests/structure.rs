@@ -25,6 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-rules", &[]),
     ("howdah-htaccess", &["howdah-rules"]),
     ("howdah-protocol", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-tls"]),
+    ("howdah-proxy", &["howdah-budget", "howdah-config", "howdah-observe", "howdah-protocol"]),
     // `site` still writes variables itself, and takes bodies where they lie; both belong behind the pool's door.
     (
         "howdah-site",
@@ -47,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "howdah-observe",
             "howdah-pool",
             "howdah-protocol",
+            "howdah-proxy",
             "howdah-site",
             "howdah-tls",
             "howdah-transport",

@@ -11,7 +11,7 @@ use crate::{admin_frankenphp, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
-use howdah_observe::Metrics;
+use howdah_observe::{Metrics, UpstreamMetrics};
 use howdah_pool::PoolStatus;
 use howdah_protocol::unix_socket::{self, UnixAccess};
 use howdah_tls::acme::{NameReport, Report};
@@ -53,6 +53,7 @@ struct Status {
     /// Those that the server got or made itself.
     certificates: Vec<NameReport>,
     pools: Vec<PoolStatus>,
+    upstreams: Vec<UpstreamStatus>,
 }
 
 /// The connections of clients.
@@ -61,6 +62,20 @@ struct Connections {
     open: i64,
     /// Closed to make room for others.
     displaced: u64,
+    /// Those that have changed to another protocol.
+    upgraded: i64,
+}
+
+/// A server that requests are handed on to.
+#[derive(Debug, Serialize)]
+struct UpstreamStatus {
+    proxy: String,
+    server: String,
+    up: bool,
+    active: i64,
+    requests: u64,
+    connections: u64,
+    failures: u64,
 }
 
 /// What waits takes of a budget.
@@ -289,12 +304,26 @@ fn status(state: &State) -> Status {
         connections: Connections {
             open: state.metrics.connections_open.get(),
             displaced: state.metrics.connections_displaced.get(),
+            upgraded: state.metrics.connections_upgraded.get(),
         },
         budgets: budgets(state),
         error_log_dropped: state.metrics.error_log_dropped(),
         access_log_dropped: state.metrics.access_log_dropped.get(),
         certificates: state.certificates.names(),
         pools: state.pools.iter().map(|p| p.status()).collect(),
+        upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
+    }
+}
+
+fn upstream_status(upstream: &UpstreamMetrics) -> UpstreamStatus {
+    UpstreamStatus {
+        proxy: upstream.proxy.to_string(),
+        server: upstream.server.to_string(),
+        up: upstream.up.get() == 1,
+        active: upstream.active.get(),
+        requests: upstream.requests.get(),
+        connections: upstream.connections.get(),
+        failures: upstream.failures.all().iter().map(|(_, count)| count).sum(),
     }
 }
 

@@ -16,6 +16,7 @@ mod status_text;
 mod tls;
 mod trust;
 mod watch;
+mod ways;
 
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};

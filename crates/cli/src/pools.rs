@@ -1,4 +1,4 @@
-//! From settings to running pools, and the way from the HTTP front to them.
+//! From settings to running pools.
 
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
@@ -8,7 +8,6 @@ use howdah_pool::{
     Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
 };
 use howdah_site::Sites;
-use howdah_site::upstream::Upstream;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -72,15 +71,17 @@ impl Pools {
     }
 }
 
-impl Upstream for Pools {
-    async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
+impl Pools {
+    /// Runs a request on the pool with this position.
+    pub(crate) async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
         match self.pools.get(pool) {
             Some(pool) => pool.run(request).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
     }
 
-    async fn room(&self, pool: usize) {
+    /// Returns when that pool has a place for a request, or has had none for a while.
+    pub(crate) async fn room(&self, pool: usize) {
         if let Some(pool) = self.pools.get(pool) {
             pool.room().await;
         }

@@ -6,6 +6,7 @@
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
 use crate::tls::{self, Tls};
+use crate::ways::{self, Ways};
 use crate::{certificates, identity, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
@@ -110,6 +111,7 @@ struct Server {
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+    let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
     let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
     let sites = Arc::new(sites);
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
@@ -132,7 +134,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let service = |_| Service::new(sites.clone(), pools.clone());
+    let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
     let what = match &sites.all() {
         [only] => only.root.display().to_string(),
@@ -140,6 +142,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     };
     tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
 
+    let checks = howdah_proxy::health::start(&proxies);
     let watchers = watch::start(watched, &pools);
     if let Some(tls) = tls {
         tokio::spawn(tls.watch());
@@ -165,7 +168,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             }
         }
     };
-    drop(watchers);
+    drop((watchers, checks));
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,

@@ -43,6 +43,22 @@ pub(crate) fn render(status: &Value) -> String {
             let _ = writeln!(out, "lines of the {what} lost: {lines}");
         }
     }
+    if let Some(open) = status["connections"]["upgraded"].as_u64().filter(|open| *open > 0) {
+        let _ = writeln!(out, "of these upgraded (WebSocket): {open}");
+    }
+    for upstream in status["upstreams"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            out,
+            "proxy {}, {}: {}; {} requests, {} under way, {} connections opened, {} failures",
+            text(&upstream["proxy"]),
+            text(&upstream["server"]),
+            if upstream["up"] == true { "up" } else { "OUT" },
+            text(&upstream["requests"]),
+            text(&upstream["active"]),
+            text(&upstream["connections"]),
+            text(&upstream["failures"]),
+        );
+    }
     certificates(&mut out, status);
     for pool in status["pools"].as_array().into_iter().flatten() {
         let is_multiplexed = Mode::deserialize(&pool["mode"]).is_ok_and(Mode::is_multiplexed);

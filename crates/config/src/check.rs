@@ -11,7 +11,7 @@ use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
-use crate::{check_acme, check_sites, check_tls, check_users};
+use crate::{check_acme, check_proxies, check_sites, check_tls, check_users};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -22,6 +22,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     concurrency(settings, source);
     http(settings, source);
     check_sites::check(settings, source);
+    check_proxies::check(settings, source);
     check_acme::check(settings, source);
     check_tls::check(settings, source);
     check_users::check(settings, source);

@@ -117,6 +117,38 @@ choice! {
 }
 
 choice! {
+    /// Which of several servers gets a request.
+    Balance, default RoundRobin {
+        /// Each in turn, as often as its weight says.
+        RoundRobin = "round-robin",
+        /// The one that has the fewest requests under way for its weight.
+        LeastConnections = "least-connections",
+    }
+}
+
+choice! {
+    /// What a server that requests are handed on to sees as `Host`.
+    ProxyHost, default Request {
+        /// What the client asked for.
+        Request = "request",
+        /// The server's own name.
+        Upstream = "upstream",
+    }
+}
+
+choice! {
+    /// How servers that requests are handed on to learn of the client.
+    ForwardedFields, default XForwarded {
+        /// From `X-Forwarded-For` and its kin.
+        XForwarded = "x-forwarded",
+        /// From `Forwarded` (RFC 7239).
+        Forwarded = "forwarded",
+        /// Not at all.
+        Off = "off",
+    }
+}
+
+choice! {
     /// The response to a request for a host that no site is for.
     UnknownHost, default Misdirected {
         /// 421, Misdirected Request.

@@ -404,7 +404,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
         Kind::Certificate => "CERT:KEY",
-        Kind::Address => "ADDR",
+        Kind::Address | Kind::Upstream => "ADDR",
         Kind::Workers => "N|MIN-MAX",
         Kind::List(of) => value_name(*of),
         Kind::Map => "KEY=VALUE",

@@ -25,6 +25,8 @@ pub enum Kind {
     Address,
     /// An address, a network or `"unix"`.
     Network,
+    /// A server that requests are handed on to.
+    Upstream,
     /// A number of workers: `4` or `"2-8"`.
     Workers,
     /// Permissions of a file, in octal.
@@ -59,6 +61,10 @@ impl Kind {
             Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
             Self::Address => {
                 "an address (\"127.0.0.1:8080\", \":8080\", \"https://:443\", \"[::1]:8080\" or \"unix:/path\")"
+                    .to_owned()
+            }
+            Self::Upstream => {
+                "a server (\"http://127.0.0.1:3000\", \"https://host\", \"unix:/path\"), perhaps with \" weight=2\" behind it"
                     .to_owned()
             }
             Self::Network => "an address, a network such as \"10.0.0.0/8\", or \"unix\"".to_owned(),

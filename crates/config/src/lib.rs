@@ -9,6 +9,7 @@ mod account;
 mod address;
 mod check;
 mod check_acme;
+mod check_proxies;
 mod check_sites;
 mod check_tls;
 mod check_users;
@@ -24,6 +25,7 @@ pub mod host_name;
 mod kind;
 pub mod limits;
 mod load;
+mod load_proxies;
 mod load_rules;
 mod load_sites;
 mod origin;
@@ -35,6 +37,7 @@ mod rules;
 mod settings;
 mod settings_acme;
 mod settings_http;
+mod settings_proxy;
 mod settings_route;
 mod settings_sandbox;
 mod settings_site;
@@ -44,14 +47,15 @@ mod sites;
 mod source;
 mod strict;
 mod table;
+mod upstream_address;
 mod value;
 mod warnings;
 
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
 pub use choice::{
-    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
-    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
+    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -66,9 +70,11 @@ pub use rules::SiteRules;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 pub use settings_acme::AcmeSettings;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+pub use settings_proxy::ProxySettings;
 pub use settings_route::{Route, RouteKeys};
 pub use settings_sandbox::SandboxSettings;
 pub use settings_site::{SiteKeys, SiteSettings};
 pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use sites::ONLY_SITE;
 pub use source::Surroundings;
+pub use upstream_address::{UpstreamAddr, UpstreamPlace};

@@ -9,9 +9,10 @@ use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
-use crate::load_rules;
 use crate::host::HostPattern;
-use crate::load_sites::{self, make_absolute, sites_of};
+use crate::load_proxies;
+use crate::load_rules;
+use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
@@ -158,9 +159,10 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         files.iter().flat_map(|file| sites_of(file, main.is_some_and(|main| std::ptr::eq(main, *file)))).collect();
     let mut pools = vec![default];
     pools.extend(load_sites::read_pools(source, &files, &sites));
+    let mut gathered = Gathered { proxies: load_proxies::read(source), shares: 0 };
     let list = find(source.section(""), "route").map(|entry| &entry.node.tree);
     let routes = match (main, list) {
-        (Some(file), Some(Tree::List(items))) => load_sites::read_routes(source, file, items, "route", &mut 0),
+        (Some(file), Some(Tree::List(items))) => load_sites::read_routes(source, file, items, "route", &mut gathered),
         _ => Vec::new(),
     };
     let mut settings = Settings {
@@ -176,7 +178,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
     };
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
     settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools).unwrap_or_default();
-    settings.sites = load_sites::read_sites(source, &sites, &settings);
+    settings.sites = load_sites::read_sites(source, &sites, &settings, &mut gathered);
+    settings.proxies = gathered.proxies;
     settings
 }
 

@@ -7,10 +7,12 @@ use crate::document::{Entry, Node, Tree};
 use crate::file::{File, OWN_POOL};
 use crate::glob::Glob;
 use crate::host::HostPattern;
+use crate::load_proxies;
 use crate::load_rules;
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_route::{Route, RouteKeys};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
@@ -149,8 +151,12 @@ pub(crate) fn make_absolute(patterns: &mut [String], dir: &Path) {
 }
 
 /// Reads every site over the top level's settings.
-pub(crate) fn read_sites<'a>(source: &mut Source<'a>, sites: &[Written<'a>], top: &Settings) -> Vec<SiteSettings> {
-    let mut shares = top.routes.iter().filter(|route| route.has_share()).count();
+pub(crate) fn read_sites<'a>(
+    source: &mut Source<'a>,
+    sites: &[Written<'a>],
+    top: &Settings,
+    gathered: &mut Gathered,
+) -> Vec<SiteSettings> {
     let mut taken: BTreeMap<String, &Written<'a>> = BTreeMap::new();
     let mut found = Vec::new();
     for site in sites {
@@ -163,7 +169,7 @@ pub(crate) fn read_sites<'a>(source: &mut Source<'a>, sites: &[Written<'a>], top
             name = format!("{name} ({})", found.len() + 1);
         }
         taken.insert(name.clone(), site);
-        found.push(read_site(source, site, name, top, &mut shares));
+        found.push(read_site(source, site, name, top, gathered));
     }
     found
 }
@@ -181,7 +187,7 @@ fn read_site<'a>(
     site: &Written<'a>,
     name: String,
     top: &Settings,
-    shares: &mut usize,
+    gathered: &mut Gathered,
 ) -> SiteSettings {
     let file = site.file;
     let section = format!("site.{name}");
@@ -225,9 +231,17 @@ fn read_site<'a>(
     let (name, own) = part("log");
     found.log = source.with_own(file, name, own, |source| LogSettings::read_over(&top.log, source));
     if let Some(Entry { node: Node { tree: Tree::List(items), .. }, .. }) = find(site.entries, "route") {
-        found.routes = read_routes(source, file, items, &format!("{section}.route"), shares);
+        found.routes = read_routes(source, file, items, &format!("{section}.route"), gathered);
     }
     found
+}
+
+/// What the routes of all sites have one list of.
+pub(crate) struct Gathered {
+    /// The sections, and the addresses that stand in a route.
+    pub(crate) proxies: Vec<ProxySettings>,
+    /// How many routes have a share.
+    pub(crate) shares: usize,
 }
 
 /// Reads routes. One that is not complete is reported, and kept so that the others keep their numbers.
@@ -236,7 +250,7 @@ pub(crate) fn read_routes<'a>(
     file: &'a File,
     items: &'a [Node],
     section: &str,
-    shares: &mut usize,
+    gathered: &mut Gathered,
 ) -> Vec<Route> {
     let mut routes = Vec::new();
     for (at, item) in items.iter().enumerate() {
@@ -248,18 +262,20 @@ pub(crate) fn read_routes<'a>(
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,
+            proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
             share: None,
         };
         if route.has_share() {
-            route.share = u16::try_from(*shares).ok();
-            *shares += 1;
+            route.share = u16::try_from(gathered.shares).ok();
+            gathered.shares += 1;
         }
         routes.push(route);
+        let is_there = |key: &str| {
+            find(own, key).is_some_and(|entry| !matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+        };
         let missing = |row: &&crate::row::Row| {
-            let required = row.default == r#""""#;
-            required
-                && find(own, row.key)
-                    .is_none_or(|entry| matches!(&entry.node.tree, Tree::Text(text) if text.is_empty()))
+            let required = row.key == "match" || (row.key == "pool" && !is_there("proxy"));
+            required && !is_there(row.key)
         };
         for row in RouteKeys::ROWS.iter().filter(missing) {
             let message = format!("is required in each [[route]]; for example: {} = {}", row.key, row.example);

@@ -10,6 +10,7 @@ use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
@@ -70,6 +71,13 @@ pub fn settings_page() -> String {
         }
         page.push('\n');
     }
+    page.push_str(
+        "## `[proxy.NAME]`\n\nServers that a `[[route]]` hands requests on to, by this name; see the guide \
+         [docs/guide/proxy.md](../guide/proxy.md). A route may also name an address in its place: then all of these have \
+         their defaults.\n\n```toml\n[proxy.app]\nto = [\"http://10.0.0.1:3000\", \"http://10.0.0.2:3000\"]\n\n\
+         [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n```\n\n",
+    );
+    rows(&mut page, ProxySettings::ROWS);
     page.push_str(
         "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
          `server_name`, `app`, `htaccess` and `htaccess_unknown`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
@@ -255,7 +263,15 @@ pub fn schema() -> String {
         json!({ "type": "object", "propertyNames": names, "additionalProperties": pool.clone(), "description": "Further pools, by name." }),
     );
     let mut route = object(properties(&[RouteKeys::ROWS]));
-    route["required"] = json!(["match", "pool"]);
+    route["required"] = json!(["match"]);
+    route["anyOf"] = json!([{ "required": ["pool"] }, { "required": ["proxy"] }]);
+    let mut proxy = object(properties(&[ProxySettings::ROWS]));
+    proxy["required"] = json!(["to"]);
+    let names = json!({ "pattern": "^[A-Za-z0-9_-]+$" });
+    top.insert(
+        "proxy".to_owned(),
+        json!({ "type": "object", "propertyNames": names, "additionalProperties": proxy, "description": "Servers that requests are handed on to, by name." }),
+    );
     top.insert(
         "route".to_owned(),
         json!({ "type": "array", "items": route.clone(), "description": "Which paths go to which pool." }),
@@ -338,6 +354,7 @@ fn kind(kind: Kind) -> Json {
         Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network | Kind::Host => {
             json!({ "type": "string" })
         }
+        Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
         Kind::NamePattern => json!({ "type": "string", "pattern": "^!?[^/]+$" }),

@@ -42,10 +42,10 @@ impl Row {
         (!matches!(self.kind, Kind::Map) && !self.is_of_list()).then(|| format!("HOWDAH_{name}"))
     }
 
-    /// Whether it stands in a section that there may be several of (`[[route]]`).
+    /// Whether it stands in a section that there may be several of (`[[route]]`, `[proxy.NAME]`).
     #[must_use]
     pub fn is_of_list(&self) -> bool {
-        matches!(self.section, "route" | "site")
+        matches!(self.section, "route" | "site" | "proxy")
     }
 
     /// The setting's full name: section and key.

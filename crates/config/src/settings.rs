@@ -11,6 +11,7 @@ use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::rules::SiteRules;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
@@ -111,6 +112,8 @@ settings! {
         routes: Vec<Route> = Vec::new();
         /// What is done with which requests, in the order written.
         rules: SiteRules = SiteRules::default();
+        /// The servers that requests are handed on to: each `[proxy.NAME]`, and each address that a route names.
+        proxies: Vec<ProxySettings> = Vec::new();
         /// Section `[http]`.
         http: HttpSettings = HttpSettings::default();
         /// Section `[tls]`.

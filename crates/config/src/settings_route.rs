@@ -1,4 +1,4 @@
-//! The settings of routes: which paths go to which pool.
+//! The settings of routes: which paths go to which pool or to which other server.
 
 use crate::pattern::PathPattern;
 use crate::table::settings;
@@ -8,8 +8,10 @@ settings! {
     pub struct RouteKeys at "route" {
         /// The request paths meant; `*` stands for any text, slashes included. Required.
         pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
-        /// The pool that takes them. Required.
+        /// The pool that takes them. Required where there is no `proxy`.
         pool: Option<String> = r#""""# example(r#""api""#);
+        /// The server that they are handed on to: its address, or the NAME of a `[proxy.NAME]`.
+        proxy: Option<String> = r#""""# example(r#""http://127.0.0.1:3000""#);
         /// How many of the pool's workers may run these requests at once; further ones wait. 0 for all.
         ///
         /// So a report that takes minutes leaves workers for the rest.
@@ -20,13 +22,15 @@ settings! {
     plus {}
 }
 
-/// Which paths go to which pool.
+/// Which paths go to which pool, or to which other server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The paths.
     pub pattern: PathPattern,
     /// The pool's name, which exists.
     pub pool: String,
+    /// The name of the proxy that takes them in the pool's place.
+    pub proxy: Option<String>,
     /// How many of the pool's workers may run its requests at once; 0 for all.
     pub workers: usize,
     /// Its weight while requests wait.

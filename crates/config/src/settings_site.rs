@@ -95,7 +95,7 @@ impl SiteSettings {
     /// Whether some of its scripts run in this pool.
     #[must_use]
     pub fn uses(&self, pool: &str) -> bool {
-        self.pool == pool || self.routes.iter().any(|route| route.pool == pool)
+        self.pool == pool || self.routes.iter().any(|route| route.proxy.is_none() && route.pool == pool)
     }
 
     /// The name of the pool for a request path, and the position of its share in `Settings::shares`.

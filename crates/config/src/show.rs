@@ -48,6 +48,10 @@ impl Loaded {
             page.section_of(&header, &format!("pool.{}", pool.name), rows);
             page.section_of(&format!("{header}.sandbox"), &format!("pool.{}.sandbox", pool.name), pool.sandbox.shown());
         }
+        // Those that are an address and nothing else are written out in their routes.
+        for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
+            page.section(&format!("proxy.{}", proxy.name), proxy.shown());
+        }
         page.routes("route", &settings.routes);
         page.rules("rule", &settings.rules);
         for site in &settings.sites {
@@ -91,7 +95,8 @@ impl Page<'_> {
             let _ = writeln!(self.text, "\n[[{header}]]");
             let keys = RouteKeys {
                 pattern: Some(route.pattern.clone()),
-                pool: Some(route.pool.clone()),
+                pool: route.proxy.is_none().then(|| route.pool.clone()),
+                proxy: route.proxy.clone(),
                 workers: route.workers,
                 weight: route.weight,
             };

@@ -10,6 +10,7 @@ use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
+use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
@@ -38,11 +39,12 @@ pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
     let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
-    top.extend(["pool", "route", "rule", "site"]);
+    top.extend(["pool", "proxy", "route", "rule", "site"]);
     found.keys("", entries(&file.root), &top);
     for entry in entries(&file.root) {
         match entry.key.as_str() {
             "pool" => found.pools(entry),
+            "proxy" => found.proxies(entry),
             "route" => found.routes("", entry),
             "site" => found.sites(entry),
             key => {
@@ -102,6 +104,9 @@ impl Finder<'_> {
             let of_server = SITE_SECTIONS.iter().find(|(name, ..)| own.ends_with(&format!(".{name}")));
             if let Some((name, ..)) = of_server.filter(|(_, rows, _)| rows.iter().any(|row| row.key == key)) {
                 return format!("; it is for all sites together and belongs to [{name}] of howdah.toml");
+            }
+            if key == "proxy" && of_server.is_none() {
+                return "; [proxy.NAME] is for all sites together and belongs to howdah.toml".to_owned();
             }
             if keys(&[Settings::ROWS]).contains(&key) && !known.contains(&key) {
                 return "; it is for all sites together and belongs to the top level of howdah.toml".to_owned();
@@ -195,11 +200,29 @@ impl Finder<'_> {
         }
     }
 
+    fn proxies(&mut self, entry: &Entry) {
+        let Tree::Table(proxies) = &entry.node.tree else {
+            let found = entry.node.describe();
+            let message = format!("expected sections [proxy.NAME], found {found}");
+            return self.error(entry.line, "proxy".to_owned(), message);
+        };
+        let known = keys(&[ProxySettings::ROWS]);
+        for proxy in proxies {
+            let name = format!("proxy.{}", proxy.key);
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            if proxy.key.is_empty() || !proxy.key.bytes().all(fits) {
+                let message = "a proxy's name is made of letters, digits, - and _";
+                self.error(proxy.line, format!("[{name}]"), message.to_owned());
+            }
+            self.section(&name, proxy, &known);
+        }
+    }
+
     fn routes(&mut self, section: &str, entry: &Entry) {
         let known = keys(&[RouteKeys::ROWS]);
         let items: &[Node] = if let Tree::List(items) = &entry.node.tree { items } else { &[] };
         if !matches!(entry.node.tree, Tree::List(_)) {
-            let message = "expected sections [[route]], each with match and pool (two brackets)";
+            let message = "expected sections [[route]], each with match and pool or proxy (two brackets)";
             self.error(entry.line, format!("{section}route"), message.to_owned());
         }
         for item in items {

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
-    AccessFormat, AccessTarget, Algorithm, ClientAuth, LogFormat, LogLevel, LogTarget, Mode, Proof, SandboxProfile,
-    Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
+    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::pattern::{NamePattern, PathPattern};
+use crate::upstream_address::UpstreamAddr;
 
 /// A type that settings can have.
 pub(crate) trait Value: Sized {
@@ -213,7 +214,10 @@ words!(
     UnknownDirective,
     UnknownHost,
     TlsVersion,
-    ClientAuth
+    ClientAuth,
+    Balance,
+    ProxyHost,
+    ForwardedFields
 );
 
 impl Value for LogTarget {
@@ -282,6 +286,18 @@ impl Value for ListenAddr {
 
 impl Value for TrustedProxy {
     const KIND: Kind = Kind::Network;
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+}
+
+impl Value for UpstreamAddr {
+    const KIND: Kind = Kind::Upstream;
 
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()

@@ -534,3 +534,44 @@ fn limits_that_cannot_be_are_reported() {
         Site::new(text).load().unwrap();
     }
 }
+
+#[test]
+fn proxies_have_names_or_are_addresses_and_what_cannot_work_is_said() {
+    let site = Site::new(
+        "[proxy.app]\nto = [\"http://a:1\", \"unix:/run/b.sock weight=3\"]\nretries = 1\n\
+         [[route]]\nmatch = \"/app/*\"\nproxy = \"app\"\n\
+         [[route]]\nmatch = \"/x/*\"\nproxy = \"http://c:2\"\n[[route]]\nmatch = \"/y/*\"\nproxy = \"http://c:2\"\n",
+    );
+    let settings = site.load().unwrap().settings;
+    let named: Vec<_> = settings.proxies.iter().map(|proxy| (proxy.name.as_str(), proxy.to.len())).collect();
+    assert_eq!(named, [("app", 2), ("http://c:2", 1)]);
+    let found: Vec<_> = settings.routes.iter().map(|route| route.proxy.as_deref().unwrap_or_default()).collect();
+    assert_eq!(found, ["app", "http://c:2", "http://c:2"]);
+    assert_eq!(settings.proxies[0].retries, 1);
+
+    let site = Site::new(
+        "[proxy.app]\nidle_timeout = 0\nhealth = \"x\"\nca = \"none.pem\"\nupgrade = \"a b\"\n\
+         [proxy.\"a b\"]\nto = \"ftp://a\"\nnone = 1\n\
+         [[route]]\nmatch = \"/1/*\"\nproxy = \"ap\"\n\
+         [[route]]\nmatch = \"/2/*\"\nproxy = \"127.0.0.1:3000\"\nworkers = 1\n\
+         [[route]]\nmatch = \"/3/*\"\nproxy = \"app\"\npool = \"default\"\n[[route]]\nmatch = \"/4/*\"\n",
+    );
+    let errors = site.errors();
+    for expected in [
+        "proxy.app] to: needs at least one server",
+        "idle_timeout: must be more than 0",
+        "health: must be a path",
+        "none.pem does not exist",
+        "upgrade: must be names of protocols",
+        "a proxy's name is made of letters",
+        "expected a list, each item a server",
+        "unknown key",
+        "there is no section [proxy.ap]; did you mean \"app\"?",
+        "there is no section [proxy.127.0.0.1:3000]; an address is written",
+        "`workers` and `weight` are about pools",
+        "a route has a `pool` or a `proxy`, not both",
+        "pool: is required in each [[route]]",
+    ] {
+        assert!(errors.iter().any(|error| error.contains(expected)), "{expected} is not in\n{}", errors.join("\n"));
+    }
+}

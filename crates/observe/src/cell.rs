@@ -61,6 +61,16 @@ impl Counter {
     }
 }
 
+/// One that a gauge counts.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Gauge);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// A number that goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge {
@@ -76,6 +86,13 @@ impl Gauge {
     /// Takes one off.
     pub fn dec(&self) {
         self.value.0.fetch_sub(1, Relaxed);
+    }
+
+    /// Adds one for as long as the guard lives.
+    #[must_use]
+    pub fn hold(&self) -> Held<'_> {
+        self.inc();
+        Held(self)
     }
 
     pub fn set(&self, value: i64) {

@@ -1,6 +1,6 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `access_logs`, `metrics` with `connection_pool`; `queue` (lines that wait
-//! for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
+//! table. Reading order: `log`, `access_log`, `access_logs`, `metrics` with `connection_pool` and `upstream`; `queue`
+//! (lines that wait for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -14,8 +14,10 @@ pub mod log_file;
 pub mod metrics;
 mod queue;
 mod sink;
+mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use access_logs::AccessLogs;
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Front, Metrics, PoolMetrics};
+pub use upstream::{UpstreamMetrics, Upstreams};

@@ -11,6 +11,7 @@ use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
 use crate::connection_pool::ConnectionPool;
 use crate::escape;
 use crate::log::LogHandle;
+use crate::upstream::Upstreams;
 
 /// What kind of number a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,7 @@ macro_rules! metrics {
 
 metrics! {
     Requests "howdah_requests_total" Counter ["front", "status"]
-        "Requests answered, by what answered (php, static, error) and class of status.";
+        "Requests answered, by what answered (php, static, proxy, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its response.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
@@ -74,6 +75,8 @@ metrics! {
     ConnectionsAccepted "howdah_connections_accepted_total" Counter [] "Connections accepted.";
     ConnectionsDisplaced "howdah_connections_displaced_total" Counter []
         "Connections closed for others because there were `http.max_connections`: idle ones, or slow with a header.";
+    ConnectionsUpgraded "howdah_connections_upgraded" Gauge []
+        "Connections that have changed to another protocol (WebSocket) and are open.";
     TlsHandshakes "howdah_tls_handshakes_total" Counter ["session"]
         "Handshakes of TLS that succeeded, by session: new or resumed.";
     TlsHandshakesFailed "howdah_tls_handshakes_failed_total" Counter []
@@ -99,6 +102,14 @@ metrics! {
     AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
+    UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
+        "1 while a server that requests are handed on to gets any, 0 while it has failed too often.";
+    UpstreamActive "howdah_upstream_active" Gauge ["proxy", "server"]
+        "Requests that it has, upgraded connections included.";
+    UpstreamRequests "howdah_upstream_requests_total" Counter ["proxy", "server"] "Requests sent to it.";
+    UpstreamConnections "howdah_upstream_connections_total" Counter ["proxy", "server"] "Connections opened to it.";
+    UpstreamFailures "howdah_upstream_failures_total" Counter ["proxy", "server", "kind"]
+        "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
@@ -155,12 +166,14 @@ pub enum Front {
     Php,
     /// A static file.
     Static,
+    /// Another server, to which the request was handed on.
+    Proxy,
     /// The server itself: an error or a refusal.
     Error,
 }
 
 impl Front {
-    const ALL: [Self; 3] = [Self::Php, Self::Static, Self::Error];
+    const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
 
     /// The label's value.
     #[must_use]
@@ -168,6 +181,7 @@ impl Front {
         match self {
             Self::Php => "php",
             Self::Static => "static",
+            Self::Proxy => "proxy",
             Self::Error => "error",
         }
     }
@@ -233,6 +247,8 @@ pub struct Metrics {
     pub connections_accepted: Counter,
     /// Connections closed for others.
     pub connections_displaced: Counter,
+    /// Connections that have changed to another protocol.
+    pub connections_upgraded: Gauge,
     /// Handshakes of TLS that succeeded, those that resumed a session among them.
     pub tls_handshakes: Counter,
     pub tls_resumed: Counter,
@@ -253,6 +269,8 @@ pub struct Metrics {
     pub request_panics: Counter,
     certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
+    /// Servers that requests are handed on to.
+    pub upstreams: Upstreams,
 }
 
 /// What is known of the certificates that the server got or made itself.
@@ -355,6 +373,12 @@ impl Metrics {
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
+            Id::ConnectionsUpgraded => page.sample(&[], self.connections_upgraded.get()),
+            Id::UpstreamUp
+            | Id::UpstreamActive
+            | Id::UpstreamRequests
+            | Id::UpstreamConnections
+            | Id::UpstreamFailures => self.upstream_samples(id, page),
             Id::TlsHandshakes => {
                 let resumed = self.tls_resumed.get();
                 page.sample(&["new"], self.tls_handshakes.get().saturating_sub(resumed));
@@ -416,6 +440,24 @@ impl Metrics {
 
 impl Metrics {
     /// One number of each budget.
+    /// The samples of one metric of servers that requests are handed on to.
+    fn upstream_samples(&self, id: Id, page: &mut Page<'_>) {
+        for upstream in self.upstreams.all() {
+            let of = [&*upstream.proxy, &*upstream.server];
+            match id {
+                Id::UpstreamUp => page.sample(&of, upstream.up.get()),
+                Id::UpstreamActive => page.sample(&of, upstream.active.get()),
+                Id::UpstreamRequests => page.sample(&of, upstream.requests.get()),
+                Id::UpstreamConnections => page.sample(&of, upstream.connections.get()),
+                _ => {
+                    for (kind, count) in upstream.failures.all() {
+                        page.sample(&[of[0], of[1], kind], count);
+                    }
+                }
+            }
+        }
+    }
+
     fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
         for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
             page.sample(&[budget.kind().name()], number(budget));
@@ -513,72 +555,5 @@ pub fn reference() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_follow_the_rules() {
-        for (at, metric) in TABLE.iter().enumerate() {
-            assert!(TABLE[..at].iter().all(|other| other.name != metric.name), "{} twice", metric.name);
-            assert_eq!(metric.kind == MetricKind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
-            assert!(metric.kind != MetricKind::Histogram || metric.name.ends_with("_seconds"), "{}", metric.name);
-            assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.name);
-        }
-    }
-
-    #[test]
-    fn render_shows_each_metric_with_its_labels() {
-        let metrics = Metrics::new();
-        let pool = metrics.pool("de\"fault");
-        metrics.request(Front::Php, 200, Duration::from_micros(80), 1024);
-        metrics.request(Front::Error, 503, Duration::from_millis(2), 10);
-        metrics.connections_open.inc();
-        pool.queue_wait.observe(Duration::from_micros(10));
-        pool.faults.inc("queue_full");
-        pool.restarts.inc("died");
-        pool.php_time_us.add(1_250_000);
-        let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
-        pool.set_connection_pools(vec![connections]);
-        let text = metrics.render();
-        for line in [
-            "# TYPE howdah_requests_total counter",
-            "howdah_requests_total{front=\"php\",status=\"2xx\"} 1",
-            "howdah_requests_total{front=\"error\",status=\"5xx\"} 1",
-            "howdah_request_duration_seconds_bucket{le=\"0.00005\"} 0",
-            "howdah_request_duration_seconds_bucket{le=\"0.0001\"} 1",
-            "howdah_request_duration_seconds_bucket{le=\"+Inf\"} 2",
-            "howdah_request_duration_seconds_sum 0.00208",
-            "howdah_request_duration_seconds_count 2",
-            "howdah_sent_bytes_total 1034",
-            "howdah_connections_open 1",
-            "howdah_pool_queue_wait_seconds_bucket{pool=\"de\\\"fault\",le=\"0.00005\"} 1",
-            "howdah_pool_faults_total{pool=\"de\\\"fault\",kind=\"queue_full\"} 1",
-            "howdah_pool_worker_restarts_total{pool=\"de\\\"fault\",reason=\"died\"} 1",
-            "howdah_pool_php_seconds_total{pool=\"de\\\"fault\"} 1.25",
-            "howdah_connection_pool_idle{pool=\"de\\\"fault\",name=\"a\\\"b\"} 3",
-            "howdah_connection_pool_wait_seconds_total{pool=\"de\\\"fault\",name=\"a\\\"b\"} 0.0015",
-        ] {
-            assert!(text.lines().any(|have| have == line), "missing: {line}\n{text}");
-        }
-        for metric in TABLE {
-            assert_eq!(text.matches(&format!("# TYPE {} ", metric.name)).count(), 1);
-        }
-        assert_eq!(metrics.requests_total(), 2);
-    }
-
-    #[test]
-    fn a_pool_is_made_once() {
-        let metrics = Metrics::new();
-        metrics.pool("a").replays.inc();
-        assert_eq!(metrics.pool("a").replays.get(), 1);
-        assert_eq!(metrics.pool("b").replays.get(), 0);
-    }
-
-    #[test]
-    fn a_strange_status_is_counted_somewhere() {
-        let metrics = Metrics::new();
-        metrics.request(Front::Php, 0, Duration::ZERO, 0);
-        metrics.request(Front::Php, 999, Duration::ZERO, 0);
-        assert_eq!(metrics.requests_total(), 2);
-    }
-}
+#[path = "metrics_tests.rs"]
+mod tests;

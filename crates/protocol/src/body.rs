@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::files::FileBody;
 use crate::stream::Stream;
+use crate::upgrade::Upgrade;
 use bytes::Bytes;
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -119,6 +120,8 @@ pub(crate) enum Kind {
     Whole(Whole),
     Stream(Stream),
     Files(FileBody),
+    /// No body: what talks over the connection after a 101.
+    Upgrade(Box<dyn Upgrade>),
 }
 
 /// The body of a response.
@@ -134,6 +137,7 @@ impl std::fmt::Debug for Body {
             Kind::Whole(whole) => whole.fmt(f),
             Kind::Stream(_) => f.write_str("Body::Stream"),
             Kind::Files(files) => write!(f, "Body::Files({} bytes)", files.remaining()),
+            Kind::Upgrade(_) => f.write_str("Body::Upgrade"),
         }
     }
 }
@@ -177,11 +181,17 @@ impl Body {
         }
     }
 
+    /// What talks over the connection after a response of status 101.
+    #[must_use]
+    pub fn upgrade(upgrade: Box<dyn Upgrade>) -> Self {
+        Self::of(Kind::Upgrade(upgrade))
+    }
+
     /// Its length, if that is known.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Empty => Some(0),
+            Kind::Empty | Kind::Upgrade(_) => Some(0),
             Kind::Whole(whole) => Some(whole.len() as u64),
             Kind::Stream(stream) => stream.remaining(),
             Kind::Files(files) => Some(files.remaining()),

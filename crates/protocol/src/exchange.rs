@@ -12,6 +12,8 @@
 //!   what comes later is dropped, so none of them can get behind the response's head or into another response.
 //! - **The response's body is pulled as well**, as fast as the client takes it. Each kind of body goes out the cheapest way that
 //!   the connection has: files by `sendfile`, memory held elsewhere directly from there.
+//! - **A response of status 101 carries an [`Upgrade`](crate::Upgrade)** in the place of a body, which then talks over the
+//!   connection; see [`Head::asks_to_upgrade`] for who may get one. In other protocols than HTTP/1.1 there is none.
 //! - **The response's end is told** to the [`Ending`] that its body carries: how many bytes of body have been handed
 //!   over, and whether these were all.
 //! - **A panic in a part of the response's body cuts that response.** A panic in the handler's own future would end the
@@ -27,7 +29,7 @@ use crate::connection::Connection;
 use crate::informational::Informational;
 use crate::target::Target;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Version};
+use http::{HeaderMap, HeaderValue, Method, Version, header};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -73,6 +75,24 @@ pub struct Head {
     pub version: Version,
     /// The fields. `Content-Length` is one valid number, if it is there.
     pub headers: HeaderMap,
+}
+
+impl Head {
+    /// The protocols that the client offers to change to, if it may: HTTP/1.1, and both fields that say so (RFC 9110 7.8).
+    #[must_use]
+    pub fn asks_to_upgrade(&self) -> Option<&HeaderValue> {
+        if self.version != Version::HTTP_11 {
+            return None;
+        }
+        let mut words =
+            self.headers.get_all(header::CONNECTION).iter().flat_map(|line| line.as_bytes().split(|&b| b == b','));
+        let said = words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"upgrade"));
+        let mut offers = self.headers.get_all(header::UPGRADE).iter();
+        match (offers.next(), offers.next()) {
+            (Some(offer), None) if said => Some(offer),
+            _ => None,
+        }
+    }
 }
 
 /// A response. Its head may have a [`Reason`] among its extensions.

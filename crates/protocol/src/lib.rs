@@ -23,6 +23,7 @@ pub mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod handshake;
+pub mod hop_by_hop;
 mod http1;
 mod http2;
 pub mod http3;
@@ -38,6 +39,7 @@ pub mod stream;
 pub mod target;
 mod tls_socket;
 pub mod unix_socket;
+pub mod upgrade;
 
 pub use body::{Body, Ending, HeldBytes, Whole};
 pub use connection::{Connection, Shared};
@@ -48,3 +50,4 @@ pub use informational::{Informational, Taken};
 pub use peer::Peer;
 pub use stream::{Chunk, ChunkStream, Stream};
 pub use target::Target;
+pub use upgrade::{Upgrade, Upgraded};

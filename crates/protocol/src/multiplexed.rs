@@ -85,7 +85,7 @@ impl<'a> Outgoing<'a> {
     /// Nothing more will come.
     pub(crate) fn is_at_end(&self) -> bool {
         match &self.kind {
-            Kind::Empty => true,
+            Kind::Empty | Kind::Upgrade(_) => true,
             Kind::Whole(_) => false,
             Kind::Stream(stream) => stream.remaining() == Some(0),
             Kind::Files(files) => files.remaining() == 0,
@@ -106,7 +106,8 @@ impl<'a> Outgoing<'a> {
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let part = match &mut self.kind {
-            Kind::Empty => None,
+            // Neither protocol changes to another that way (RFC 9113 8.6, RFC 9114 4.5).
+            Kind::Empty | Kind::Upgrade(_) => None,
             Kind::Whole(_) => match std::mem::replace(&mut self.kind, Kind::Empty) {
                 Kind::Whole(whole) => Some(Ok(Whole::into_bytes(whole))),
                 _ => None,

@@ -41,12 +41,14 @@ pub struct Explanation {
     pub notes: Vec<Note>,
     /// The name of the site.
     pub site: Option<String>,
-    /// The status, unless a script decides.
+    /// The status, unless a script or another server decides.
     pub status: Option<u16>,
     /// The file that is sent.
     pub file: Option<String>,
     /// Where a redirect leads.
     pub location: Option<String>,
+    /// The proxy that it is handed on to.
+    pub proxy: Option<String>,
     /// The script that runs.
     pub script: Option<ScriptRun>,
 }
@@ -244,7 +246,7 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
         Route::Script(script) => {
             let pool = site.server.settings.pools.get(script.pool);
             let (pool, mode) = pool.map(|pool| (pool.name.clone(), pool.mode)).unwrap_or_default();
-            notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_pool(site, path)));
+            notes.add("pool", format!("\"{pool}\", mode \"{mode}\"{}", why_there(site, path)));
             notes.add("response", "what the script prints");
             found.script = Some(ScriptRun {
                 filename: text(&script.filename),
@@ -264,6 +266,13 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
                 Err(refusal) => refusal.status(),
             }
         }
+        Route::Proxy(proxy) => {
+            let proxy = site.server.settings.proxies.get(proxy).map(|proxy| proxy.name.clone()).unwrap_or_default();
+            notes.add("proxy", format!("\"{proxy}\"{}", why_there(site, path)));
+            notes.add("response", "what that server says");
+            found.proxy = Some(proxy);
+            return;
+        }
         Route::AddSlash(path) => {
             found.location = Some(redirect_to(&path, head.target.query()));
             let safe = head.method == Method::GET || head.method == Method::HEAD;
@@ -281,8 +290,8 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
     found.status = Some(status.as_u16());
 }
 
-/// Why a path goes to its pool.
-fn why_pool(site: &Site, path: &[u8]) -> String {
+/// Why a path goes to its pool or proxy.
+fn why_there(site: &Site, path: &[u8]) -> String {
     let path = crate::request_path::decode(path).and_then(|plain| crate::request_path::normalise(&plain));
     let path = path.unwrap_or_default();
     match site.settings.routes.iter().find(|route| route.pattern.matches(&path)) {

@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::forwarded::{self, named_host};
 use crate::phase::route::{ResolvedFile, Route, RouteCache};
 use crate::phase::rules::{self, Step};
-use crate::phase::{compress, htaccess, limits, php};
+use crate::phase::{compress, htaccess, limits, php, proxy};
 use crate::refusal::Refusal;
 use crate::request_path::{decode, redirect_to};
 use crate::ruled::{Lookup, Ruled};
@@ -14,6 +14,7 @@ use crate::site::Site;
 use crate::sites::Sites;
 use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
+use bytes::Bytes;
 use howdah_config::UnknownHost;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
@@ -156,6 +157,10 @@ impl<U: Upstream> Service<U> {
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
+            Route::Proxy(proxy) => {
+                let target = Bytes::copy_from_slice(target.as_bytes());
+                proxy::run(&*self.upstream, exchange, *proxy, target, body).await
+            }
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
             Route::Listing(directory) => {
                 exchange.front = Front::Static;

@@ -54,6 +54,8 @@ pub struct Site {
     route_pools: Vec<usize>,
     /// What `.htaccess` files below the root say, if they are followed.
     pub htaccess: Option<Htaccess>,
+    /// The position in the settings of the proxy that each of its routes hands its requests to.
+    route_proxies: Vec<Option<usize>>,
     /// Limits on requests.
     pub limits: Limits,
     /// Where clients without TLS are sent.
@@ -103,6 +105,7 @@ impl Site {
         let pools = &server.settings.pools;
         // Names were checked when the settings were loaded.
         let position = |name: &str| pools.iter().position(|pool| pool.name == name).unwrap_or(0);
+        let proxy = |name: &str| server.settings.proxies.iter().position(|proxy| proxy.name == name);
         Ok(Self {
             number,
             // Collecting the components drops a slash at the end and `.` components.
@@ -112,6 +115,7 @@ impl Site {
             htaccess: settings
                 .htaccess
                 .then(|| Htaccess::new(".htaccess", settings.htaccess_unknown == UnknownDirective::Refuse)),
+            route_proxies: settings.routes.iter().map(|route| proxy(route.proxy.as_deref()?)).collect(),
             limits: Limits::new(&settings.http),
             https: Https::new(&server.settings),
             static_files: StaticFiles::new(root.clone(), &settings.static_files, withheld.clone())
@@ -144,6 +148,13 @@ impl Site {
     pub(crate) fn forget(&self) {
         self.static_files.forget();
         self.places.iter().for_each(|(_, files)| files.forget());
+    }
+
+    /// The position of the proxy that takes a request path, if one does.
+    #[must_use]
+    pub fn proxy_for(&self, path: &[u8]) -> Option<usize> {
+        let mut routes = self.settings.routes.iter().zip(&self.route_proxies);
+        *routes.find(|(route, _)| route.pattern.matches(path))?.1
     }
 
     /// The position of the pool for a request path, and that of the share of its workers (`Settings::shares`).

@@ -1,8 +1,43 @@
-//! The border to PHP: what the PHP phase needs from the pools, so that tests can put something else in their place.
+//! The border to PHP and to other servers: what the phases need of the pools and of proxies, so that tests can put something else
+//! in their place.
 
-use howdah_pool::{Fault, Request, Response};
+use bytes::Bytes;
+use howdah_budget::Charge;
+use howdah_pool::{Fault, Request};
+use howdah_protocol::{Informational, RequestBody, Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-/// Runs requests. The composition root implements it on the pools.
+/// A request that is handed on to another server.
+#[derive(Debug)]
+pub struct Outbound {
+    pub method: Method,
+    /// Path and query, as they go out.
+    pub target: Bytes,
+    /// The client's fields without those about its connection, and those that say who it is.
+    pub headers: HeaderMap,
+    pub body: RequestBody,
+    /// The protocols that the client offers to change to.
+    pub upgrade: Option<HeaderValue>,
+    /// Whether the body can still be read once the response has begun.
+    pub full_duplex: bool,
+    /// The way back for informational responses.
+    pub informational: Option<Informational>,
+    /// What is under way to the client is charged beside it.
+    pub charge: Charge,
+}
+
+/// Why another server has not responded.
+#[derive(Debug)]
+pub struct Unreachable {
+    /// The status that the client gets.
+    pub status: StatusCode,
+    /// The proxy's name.
+    pub proxy: String,
+    /// Which server it was and what happened, for the log.
+    pub why: String,
+}
+
+/// Runs requests. The composition root implements it on the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
     /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while.
     fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
@@ -10,6 +45,16 @@ pub trait Upstream: Send + Sync + 'static {
         std::future::ready(())
     }
 
+    /// Sends a request to a server of the proxy with this position in the settings.
+    fn forward(&self, proxy: usize, outbound: Outbound) -> impl Future<Output = Result<Response, Unreachable>> + Send {
+        let _ = outbound;
+        std::future::ready(Err(Unreachable {
+            status: StatusCode::BAD_GATEWAY,
+            proxy: proxy.to_string(),
+            why: "there is no way to other servers here".to_owned(),
+        }))
+    }
+
     /// Runs `request` on the pool with this position in the settings.
-    fn run(&self, pool: usize, request: Request) -> impl Future<Output = Result<Response, Fault>> + Send;
+    fn run(&self, pool: usize, request: Request) -> impl Future<Output = Result<howdah_pool::Response, Fault>> + Send;
 }

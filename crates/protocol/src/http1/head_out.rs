@@ -18,6 +18,8 @@ pub(super) enum Framing {
     Chunked,
     /// Up to the connection's end.
     UntilClose,
+    /// There is none: what follows is another protocol (101).
+    Upgraded,
 }
 
 /// What a response's head depends on beside the response.
@@ -32,6 +34,9 @@ pub(super) struct Asked {
 impl Asked {
     /// How the body is framed. `length` is its length, if that is known.
     pub(super) fn framing(&self, response: &Parts, length: Option<u64>) -> Framing {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Framing::Upgraded;
+        }
         if matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Framing::None;
         }
@@ -80,6 +85,10 @@ impl Asked {
                 out.extend_from_slice(b"\r\n");
             }
             Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            Framing::Upgraded => {
+                out.extend_from_slice(b"connection: upgrade\r\n\r\n");
+                return;
+            }
             Framing::None | Framing::Told | Framing::UntilClose => {}
         }
         match (keep_alive, self.version == Version::HTTP_10) {

@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use howdah_budget::Charge;
 use http::StatusCode;
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -305,6 +305,44 @@ impl Io {
     /// Writes what the socket takes. Ready when nothing waits any more.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.out.poll_flush(&mut self.socket, &self.connection, cx)
+    }
+
+    /// Reads what comes in over a connection that does not speak HTTP any more.
+    pub(super) fn poll_upgraded_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.input.is_empty() {
+            return self.socket.poll_read(cx, buf);
+        }
+        let ahead = self.input.len().min(buf.remaining());
+        buf.put_slice(&self.input.split_to(ahead));
+        if self.input.is_empty() {
+            // Gives the memory back.
+            self.input = BytesMut::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes to such a connection.
+    pub(super) fn poll_upgraded_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = self.socket.poll_write_vectored(cx, &[IoSlice::new(bytes)]);
+        self.connection.state.note_write(&result);
+        if let Poll::Ready(Ok(written)) = &result
+            && *written == bytes.len()
+            && !self.socket.is_behind()
+        {
+            self.connection.state.on_caught_up();
+        }
+        result
+    }
+
+    /// Writes what TLS keeps of what was written to such a connection.
+    pub(super) fn poll_upgraded_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.socket.is_behind() {
+            let result = self.socket.poll_flush(cx).map_ok(|()| 0);
+            self.connection.state.note_write(&result);
+            ready!(result)?;
+            self.connection.state.on_caught_up();
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Takes over the informational responses that wait.

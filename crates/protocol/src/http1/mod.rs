@@ -2,7 +2,7 @@
 //!
 //! Reading order: `serve` here (the life of a connection), `io` (what comes in and what waits to go out), `parse` (a request's
 //! head), `incoming` (its body), `respond` here with `head_out` (a response), `out` (what is written, and how), `half_closed`
-//! (clients that send nothing more).
+//! (clients that send nothing more), `upgraded` (what is no HTTP any more).
 
 mod half_closed;
 mod head_out;
@@ -10,6 +10,7 @@ pub(crate) mod incoming;
 mod io;
 mod out;
 pub(crate) mod parse;
+mod upgraded;
 
 use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::{Connection, InFlight};
@@ -27,9 +28,11 @@ use io::{Incoming, Io, Next, lock};
 use std::future::poll_fn;
 use std::io::Result;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
+use upgraded::Client;
 
 /// So much of a body waits for the socket before its source is asked for more.
 const AHEAD: usize = 64 * 1024;
@@ -119,7 +122,7 @@ fn body_of(io: &Arc<Mutex<Io>>, framing: parse::Framing) -> RequestBody {
 }
 
 /// Sends a response; true if the connection may have another request.
-async fn respond(io: &Mutex<Io>, asked: Asked, keep_alive: bool, response: Response) -> Result<bool> {
+async fn respond(io: &Arc<Mutex<Io>>, asked: Asked, keep_alive: bool, response: Response) -> Result<bool> {
     let (head, body) = response.into_parts();
     let framing = asked.framing(&head, body.length());
     let goes_on = {
@@ -128,12 +131,16 @@ async fn respond(io: &Mutex<Io>, asked: Asked, keep_alive: bool, response: Respo
         io.take_informational();
         let is_read = io.begin_response();
         let told_to_end = io.connection.state.verdict() != Verdict::None || head_out::closes(&head.headers);
-        let goes_on = keep_alive && is_read && !told_to_end && framing != Framing::UntilClose;
+        let goes_on =
+            keep_alive && is_read && !told_to_end && !matches!(framing, Framing::UntilClose | Framing::Upgraded);
         io.out.put(|out| asked.write(out, &head, framing, goes_on));
         goes_on
     };
     // Whatever the head owns is of no use any more; the body may take its time.
     drop(head);
+    if framing == Framing::Upgraded {
+        return upgrade(io, body).await.map(|()| false);
+    }
     let bodiless = asked.is_head || framing == Framing::None;
     let sent = send(io, framing, if bodiless { body.emptied() } else { body }).await;
     if sent.is_err() {
@@ -143,11 +150,44 @@ async fn respond(io: &Mutex<Io>, asked: Asked, keep_alive: bool, response: Respo
     sent.map(|()| goes_on)
 }
 
+/// Hands the connection over to whoever talks over it now. Returns when that has come to its end.
+async fn upgrade(io: &Arc<Mutex<Io>>, body: Body) -> Result<()> {
+    let (kind, mut delivery) = body.open();
+    flush(io).await?;
+    let Kind::Upgrade(upgrade) = kind else { return Ok(()) };
+    let (sent, metrics) = (Arc::new(AtomicU64::new(0)), lock(io).connection.shared.metrics.clone());
+    let _counted = metrics.connections_upgraded.hold();
+    let told = Told { delivery: &mut delivery, sent: sent.clone() };
+    let mut talking = upgrade.run(Box::new(Client::new(io.clone(), sent)));
+    let ended = poll_fn(|cx| match panics::call(|| talking.as_mut().poll(cx)) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    });
+    match ended.await {
+        Ok(()) => told.delivery.complete = true,
+        Err(panic) => panic.note(&metrics),
+    }
+    Ok(())
+}
+
+/// Notes what an upgraded connection has sent, however it ends.
+struct Told<'a> {
+    delivery: &'a mut Delivery,
+    sent: Arc<AtomicU64>,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.delivery.sent = self.sent.load(Relaxed);
+    }
+}
+
 /// Sends a body as it is framed. Its end is told when this returns, or is dropped.
 async fn send(io: &Mutex<Io>, framing: Framing, body: Body) -> Result<()> {
     let (kind, mut delivery) = body.open();
     match kind {
-        Kind::Empty => {}
+        // An upgrade has its status, and does not come here.
+        Kind::Empty | Kind::Upgrade(_) => {}
         Kind::Whole(whole) => {
             delivery.sent = whole.len() as u64;
             match whole {

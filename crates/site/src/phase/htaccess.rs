@@ -3,8 +3,8 @@
 
 use crate::exchange::{Changes, Exchange};
 use crate::forwarded;
-use crate::phase::php;
 use crate::phase::route::{Route, resolve_settled};
+use crate::phase::{php, proxy};
 use crate::refusal::Refusal;
 use crate::request_path::{decode, normalise};
 use crate::site::Site;
@@ -154,6 +154,10 @@ async fn target<U: Upstream>(
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
             exchange.front = Front::Static;
             Ok((found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?, Maker::File))
+        }
+        Route::Proxy(proxy) => {
+            let target = Bytes::copy_from_slice(exchange.head.target.as_bytes());
+            Ok((proxy::run(upstream, exchange, proxy, target, body).await?, Maker::Script))
         }
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
         // Lists and slashes are settled by the files themselves.

@@ -6,5 +6,6 @@ pub mod compress;
 pub mod htaccess;
 pub mod limits;
 pub mod php;
+pub(crate) mod proxy;
 pub mod route;
 pub mod rules;

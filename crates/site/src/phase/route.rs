@@ -1,7 +1,8 @@
 //! Phase "route": from the request's path to what serves it: a PHP script, a static file, or nothing.
 //!
 //! The path is percent-decoded and normalised first (`decode`, `normalise`); everything after that sees plain bytes, so
-//! no encoding can make a path mean two things. That is decided by what exists, in this order:
+//! no encoding can make a path mean two things. Paths of a proxy go there. All others are decided by what exists, in this
+//! order:
 //!
 //! 1. a regular file: run if its name ends in `.php`, else sent;
 //! 2. a directory: its first index file that exists (without a slash at the end: a redirect to add it);
@@ -56,6 +57,8 @@ pub enum Route {
     AddSlash(String),
     /// A directory whose content is to be shown, and where it is.
     Listing(PathBuf),
+    /// The other server with this position among the proxies of the settings.
+    Proxy(usize),
     /// Nothing.
     NotFound,
     /// Something that is there and is not given out: PHP source under another name.
@@ -163,6 +166,9 @@ pub(crate) fn explain(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: &Note
 /// What serves a path (decoded and normalised) that rules have settled: what is there, and no front controller. `php` says
 /// whether it is run, if its name does not count.
 pub(crate) fn resolve_settled(site: &Site, path: &[u8], php: Option<bool>) -> Route {
+    if let Some(proxy) = site.proxy_for(path) {
+        return Route::Proxy(proxy);
+    }
     let lookup = Lookup::default();
     let finder = Finder::new(site, path, &lookup, None);
     if finder.is_hidden(path) {
@@ -198,6 +204,10 @@ fn resolve(site: &Site, raw: &[u8], lookup: &Lookup<'_>, notes: Option<&Notes>) 
         },
     };
     let path = &*path;
+    if let Some(proxy) = site.proxy_for(path) {
+        note(notes, || "a route hands it on to another server".to_owned());
+        return (Route::Proxy(proxy), None);
+    }
     let finder = Finder::new(site, path, lookup, notes);
     if let Some(script) = finder.resident_script(path) {
         if lookup.no_php {

@@ -93,6 +93,7 @@ impl Tree {
             }
             Route::AddSlash(to) => format!("slash {to}"),
             Route::Listing(path) => format!("listing {}", path.display()),
+            Route::Proxy(at) => format!("proxy {at}"),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
             Route::Invalid(_) => "400".to_owned(),
@@ -322,14 +323,30 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         let pool = |name: &str| PoolSettings { name: name.to_owned(), ..Default::default() };
         settings.pools = vec![pool("default"), pool("sub")];
         let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
-        settings.routes =
-            vec![howdah_config::Route { pattern, pool: "sub".to_owned(), workers: 0, weight: 1, share: None }];
+        let route = |pool: &str, pattern, proxy| howdah_config::Route {
+            pattern,
+            pool: pool.to_owned(),
+            proxy,
+            workers: 0,
+            weight: 1,
+            share: None,
+        };
+        let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();
+        let proxy = howdah_config::ProxySettings::to("http://127.0.0.1:1".parse().unwrap());
+        settings.routes = vec![route("sub", pattern, None), route("default", handed_on, Some(proxy.name.clone()))];
+        settings.proxies = vec![proxy];
     });
     let pool = |path: &str| match resolve(&tree.site, path.as_bytes(), &Lookup::default(), None).0 {
         Route::Script(script) => script.pool,
         other => panic!("{path}: {other:?}"),
     };
     assert_eq!((pool("/s.php"), pool("/sub/"), pool("/%73ub/index.php")), (0, 1, 1));
+    // Whatever a path is spelled like, it goes where its plain form goes.
+    for path in ["/on/", "/on/s.php", "/%6fn/x", "/s.php/../on/x", "//on//x"] {
+        assert_eq!(tree.route(path), "proxy 0", "{path}");
+    }
+    assert_ne!(tree.route("/on/../s.php"), "proxy 0");
+    assert_ne!(tree.route("/on%2f..%2fs.php"), "proxy 0");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod respond;
-mod spool;
+pub(in crate::phase) mod spool;
 mod variables;
 
 use crate::exchange::Exchange;

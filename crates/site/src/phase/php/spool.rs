@@ -1,5 +1,6 @@
-//! Reads a request's body to its end before PHP is asked, so that a slow client never holds a worker: in memory up to a
-//! limit, then in an unnamed temporary file, as far as the budgets go. Trailers are read and dropped.
+//! Reads a request's body to its end before PHP (or a proxy's server, with `buffer`) is asked, so that a slow client never
+//! holds a worker: in memory up to a limit, then in an unnamed temporary file, as far as the budgets go. Trailers are read
+//! and dropped.
 
 use crate::exchange::Exchange;
 use crate::phase::limits;
@@ -24,7 +25,7 @@ use tokio::time::{Instant, sleep_until};
 const SMALL: usize = 1024;
 
 /// How much may be read, and where it goes.
-pub(super) struct Room<'a> {
+pub(in crate::phase) struct Room<'a> {
     memory: usize,
     most: u64,
     pause: Duration,
@@ -35,7 +36,7 @@ pub(super) struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    pub(super) fn new(site: &'a Site, connection: &Connection, max_body: u64) -> Self {
+    pub(in crate::phase) fn new(site: &'a Site, connection: &Connection, max_body: u64) -> Self {
         let http = &site.server.settings.http;
         Self {
             memory: site.settings.http.body_memory.as_usize(),
@@ -62,7 +63,7 @@ impl<'a> Room<'a> {
 
 /// Why a body could not be read.
 #[derive(Debug)]
-pub(super) enum SpoolError {
+pub(in crate::phase) enum SpoolError {
     TooLarge,
     TooSlow,
     /// The client broke off, or broke the coding's rules.
@@ -73,7 +74,7 @@ pub(super) enum SpoolError {
 }
 
 impl SpoolError {
-    pub(super) fn into_refusal(self, room: &Room<'_>, exchange: &Exchange) -> Refusal {
+    pub(in crate::phase) fn into_refusal(self, room: &Room<'_>, exchange: &Exchange) -> Refusal {
         let id = exchange.id;
         match self {
             Self::TooLarge => limits::too_large(room.most, None, &exchange.head),
@@ -101,7 +102,7 @@ impl From<io::Error> for SpoolError {
 }
 
 /// Reads the whole body.
-pub(super) async fn read(room: &Room<'_>, mut body: Incoming) -> Result<RequestBody, SpoolError> {
+pub(in crate::phase) async fn read(room: &Room<'_>, mut body: Incoming) -> Result<RequestBody, SpoolError> {
     let announced = body.announced();
     // Not even a `100 Continue` then.
     if !room.is_for(announced.unwrap_or(1)) {

@@ -1,0 +1,55 @@
+//! The ways out of an I/O thread: to the pools, which all threads share, and to other servers, to which each has connections of
+//! its own.
+
+use crate::pools::Pools;
+use howdah_config::Settings;
+use howdah_observe::Metrics;
+use howdah_pool::{Fault, Request};
+use howdah_protocol::Response;
+use howdah_proxy::{Client, Group};
+use howdah_site::upstream::{Outbound, Unreachable, Upstream};
+use std::sync::Arc;
+
+/// What the settings' proxies have in common over all threads.
+///
+/// # Errors
+/// One that could not work, such as certificates that cannot be read.
+pub(crate) fn proxies(settings: &Settings, metrics: &Metrics) -> Result<Vec<Arc<Group>>, String> {
+    settings.proxies.iter().map(|proxy| Group::new(proxy, metrics).map(Arc::new)).collect()
+}
+
+/// See above.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    pools: Arc<Pools>,
+    names: Vec<String>,
+    servers: Client,
+}
+
+impl Ways {
+    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>]) -> Self {
+        let names = proxies.iter().map(|proxy| proxy.name().to_owned()).collect();
+        Self { pools, names, servers: Client::new(proxies) }
+    }
+}
+
+impl Upstream for Ways {
+    async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
+        self.pools.run(pool, request).await
+    }
+
+    async fn room(&self, pool: usize) {
+        self.pools.room(pool).await;
+    }
+
+    async fn forward(&self, proxy: usize, outbound: Outbound) -> Result<Response, Unreachable> {
+        let Outbound { method, target, headers, body, upgrade, full_duplex, informational, charge } = outbound;
+        let outbound =
+            howdah_proxy::Outbound { method, target, headers, body, upgrade, full_duplex, informational, charge };
+        self.servers.send(proxy, outbound).await.map_err(|fault| Unreachable {
+            status: fault.kind.status(),
+            proxy: self.names.get(proxy).cloned().unwrap_or_default(),
+            why: fault.to_string(),
+        })
+    }
+}

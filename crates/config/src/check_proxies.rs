@@ -1,0 +1,82 @@
+//! Checks of proxies: names that match, and values that could not work.
+
+use crate::origin::Origin;
+use crate::settings::Settings;
+use crate::settings_proxy::ProxySettings;
+use crate::settings_route::Route;
+use crate::source::Source;
+use crate::strict::nearest;
+
+pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
+    let names: Vec<&str> = settings.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+    routes("route", &settings.routes, &names, source);
+    for site in &settings.sites {
+        let section = format!("site.{}.route", site.name);
+        // Else it has those of the top level.
+        if source.origins.of(&format!("{section}[0].match")) != Origin::Default {
+            routes(&section, &site.routes, &names, source);
+        }
+    }
+    for proxy in settings.proxies.iter().filter(|proxy| !proxy.name.contains(':')) {
+        self::proxy(proxy, source);
+    }
+}
+
+fn routes(section: &str, routes: &[Route], names: &[&str], source: &mut Source<'_>) {
+    for (at, route) in routes.iter().enumerate() {
+        let Some(proxy) = route.proxy.as_deref() else { continue };
+        let name = format!("{section}[{at}].proxy");
+        if !names.contains(&proxy) {
+            let advice = nearest(proxy, names).map_or_else(
+                || "; an address is written \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/PATH\"".to_owned(),
+                |near| format!("; did you mean \"{near}\"?"),
+            );
+            source.object(&name, format!("there is no section [proxy.{proxy}]{advice}"));
+        }
+        if source.origins.of(&format!("{section}[{at}].pool")) != Origin::Default {
+            source.object(&name, "a route has a `pool` or a `proxy`, not both".to_owned());
+        }
+        if route.workers > 0 || route.weight > 1 {
+            source.object(&name, "`workers` and `weight` are about pools; leave them out".to_owned());
+        }
+    }
+}
+
+fn proxy(proxy: &ProxySettings, source: &mut Source<'_>) {
+    let name = |key: &str| format!("proxy.{}.{key}", proxy.name);
+    if proxy.to.is_empty() {
+        source.object(&name("to"), "needs at least one server; for example: to = \"http://127.0.0.1:3000\"".to_owned());
+    }
+    for (key, value) in [
+        ("connect_timeout", proxy.connect_timeout),
+        ("response_timeout", proxy.response_timeout),
+        ("idle_timeout", proxy.idle_timeout),
+        ("fail_timeout", proxy.fail_timeout),
+        ("health_interval", proxy.health_interval),
+    ] {
+        if value.is_zero() {
+            source.object(&name(key), "must be more than 0".to_owned());
+        }
+    }
+    let is_path = |path: &str| path.starts_with('/') && path.bytes().all(|byte| (b'!'..=b'~').contains(&byte));
+    if proxy.health.as_deref().is_some_and(|path| !is_path(path)) {
+        source.object(&name("health"), "must be a path that begins with a slash, such as \"/healthz\"".to_owned());
+    }
+    let is_token =
+        |word: &String| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-./_".contains(&b));
+    if !proxy.upgrade.iter().all(is_token) {
+        source.object(&name("upgrade"), "must be names of protocols, such as \"websocket\"".to_owned());
+    }
+    if let Some(ca) = &proxy.ca
+        && !ca.is_file()
+    {
+        source.object(&name("ca"), format!("{} does not exist", ca.display()));
+    }
+    let tls = proxy.to.iter().any(|server| server.tls);
+    if !tls && (proxy.ca.is_some() || proxy.server_name.is_some() || !proxy.verify) {
+        source.object(
+            &name("to"),
+            "no server has https://, so `ca`, `server_name` and `verify` would do nothing".to_owned(),
+        );
+    }
+}

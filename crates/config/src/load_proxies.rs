@@ -1,0 +1,29 @@
+//! Reads the other servers that requests are handed on to: `[proxy.NAME]`, and addresses that stand in a route.
+
+use crate::document::Tree;
+use crate::settings_proxy::ProxySettings;
+use crate::source::Source;
+
+/// Reads the sections, which stand in `howdah.toml` alone.
+pub(crate) fn read(source: &mut Source<'_>) -> Vec<ProxySettings> {
+    let Some(file) = source.file else { return Vec::new() };
+    let mut proxies = Vec::new();
+    for entry in source.section("proxy") {
+        if let Tree::Table(own) = &entry.node.tree {
+            let read = source.alone(file, format!("proxy.{}", entry.key), own, ProxySettings::read);
+            proxies.push(ProxySettings { name: entry.key.clone(), ..read });
+        }
+    }
+    proxies
+}
+
+/// The name of the proxy that a route means: an address in the place of a name makes one, which all routes with it share.
+pub(crate) fn named(text: String, proxies: &mut Vec<ProxySettings>) -> String {
+    let Ok(address) = text.parse() else { return text };
+    let proxy = ProxySettings::to(address);
+    let name = proxy.name.clone();
+    if proxies.iter().all(|known| known.name != name) {
+        proxies.push(proxy);
+    }
+    name
+}

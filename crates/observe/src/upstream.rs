@@ -1,0 +1,57 @@
+//! The cells of servers that requests are handed on to.
+
+use crate::cell::{Counter, Gauge, Labelled};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+/// The cells of one.
+#[derive(Debug, Default)]
+pub struct UpstreamMetrics {
+    /// The proxy's name in the settings.
+    pub proxy: Box<str>,
+    /// The server's address.
+    pub server: Box<str>,
+    /// Requests under way, upgraded connections included.
+    pub active: Gauge,
+    /// 1 while it is given requests.
+    pub up: Gauge,
+    /// Requests sent to it.
+    pub requests: Counter,
+    /// Connections opened to it.
+    pub connections: Counter,
+    /// What it failed in, by kind.
+    pub failures: Labelled,
+}
+
+impl UpstreamMetrics {
+    #[must_use]
+    fn new(proxy: &str, server: &str) -> Self {
+        let made = Self { proxy: proxy.into(), server: server.into(), ..Self::default() };
+        made.up.set(1);
+        made
+    }
+}
+
+/// The cells of all of them.
+#[derive(Debug, Default)]
+pub struct Upstreams(RwLock<Vec<Arc<UpstreamMetrics>>>);
+
+impl Upstreams {
+    /// The cells of a proxy's server; to be kept, not looked up for each request.
+    #[must_use]
+    pub fn of(&self, proxy: &str, server: &str) -> Arc<UpstreamMetrics> {
+        let mut all = self.0.write();
+        if let Some(known) = all.iter().find(|known| &*known.proxy == proxy && &*known.server == server) {
+            return Arc::clone(known);
+        }
+        let upstream = Arc::new(UpstreamMetrics::new(proxy, server));
+        all.push(Arc::clone(&upstream));
+        upstream
+    }
+
+    /// All that there are.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<UpstreamMetrics>> {
+        self.0.read().clone()
+    }
+}

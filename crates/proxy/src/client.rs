@@ -1,0 +1,346 @@
+//! One I/O thread's way to the servers of all proxies: sends a request, to another server where the first one fails, and makes a
+//! response of what comes back.
+
+use crate::connect::connect;
+use crate::fault::{Fault, FaultKind, in_words};
+use crate::group::{Group, Place, Server, Turn};
+use crate::idle::Idle;
+use crate::link::Link;
+use crate::request::{self, Outgoing};
+use crate::response::{self, Held, Patience, Streamed};
+use crate::tunnel::Tunnel;
+use bytes::Bytes;
+use howdah_budget::Charge;
+use howdah_config::ProxyHost;
+use howdah_protocol::{Body, Informational, RequestBody, Response, hop_by_hop};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode, Uri, Version};
+use hyper::body::{Body as _, Incoming};
+use parking_lot::Mutex;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// A request for another server.
+#[derive(Debug)]
+pub struct Outbound {
+    pub method: Method,
+    /// Path and query, as they go out.
+    pub target: Bytes,
+    /// The client's fields without those about its connection, and those that say who it is.
+    pub headers: HeaderMap,
+    pub body: RequestBody,
+    /// What the client offers to change the connection to.
+    pub upgrade: Option<HeaderValue>,
+    /// Whether the client still sends its body once the response has begun.
+    pub full_duplex: bool,
+    /// The way back for informational responses.
+    pub informational: Option<Informational>,
+    /// What is under way to the client is charged beside it.
+    pub charge: Charge,
+}
+
+/// See above.
+#[derive(Debug)]
+pub struct Client {
+    ways: Vec<Way>,
+}
+
+/// The way to one proxy's servers.
+#[derive(Debug)]
+struct Way {
+    group: Arc<Group>,
+    turn: Mutex<Turn>,
+    idle: Vec<Arc<Idle>>,
+}
+
+impl Client {
+    /// For one I/O thread; the groups are those of the settings, in their order.
+    #[must_use]
+    pub fn new(groups: &[Arc<Group>]) -> Self {
+        let way = |group: &Arc<Group>| Way {
+            group: group.clone(),
+            turn: Mutex::default(),
+            idle: group.servers.iter().map(|_| Arc::default()).collect(),
+        };
+        Self { ways: groups.iter().map(way).collect() }
+    }
+
+    /// Sends a request to a server of the proxy with this position in the settings.
+    ///
+    /// # Errors
+    /// There is no response; the fault says why, and which server was the last one that was tried.
+    pub async fn send(&self, proxy: usize, outbound: Outbound) -> Result<Response, Fault> {
+        let Some(way) = self.ways.get(proxy) else {
+            let why = format!("there is no proxy number {proxy}");
+            return Err(Fault { kind: FaultKind::Connect, server: String::new(), why });
+        };
+        Sending::new(way, outbound)?.run().await
+    }
+}
+
+/// A request and what has become of it so far.
+struct Sending<'a> {
+    way: &'a Way,
+    uri: Uri,
+    method: Method,
+    headers: HeaderMap,
+    upgrade: Option<HeaderValue>,
+    full_duplex: bool,
+    informational: Option<Informational>,
+    charge: Charge,
+    /// The body, until a connection has it.
+    body: Option<Outgoing>,
+    /// It may be sent a second time though a server has seen it.
+    repeatable: bool,
+}
+
+/// An attempt that came to nothing.
+struct Failed {
+    kind: FaultKind,
+    why: String,
+    /// The body, if nothing of the request was sent.
+    unsent: Option<Outgoing>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(way: &'a Way, outbound: Outbound) -> Result<Self, Fault> {
+        let Outbound { method, target, mut headers, body, upgrade, full_duplex, informational, charge } = outbound;
+        let settings = &way.group.settings;
+        headers.remove(header::EXPECT);
+        request::frame(&mut headers, &body);
+        let allowed = |offer: &HeaderValue| {
+            settings.upgrade.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(offer.as_bytes().trim_ascii()))
+        };
+        let upgrade = upgrade.filter(|offer| body.is_none() && method == Method::GET && allowed(offer));
+        if let Some(offer) = &upgrade {
+            headers.insert(header::UPGRADE, offer.clone());
+            headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+        // What a second run of does no more than the first (RFC 9110 9.2.2).
+        let idempotent = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
+        let repeatable = idempotent && body.is_none();
+        let uri = request::uri(&target).ok_or_else(|| Fault {
+            kind: FaultKind::Body,
+            server: way.group.name().to_owned(),
+            why: "the request's target cannot be sent on".to_owned(),
+        })?;
+        let body = Some(Outgoing::new(body));
+        Ok(Self { way, uri, method, headers, upgrade, full_duplex, informational, charge, body, repeatable })
+    }
+
+    async fn run(mut self) -> Result<Response, Fault> {
+        let (way, settings) = (self.way, &self.way.group.settings);
+        let (mut tried, mut last) = (Vec::new(), None);
+        while tried.len() <= settings.retries as usize {
+            let Some(at) = way.group.choose(&mut way.turn.lock(), &tried) else { break };
+            tried.push(at);
+            let server = &way.group.servers[at];
+            let fault = |kind, why| Fault { kind, server: server.label.clone(), why };
+            let Some(place) = server.place(settings.connect_timeout).await else {
+                last = Some(fault(FaultKind::Busy, "it has `max_connections` requests already".to_owned()));
+                continue;
+            };
+            match self.attempt(server, &way.idle[at], place).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => {
+                    if failed.kind != FaultKind::Body {
+                        way.group.failed(server, failed.kind, &failed.why);
+                    }
+                    let again = self.may_repeat(&failed);
+                    last = Some(fault(failed.kind, failed.why));
+                    if !again {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Fault {
+            kind: FaultKind::Connect,
+            server: way.group.name().to_owned(),
+            why: "it has no servers".to_owned(),
+        }))
+    }
+
+    /// Whether another server may have the request that one has failed.
+    fn may_repeat(&mut self, failed: &Failed) -> bool {
+        if self.body.is_some() {
+            return true;
+        }
+        if self.repeatable && failed.kind == FaultKind::Broken {
+            self.body = Some(Outgoing::new(RequestBody::none()));
+            return true;
+        }
+        false
+    }
+
+    /// One server: first over an idle connection, if there is one; over a new one if that turns out to be closed.
+    async fn attempt(&mut self, server: &Arc<Server>, idle: &Arc<Idle>, place: Place) -> Result<Response, Failed> {
+        let group = &self.way.group;
+        let mut place = Some(place);
+        loop {
+            let (link, fresh) = match idle.take(!self.repeatable) {
+                Some(link) => (link, false),
+                None => match connect(group, server).await {
+                    Ok(link) => (link, true),
+                    Err(why) => return Err(Failed { kind: FaultKind::Connect, why, unsent: None }),
+                },
+            };
+            let Some(body) = self.body.take() else {
+                return Err(Failed { kind: FaultKind::Broken, why: "its body is gone".to_owned(), unsent: None });
+            };
+            let request = self.message(server, body);
+            server.metrics.requests.inc();
+            match exchange(link, request, group.settings.response_timeout, self.full_duplex).await {
+                Ok((link, response)) => {
+                    group.worked(server);
+                    let Some(place) = place.take() else {
+                        return Err(Failed {
+                            kind: FaultKind::Broken,
+                            why: "its place is gone".to_owned(),
+                            unsent: None,
+                        });
+                    };
+                    let held = Held { link, place, group: group.clone(), idle: idle.clone() };
+                    return self.respond(response, held);
+                }
+                Err(failed) => {
+                    self.body = failed.unsent;
+                    let failed = Failed { unsent: None, ..failed };
+                    // The server has closed it meanwhile, which is its right.
+                    let stale = !fresh && failed.kind == FaultKind::Broken && self.may_repeat(&failed);
+                    if !stale {
+                        return Err(failed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, server: &Server, body: Outgoing) -> http::Request<Outgoing> {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = Version::HTTP_11;
+        // A request may go out several times.
+        *request.headers_mut() = self.headers.clone();
+        let own = self.way.group.settings.host == ProxyHost::Upstream;
+        if own || !request.headers().contains_key(header::HOST) {
+            request.headers_mut().insert(header::HOST, server.authority.clone());
+        }
+        if let Some(way_back) = &self.informational {
+            let way_back = way_back.clone();
+            hyper::ext::on_informational(&mut request, move |response| {
+                let field = |(name, value): (&http::HeaderName, &HeaderValue)| {
+                    (Bytes::copy_from_slice(name.as_str().as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
+                };
+                // That it asks for the body is between this server and it.
+                if response.status() != StatusCode::CONTINUE {
+                    let fields: Vec<_> = response.headers().iter().map(field).collect();
+                    let _ = way_back.send(response.status().as_u16(), &fields);
+                }
+            });
+        }
+        request
+    }
+
+    /// Makes a response of a server's.
+    fn respond(&self, response: http::Response<Incoming>, held: Held) -> Result<Response, Failed> {
+        let (mut parts, incoming) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            return self.change(parts.headers, held);
+        }
+        response::fields(&mut parts.headers).map_err(broken)?;
+        let reason = response::reason(&parts.extensions);
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = parts.headers;
+        if let Some(reason) = reason {
+            response.extensions_mut().insert(reason);
+        }
+        if incoming.is_end_stream() {
+            drop(incoming);
+            held.give_back();
+        } else {
+            let charge = self.charge.beside(self.charge.budget());
+            *response.body_mut() = Body::stream(Box::new(Streamed::new(incoming, held, charge)));
+        }
+        Ok(response)
+    }
+
+    /// The connection changes its protocol.
+    fn change(&self, mut headers: HeaderMap, held: Held) -> Result<Response, Failed> {
+        let named = headers.get(header::UPGRADE).cloned();
+        let Some(named) = named.filter(|named| {
+            let asked = self.upgrade.as_ref().map(|asked| asked.as_bytes().trim_ascii());
+            asked.is_some_and(|asked| asked.eq_ignore_ascii_case(named.as_bytes().trim_ascii()))
+        }) else {
+            return Err(broken("it changes to a protocol that nobody asked for"));
+        };
+        hop_by_hop::strip(&mut headers);
+        headers.remove(header::CONTENT_LENGTH);
+        headers.insert(header::UPGRADE, named);
+        let charge = self.charge.beside(self.charge.budget());
+        let mut response = Response::new(Body::upgrade(Box::new(Tunnel::new(held, charge))));
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+}
+
+fn broken(why: &str) -> Failed {
+    Failed { kind: FaultKind::Broken, why: why.to_owned(), unsent: None }
+}
+
+/// Sends a request over a connection, up to the head of its response, which may take `most`.
+async fn exchange(
+    mut link: Link,
+    request: http::Request<Outgoing>,
+    most: Duration,
+    full_duplex: bool,
+) -> Result<(Link, http::Response<Incoming>), Failed> {
+    let progress = request.body().progress();
+    let mut patience = Patience::new(most);
+    let mut parts = 0;
+    let mut responding = pin!(link.send.try_send_request(request));
+    let outcome = std::future::poll_fn(|cx| {
+        if let Poll::Ready(outcome) = responding.as_mut().poll(cx) {
+            return Poll::Ready(Some(outcome));
+        }
+        let ended = link.work(cx);
+        if let Poll::Ready(outcome) = responding.as_mut().poll(cx) {
+            return Poll::Ready(Some(outcome));
+        }
+        if ended {
+            return Poll::Ready(None);
+        }
+        // While the client is the slow one, or the body moves, the server has its time.
+        if progress.is_starved() || progress.parts() != parts {
+            parts = progress.parts();
+            patience.moved();
+        }
+        patience.poll_over(cx).map(|()| None)
+    })
+    .await;
+    let failed = |kind, why: String, unsent| Err(Failed { kind, why, unsent });
+    match outcome {
+        Some(Ok(response)) => {
+            if !full_duplex && !progress.is_complete() {
+                progress.set_over();
+            }
+            Ok((link, response))
+        }
+        Some(Err(_)) if progress.is_broken() => {
+            failed(FaultKind::Body, "the client's body ended early".to_owned(), None)
+        }
+        Some(Err(mut error)) => {
+            let unsent = error.take_message().map(http::Request::into_body);
+            failed(FaultKind::Broken, format!("no response: {}", in_words(&error.into_error())), unsent)
+        }
+        None if patience.is_over() => {
+            failed(FaultKind::Timeout, format!("no response within {most:?} (`response_timeout`)"), None)
+        }
+        None => failed(FaultKind::Broken, "no response: the connection ended".to_owned(), None),
+    }
+}

@@ -1,0 +1,37 @@
+//! Connects to a server: name, socket, TLS, and hyper on top.
+
+use crate::fault::in_words;
+use crate::group::{Group, Server};
+use crate::link::Link;
+use crate::transport::Transport;
+use howdah_config::UpstreamPlace;
+use std::io;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+
+/// Connects within the time that the settings give. An error says what went wrong.
+pub(crate) async fn connect(group: &Group, server: &Server) -> Result<Link, String> {
+    let patience = group.settings.connect_timeout;
+    server.metrics.connections.inc();
+    match tokio::time::timeout(patience, dial(group, server)).await {
+        Ok(Ok(transport)) => Link::new(transport).await.map_err(|error| in_words(&error)),
+        Ok(Err(error)) => Err(format!("cannot connect: {}", in_words(&error))),
+        Err(_) => Err(format!("cannot connect within {patience:?}")),
+    }
+}
+
+async fn dial(group: &Group, server: &Server) -> io::Result<Transport> {
+    let stream = match &server.address.place {
+        UpstreamPlace::Unix(path) => return UnixStream::connect(path).await.map(Transport::Unix),
+        UpstreamPlace::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).await?,
+    };
+    // What is written is written whole.
+    stream.set_nodelay(true)?;
+    match (&group.tls, &server.name) {
+        (Some(config), Some(name)) => {
+            let connected = TlsConnector::from(config.clone()).connect(name.clone(), stream).await?;
+            Ok(Transport::Tls(Box::new(connected)))
+        }
+        _ => Ok(Transport::Tcp(stream)),
+    }
+}

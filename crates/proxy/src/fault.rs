@@ -1,0 +1,69 @@
+//! Why a request got no response from another server.
+
+use http::StatusCode;
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The server could not be connected to.
+    Connect,
+    /// It did not respond in time.
+    Timeout,
+    /// It broke off before its response was there, or what it sent is no response.
+    Broken,
+    /// It has as many requests as it may.
+    Busy,
+    /// The client broke off, or its body is more than it may be: not the server's failure.
+    Body,
+}
+
+impl FaultKind {
+    /// Its label in metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+            Self::Busy => "busy",
+            Self::Body => "body",
+        }
+    }
+
+    /// The status that the client gets.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Connect | Self::Broken => StatusCode::BAD_GATEWAY,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Body => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// A failure, in words for the log.
+#[derive(Debug, thiserror::Error)]
+#[error("{server}: {why}")]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// The server's address.
+    pub server: String,
+    /// What happened.
+    pub why: String,
+}
+
+/// An error with what is behind it: hyper's own words are few.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut behind = error.source();
+    while let Some(error) = behind {
+        let next = error.to_string();
+        if !words.contains(&next) {
+            words.push_str(": ");
+            words.push_str(&next);
+        }
+        behind = error.source();
+    }
+    words
+}

@@ -1,0 +1,334 @@
+//! A proxy's servers: which of them gets a request, and what is known of each. Shared by all I/O threads; what is counted here is
+//! counted for the server as a whole.
+//!
+//! **A server that fails is left alone for a while.** After `max_fails` failures in a row it gets nothing for `fail_timeout`; then
+//! one request tries it, while the others still go elsewhere. Where no server is left, those that are out are tried all the same,
+//! the one that is due first before the others: an attempt that fails costs the client no more than a refusal.
+
+use crate::fault::FaultKind;
+use crate::tls;
+use howdah_config::{Balance, ProxySettings, UpstreamAddr, UpstreamPlace};
+use howdah_observe::{Metrics, UpstreamMetrics};
+use http::HeaderValue;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A proxy's servers.
+#[derive(Debug)]
+pub struct Group {
+    pub(crate) settings: ProxySettings,
+    pub(crate) servers: Vec<Arc<Server>>,
+    /// For `https` servers.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    started: Instant,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) address: UpstreamAddr,
+    /// As it is written in settings and logs.
+    pub(crate) label: String,
+    /// Its own name, for `Host`.
+    pub(crate) authority: HeaderValue,
+    /// The name in its certificate.
+    pub(crate) name: Option<ServerName<'static>>,
+    pub(crate) metrics: Arc<UpstreamMetrics>,
+    active: AtomicUsize,
+    /// Failures in a row.
+    failures: AtomicU32,
+    /// When it may be tried again, in milliseconds since `Group::started`; 0 while it is not out.
+    out_until: AtomicU64,
+    /// A request is trying it.
+    on_trial: AtomicBool,
+    /// The health check said no.
+    unhealthy: AtomicBool,
+    places: Option<Arc<Semaphore>>,
+}
+
+/// What one I/O thread remembers of whose turn it is: how far each server is behind its share.
+#[derive(Debug, Default)]
+pub(crate) struct Turn(Vec<i64>);
+
+impl Group {
+    /// The servers of these settings.
+    ///
+    /// # Errors
+    /// Certificates that cannot be read, or a name that no certificate has.
+    pub fn new(settings: &ProxySettings, metrics: &Metrics) -> Result<Self, String> {
+        let fail = |why: String| format!("proxy {}: {why}", settings.name);
+        let has_tls = settings.to.iter().any(|address| address.tls);
+        let tls = if has_tls { Some(tls::config(settings).map_err(fail)?) } else { None };
+        let servers = settings.to.iter().map(|address| Server::new(settings, address, metrics).map(Arc::new));
+        let servers = servers.collect::<Result<_, _>>().map_err(fail)?;
+        Ok(Self { settings: settings.clone(), servers, tls, started: Instant::now() })
+    }
+
+    /// Its name in settings and logs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// The server for a request that `tried` says it was not sent to before; `None` if it has seen all.
+    pub(crate) fn choose(&self, turn: &mut Turn, tried: &[usize]) -> Option<usize> {
+        if self.servers.len() == 1 {
+            return tried.is_empty().then_some(0);
+        }
+        let now = self.now();
+        let fresh = |at: &usize| !tried.contains(at);
+        let due = (0..self.servers.len()).filter(fresh).find(|&at| self.servers[at].takes_trial(now));
+        if due.is_some() {
+            return due;
+        }
+        let usable = |at: &usize| fresh(at) && self.servers[*at].is_in();
+        match self.settings.balance {
+            Balance::RoundRobin => turn.next(&self.servers, usable),
+            Balance::LeastConnections => turn.least(&self.servers, usable),
+        }
+        .or_else(|| (0..self.servers.len()).filter(fresh).min_by_key(|&at| self.servers[at].out_until.load(Relaxed)))
+    }
+
+    /// Says that a server has failed.
+    pub(crate) fn failed(&self, server: &Server, kind: FaultKind, why: &str) {
+        server.metrics.failures.inc(kind.label());
+        let failures = server.failures.fetch_add(1, Relaxed).saturating_add(1);
+        let most = self.settings.max_fails;
+        if most > 0 && failures >= most && self.servers.len() > 1 {
+            let until = self.now().saturating_add(ms(self.settings.fail_timeout));
+            if server.out_until.swap(until, Relaxed) == 0 {
+                server.metrics.up.set(0);
+                let (name, out) = (self.name(), self.settings.fail_timeout);
+                tracing::warn!(
+                    target: "howdah::proxy",
+                    "proxy {name}: {} gets no requests for {out:?} after {failures} failures: {why}", server.label
+                );
+            }
+        }
+        server.on_trial.store(false, Relaxed);
+    }
+
+    /// Says that a server has responded.
+    pub(crate) fn worked(&self, server: &Server) {
+        if server.failures.load(Relaxed) != 0 {
+            server.failures.store(0, Relaxed);
+        }
+        if server.out_until.load(Relaxed) != 0 && server.out_until.swap(0, Relaxed) != 0 {
+            server.on_trial.store(false, Relaxed);
+            self.note_up(server);
+            tracing::info!(target: "howdah::proxy", "proxy {}: {} is back", self.name(), server.label);
+        }
+    }
+
+    /// What a health check has found.
+    pub(crate) fn set_healthy(&self, server: &Server, verdict: Result<(), String>) {
+        let name = self.name();
+        match verdict {
+            Ok(()) => {
+                if server.unhealthy.swap(false, Relaxed) {
+                    tracing::info!(target: "howdah::proxy", "proxy {name}: {} is healthy again", server.label);
+                }
+                self.note_up(server);
+            }
+            Err(why) => {
+                if !server.unhealthy.swap(true, Relaxed) {
+                    tracing::warn!(target: "howdah::proxy", "proxy {name}: {} is not healthy: {why}", server.label);
+                }
+                server.metrics.up.set(0);
+            }
+        }
+    }
+
+    fn note_up(&self, server: &Server) {
+        server.metrics.up.set(i64::from(server.is_in()));
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Server {
+    fn new(settings: &ProxySettings, address: &UpstreamAddr, metrics: &Metrics) -> Result<Self, String> {
+        let label = UpstreamAddr { weight: 1, ..address.clone() }.to_string();
+        let name = match (&address.place, address.tls) {
+            (UpstreamPlace::Tcp { host, .. }, true) => {
+                Some(tls::name(settings.server_name.as_deref().unwrap_or(host))?)
+            }
+            _ => None,
+        };
+        let authority = HeaderValue::try_from(address.authority()).map_err(|error| error.to_string())?;
+        let most = settings.max_connections;
+        Ok(Self {
+            metrics: metrics.upstreams.of(&settings.name, &label),
+            address: address.clone(),
+            label,
+            authority,
+            name,
+            active: AtomicUsize::new(0),
+            failures: AtomicU32::new(0),
+            out_until: AtomicU64::new(0),
+            on_trial: AtomicBool::new(false),
+            unhealthy: AtomicBool::new(false),
+            places: (most > 0).then(|| Arc::new(Semaphore::new(most))),
+        })
+    }
+
+    /// Whether it gets requests as usual.
+    fn is_in(&self) -> bool {
+        self.out_until.load(Relaxed) == 0 && !self.unhealthy.load(Relaxed)
+    }
+
+    /// Whether the time it is out for is over, and nobody else tries it.
+    fn takes_trial(&self, now: u64) -> bool {
+        let until = self.out_until.load(Relaxed);
+        until != 0 && until <= now && !self.unhealthy.load(Relaxed) && !self.on_trial.swap(true, Relaxed)
+    }
+
+    /// Takes a place at it. `None`: it has had none for so long.
+    pub(crate) async fn place(self: &Arc<Self>, patience: Duration) -> Option<Place> {
+        let trial = Trial(self);
+        let permit = match &self.places {
+            None => None,
+            Some(places) => match places.clone().try_acquire_owned() {
+                Ok(permit) => Some(permit),
+                Err(_) => tokio::time::timeout(patience, places.clone().acquire_owned()).await.ok()?.ok(),
+            },
+        };
+        self.active.fetch_add(1, Relaxed);
+        self.metrics.active.inc();
+        // The place ends it now.
+        std::mem::forget(trial);
+        Some(Place { server: self.clone(), _permit: permit })
+    }
+}
+
+/// A server that is perhaps on trial, by a request that waits for a place there and may give up.
+struct Trial<'a>(&'a Server);
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        self.0.on_trial.store(false, Relaxed);
+    }
+}
+
+/// A request under way at a server.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) server: Arc<Server>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.server.active.fetch_sub(1, Relaxed);
+        self.server.metrics.active.dec();
+        // A trial without an outcome, such as one whose client has left: another request may try.
+        self.server.on_trial.store(false, Relaxed);
+    }
+}
+
+impl Turn {
+    /// Each server gains its weight; the one that is farthest ahead is next and pays what all gained. So shares are exact over a
+    /// round, and nobody gets its requests in one go.
+    fn next(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
+        self.0.resize(servers.len(), 0);
+        let mut all = 0;
+        let mut best: Option<usize> = None;
+        for at in (0..servers.len()).filter(usable) {
+            let weight = i64::from(servers[at].address.weight);
+            self.0[at] += weight;
+            all += weight;
+            if best.is_none_or(|best| self.0[at] > self.0[best]) {
+                best = Some(at);
+            }
+        }
+        let best = best?;
+        self.0[best] -= all;
+        Some(best)
+    }
+
+    /// Of those that are equal, each in turn.
+    fn least(&mut self, servers: &[Arc<Server>], usable: impl Fn(&usize) -> bool) -> Option<usize> {
+        // In millionths of a request for each part of weight: as whole numbers, which can be equal.
+        let load = |at: usize| {
+            let active = servers[at].active.load(Relaxed) as u64 + 1;
+            active.saturating_mul(1_000_000) / u64::from(servers[at].address.weight)
+        };
+        let least = (0..servers.len()).filter(&usable).map(load).min()?;
+        self.next(servers, |at| usable(at) && load(*at) == least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(to: &[&str], change: impl FnOnce(&mut ProxySettings)) -> Group {
+        let mut settings = ProxySettings { name: "x".to_owned(), ..ProxySettings::default() };
+        settings.to = to.iter().map(|text| text.parse().unwrap()).collect();
+        change(&mut settings);
+        Group::new(&settings, &Metrics::new()).unwrap()
+    }
+
+    fn chosen(group: &Group, turn: &mut Turn, times: usize) -> String {
+        (0..times).map(|_| group.choose(turn, &[]).unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn each_gets_its_share_and_nobody_all_of_it_in_one_go() {
+        let group = group(&["http://a", "http://b weight=3"], |_| ());
+        assert_eq!(chosen(&group, &mut Turn::default(), 8), "10111011".chars().cycle().take(8).collect::<String>());
+    }
+
+    #[test]
+    fn who_has_the_fewest_requests_is_next() {
+        let group = group(&["http://a", "http://b", "http://c weight=4"], |s| s.balance = Balance::LeastConnections);
+        let mut turn = Turn::default();
+        group.servers[0].active.store(1, Relaxed);
+        group.servers[2].active.store(2, Relaxed);
+        assert_eq!(chosen(&group, &mut turn, 1), "2");
+        group.servers[2].active.store(7, Relaxed);
+        assert_eq!(chosen(&group, &mut turn, 1), "1");
+    }
+
+    #[test]
+    fn who_fails_is_left_alone_and_then_tried_by_one_request() {
+        let group = group(&["http://a", "http://b"], |s| {
+            s.max_fails = 2;
+            s.fail_timeout = Duration::from_secs(3600);
+        });
+        let mut turn = Turn::default();
+        let first = &group.servers[0];
+        group.failed(first, FaultKind::Connect, "test");
+        assert!(chosen(&group, &mut turn, 4).contains('0'), "one failure is none");
+        group.failed(first, FaultKind::Connect, "test");
+        assert_eq!(chosen(&group, &mut turn, 4), "1111");
+        assert_eq!(group.choose(&mut turn, &[1]), Some(0), "better than nothing");
+        assert_eq!(group.choose(&mut turn, &[0, 1]), None);
+        // Its time is over.
+        first.out_until.store(1, Relaxed);
+        assert_eq!(chosen(&group, &mut turn, 3), "011");
+        group.failed(first, FaultKind::Timeout, "test");
+        assert_eq!(chosen(&group, &mut turn, 3), "111");
+        first.out_until.store(1, Relaxed);
+        assert_eq!(chosen(&group, &mut turn, 1), "0");
+        group.worked(first);
+        assert!(chosen(&group, &mut turn, 4).contains('0'));
+    }
+
+    #[test]
+    fn a_single_server_is_never_out() {
+        let group = group(&["http://a"], |s| s.max_fails = 1);
+        group.failed(&group.servers[0], FaultKind::Connect, "test");
+        assert_eq!(chosen(&group, &mut Turn::default(), 2), "00");
+    }
+}

@@ -1,0 +1,82 @@
+//! The connections of one I/O thread that wait for their next request, for each server, the last used first.
+
+use crate::link::Link;
+use parking_lot::Mutex;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How often it is looked which have waited for too long, or were closed by their server.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A request that must not be sent twice only goes over a connection that was idle for less than this: servers close those that
+/// idle for longer, perhaps at this moment, and then nobody knows whether they have taken it.
+const SURE: Duration = Duration::from_secs(1);
+
+/// See above. One for each server of a proxy; the lock is the thread's own, and free.
+#[derive(Default)]
+pub(crate) struct Idle(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    links: Vec<Link>,
+    swept: bool,
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Idle({})", self.0.lock().links.len())
+    }
+}
+
+impl Idle {
+    /// A connection that is open as far as one can see. `once`: for a request that must not be sent twice.
+    pub(crate) fn take(&self, once: bool) -> Option<Link> {
+        let mut waiting = self.0.lock();
+        while let Some(mut link) = waiting.links.pop() {
+            if once && link.since.elapsed() > SURE {
+                waiting.links.push(link);
+                return None;
+            }
+            if link.is_usable() {
+                return Some(link);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection, at most so many for so long.
+    pub(crate) fn keep(self: &Arc<Self>, mut link: Link, most: usize, patience: Duration) {
+        if most == 0 || patience.is_zero() || !link.is_usable() {
+            return;
+        }
+        link.used = true;
+        link.since = Instant::now();
+        let mut waiting = self.0.lock();
+        if waiting.links.len() >= most {
+            return;
+        }
+        waiting.links.push(link);
+        if !std::mem::replace(&mut waiting.swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(self), patience));
+        }
+    }
+
+    /// Closes those that have waited for too long, and those that their server has closed. True if none is left.
+    fn look(&self, patience: Duration) -> bool {
+        let mut waiting = self.0.lock();
+        waiting.links.retain_mut(|link| link.since.elapsed() < patience && link.is_usable());
+        waiting.swept = !waiting.links.is_empty();
+        waiting.links.is_empty()
+    }
+}
+
+/// Looks through idle connections for as long as there are any.
+async fn sweep(idle: Weak<Idle>, patience: Duration) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(idle) = idle.upgrade() else { return };
+        if idle.look(patience) {
+            return;
+        }
+    }
+}

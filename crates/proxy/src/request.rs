@@ -1,0 +1,167 @@
+//! A request on its way to a server: its body as hyper takes it, its fields as the next server may have them.
+
+use bytes::Bytes;
+use howdah_protocol::{BodyError, RequestBody};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::uri::{PathAndQuery, Uri};
+use hyper::body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+/// What is known of a body while hyper has it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Parts taken so far: while this grows, the server is not the one that is waited for.
+    parts: AtomicU64,
+    /// All of it was taken.
+    complete: AtomicBool,
+    /// The client has sent nothing more yet.
+    starved: AtomicBool,
+    /// The client broke off.
+    broken: AtomicBool,
+    /// The response is there: nothing more is read.
+    over: AtomicBool,
+}
+
+impl Progress {
+    pub(crate) fn parts(&self) -> u64 {
+        self.parts.load(Relaxed)
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Relaxed)
+    }
+
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved.load(Relaxed)
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Relaxed)
+    }
+
+    pub(crate) fn set_over(&self) {
+        self.over.store(true, Relaxed);
+    }
+}
+
+/// A request's body, as hyper takes it.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    body: Option<RequestBody>,
+    progress: Arc<Progress>,
+}
+
+impl Outgoing {
+    pub(crate) fn new(body: RequestBody) -> Self {
+        let body = if body.is_none() { None } else { Some(body) };
+        let progress = Arc::new(Progress::default());
+        progress.complete.store(body.is_none(), Relaxed);
+        Self { body, progress }
+    }
+
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        // An error would make hyper give up the response, which may say why the rest is not wanted.
+        if this.progress.over.load(Relaxed) {
+            return Poll::Pending;
+        }
+        let part = body.poll_part(cx);
+        this.progress.starved.store(part.is_pending(), Relaxed);
+        part.map(|part| match part {
+            Some(Ok(data)) => {
+                this.progress.parts.fetch_add(1, Relaxed);
+                Some(Ok(Frame::data(data)))
+            }
+            Some(Err(error)) => {
+                this.progress.broken.store(true, Relaxed);
+                Some(Err(error))
+            }
+            None => {
+                this.progress.complete.store(true, Relaxed);
+                None
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.body {
+            None => SizeHint::with_exact(0),
+            Some(body) => body.announced().map_or_else(SizeHint::new, SizeHint::with_exact),
+        }
+    }
+}
+
+/// A target as hyper takes it. Bytes that no URI has are percent-encoded: servers read that as the same.
+pub(crate) fn uri(target: &[u8]) -> Option<Uri> {
+    let end = target.iter().position(|&byte| byte == b'#').unwrap_or(target.len());
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?[]@!$&'()*+,;=%|".contains(&byte);
+    let target = &target[..end];
+    let text = if target.iter().all(|&byte| fits(byte)) {
+        Bytes::copy_from_slice(target)
+    } else {
+        let mut encoded = Vec::with_capacity(target.len() + 16);
+        for &byte in target {
+            if fits(byte) {
+                encoded.push(byte);
+            } else {
+                let digit = |nibble: u8| b"0123456789ABCDEF"[usize::from(nibble)];
+                encoded.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+        encoded.into()
+    };
+    PathAndQuery::from_maybe_shared(text).ok().map(Uri::from)
+}
+
+/// The fields that say how a request's body ends. hyper keeps to them.
+pub(crate) fn frame(headers: &mut HeaderMap, body: &RequestBody) {
+    let told = headers.remove(header::CONTENT_LENGTH).is_some();
+    match (body.is_none(), body.announced()) {
+        // Servers want to hear that a POST has nothing; of a GET nobody says so.
+        (true, _) if told => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(0));
+        }
+        (true, _) => {}
+        (false, Some(length)) => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        (false, None) => {
+            headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_target_is_one_that_hyper_takes() {
+        for (target, sent) in [
+            ("/a/b?c=d", "/a/b?c=d"),
+            ("/a%2fb/../c", "/a%2fb/../c"),
+            ("/\"{}<>\\^`|#f", "/%22%7B%7D%3C%3E%5C%5E%60|"),
+            ("/\u{e9}?\u{e9}", "/%C3%A9?%C3%A9"),
+            ("/?", "/?"),
+        ] {
+            assert_eq!(uri(target.as_bytes()).unwrap().to_string(), sent, "{target}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A server's response on its way to the client: its fields, and its body as the client takes it.
+
+use crate::fault::in_words;
+use crate::group::{Group, Place};
+use crate::idle::Idle;
+use crate::link::Link;
+use howdah_budget::Charge;
+use howdah_protocol::{Chunk, ChunkStream, Reason, hop_by_hop};
+use http::header::{self, HeaderMap, HeaderName};
+use hyper::body::{Body as _, Incoming};
+use hyper::ext::ReasonPhrase;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+/// The fields as the client may have them. An error says what is wrong.
+pub(crate) fn fields(headers: &mut HeaderMap) -> Result<(), &'static str> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => {}
+        // What hyper has undone. The length beside it is a lie to somebody (RFC 9112 6.3).
+        (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        _ => return Err("its body has a transfer coding that nobody asked for"),
+    }
+    hop_by_hop::strip(headers);
+    // It would be the server's word about this server.
+    headers.remove(HeaderName::from_static("alt-svc"));
+    Ok(())
+}
+
+/// The words behind the status, where they are not the usual ones.
+pub(crate) fn reason(extensions: &http::Extensions) -> Option<Reason> {
+    extensions.get::<ReasonPhrase>().and_then(|phrase| Reason::new(phrase.as_bytes()))
+}
+
+/// What a response holds of its server until it is over.
+pub(crate) struct Held {
+    pub(crate) link: Link,
+    pub(crate) place: Place,
+    pub(crate) group: Arc<Group>,
+    pub(crate) idle: Arc<Idle>,
+}
+
+impl Held {
+    /// The response is complete: the connection waits for its next request, if it can have one.
+    pub(crate) fn give_back(self) {
+        let Self { link, group, idle, place } = self;
+        drop(place);
+        idle.keep(link, group.settings.keep_alive, group.settings.keep_alive_timeout);
+    }
+}
+
+/// A response's body as it comes.
+pub(crate) struct Streamed {
+    incoming: Incoming,
+    held: Option<Held>,
+    /// The bytes still to come, where the server has said how many.
+    left: Option<u64>,
+    /// For what is under way to the client.
+    charge: Charge,
+    patience: Patience,
+}
+
+impl Streamed {
+    pub(crate) fn new(incoming: Incoming, held: Held, charge: Charge) -> Self {
+        let left = incoming.size_hint().exact();
+        let patience = Patience::new(held.group.settings.idle_timeout);
+        Self { incoming, held: Some(held), left, charge, patience }
+    }
+
+    /// Gives a complete body's connection back.
+    fn finish(&mut self) {
+        if let Some(held) = self.held.take() {
+            held.give_back();
+        }
+    }
+
+    fn cut(&mut self, why: &str) -> io::Error {
+        if let Some(held) = self.held.take() {
+            held.place.server.metrics.failures.inc("cut");
+            let (proxy, server) = (held.group.name(), &held.place.server.label);
+            tracing::warn!(target: "howdah::proxy", proxy, server, "a response was cut off: {why}");
+        }
+        io::Error::other(why.to_owned())
+    }
+}
+
+impl ChunkStream for Streamed {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Chunk>>> {
+        loop {
+            let mut frame = Pin::new(&mut self.incoming).poll_frame(cx);
+            if frame.is_pending()
+                && let Some(held) = &mut self.held
+            {
+                held.link.work(cx);
+                frame = Pin::new(&mut self.incoming).poll_frame(cx);
+            }
+            match frame {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers have no place in the interface to clients.
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.patience.moved();
+                    if let Some(left) = &mut self.left {
+                        *left = left.saturating_sub(data.len() as u64);
+                    }
+                    let mut charge = self.charge.beside(self.charge.budget());
+                    if !charge.grow(data.len() as u64) {
+                        return Poll::Ready(Some(Err(self.cut("there is no room for more of it in `http.memory`"))));
+                    }
+                    // Of a body whose length nobody knows, nobody knows whether more comes soon either.
+                    let chunk = Chunk { data: charge.cover(data), flush: self.left.is_none() };
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let why = in_words(&error);
+                    return Poll::Ready(Some(Err(self.cut(&why))));
+                }
+                Poll::Ready(None) => {
+                    self.finish();
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {
+                    if self.patience.poll_over(cx).is_ready() {
+                        let why = format!("nothing came for {:?} (`idle_timeout`)", self.patience.most);
+                        return Poll::Ready(Some(Err(self.cut(&why))));
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.left
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        // Who knows the length may not have asked for the end.
+        if self.left == Some(0) {
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            if let Some(held) = &mut self.held {
+                held.link.work(&mut cx);
+            }
+            if matches!(Pin::new(&mut self.incoming).poll_frame(&mut cx), Poll::Ready(None)) {
+                self.finish();
+            }
+        }
+    }
+}
+
+/// How long something may stand still. A timer is armed only when there is something to wait for.
+pub(crate) struct Patience {
+    pub(crate) most: Duration,
+    since: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patience {
+    pub(crate) fn new(most: Duration) -> Self {
+        Self { most, since: Instant::now(), timer: None }
+    }
+
+    /// From now on it is no longer than this.
+    pub(crate) fn shorten(&mut self, most: Duration) {
+        if most < self.most {
+            self.most = most;
+            self.timer = None;
+        }
+    }
+
+    /// Whether it is at its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.since.elapsed() >= self.most
+    }
+
+    /// Something has moved.
+    pub(crate) fn moved(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Ready when nothing has moved for too long.
+    pub(crate) fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let (since, most) = (self.since, self.most);
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until((since + most).into())));
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if self.since.elapsed() >= most {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset((since + most).into());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! TLS towards servers: whose certificates are taken, and under which name.
+
+use howdah_config::ProxySettings;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where distributions keep what they trust: Debian and its kin, Fedora and its kin, openSUSE, Alpine.
+const BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// What a proxy's connections with TLS have in common.
+pub(crate) fn config(settings: &ProxySettings) -> Result<Arc<ClientConfig>, String> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone());
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+    let mut config = if settings.verify {
+        let file =
+            settings.ca.clone().or_else(system_bundle).ok_or("the system has no trusted certificates: set `ca`")?;
+        builder.with_root_certificates(roots(&file)?).with_no_client_auth()
+    } else {
+        let anybody = Arc::new(Anybody(provider));
+        builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The file that OpenSSL's users name, else the distribution's.
+fn system_bundle() -> Option<PathBuf> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    named.into_iter().chain(BUNDLES.map(PathBuf::from)).find(|path| path.is_file())
+}
+
+fn roots(file: &Path) -> Result<RootCertStore, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))? {
+        // Bundles hold some that no library takes.
+        let _ = roots.add(certificate.map_err(|error| wrong(&error))?);
+    }
+    if roots.is_empty() { Err(wrong(&"no certificate in it that could be used")) } else { Ok(roots) }
+}
+
+/// The name that a server's certificate must have.
+pub(crate) fn name(text: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(text.to_owned()).map_err(|_| format!("\"{text}\" is no name that a certificate could have"))
+}
+
+/// Takes every certificate, for those who have said so (`verify = false`). Signatures are still checked, or the handshake would
+/// not even prove that the other side has the certificate's key.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

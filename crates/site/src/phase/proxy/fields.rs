@@ -1,0 +1,166 @@
+//! The fields that tell the next server who the client is and how it came. Of what the client itself sends of them nothing
+//! arrives, unless it is a trusted proxy: then its word stands, and this hop is added.
+
+use crate::exchange::Exchange;
+use crate::forwarded::{self, Client};
+use howdah_config::{ForwardedFields, ProxySettings, TrustedHeader};
+use howdah_protocol::{Head, hop_by_hop};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+
+const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const FORWARDED: HeaderName = header::FORWARDED;
+
+/// Every field that some application believes about the client.
+const ABOUT_THE_CLIENT: [HeaderName; 9] = [
+    FOR,
+    PROTO,
+    HOST,
+    PORT,
+    REAL_IP,
+    FORWARDED,
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-forwarded-scheme"),
+    HeaderName::from_static("x-forwarded-ssl"),
+];
+
+/// How this server calls itself in `Via` (RFC 9110 7.6.3).
+const VIA: &str = "howdah";
+
+/// A request that has been through so many servers of this kind goes in a circle.
+const MOST_TIMES: usize = 8;
+
+/// Whether a request has come through servers like this one too often.
+pub(super) fn goes_in_a_circle(headers: &HeaderMap) -> bool {
+    let words = headers.get_all(header::VIA).iter().flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    words.filter(|word| word.trim_ascii().ends_with(VIA.as_bytes())).count() >= MOST_TIMES
+}
+
+/// The client's fields as they go on.
+pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap {
+    let (head, peer) = (&exchange.head, &exchange.connection.peer);
+    let http = &exchange.site.server.settings.http;
+    let client = forwarded::client(peer, &head.headers, http);
+    let mut headers = head.headers.clone();
+    // Before anything is added, or the client could list that in `Connection`.
+    hop_by_hop::strip(&mut headers);
+    join_cookies(&mut headers);
+    let host = host(head);
+    if let Some(host) = host.and_then(|host| HeaderValue::from_bytes(host).ok()) {
+        headers.insert(header::HOST, host);
+    }
+    let told = |listed| peer.trusted && http.trusted_headers.contains(&listed);
+    let chain = chain(if told(TrustedHeader::For) { headers.get_all(FOR).iter().collect() } else { Vec::new() });
+    let elements = chain_of_forwarded(&headers, told(TrustedHeader::Forwarded));
+    for name in &ABOUT_THE_CLIENT {
+        headers.remove(name);
+    }
+    let host = client.host.as_deref().map(str::as_bytes).or(host);
+    match settings.forwarded {
+        ForwardedFields::Off => {}
+        ForwardedFields::XForwarded => {
+            x_forwarded(&mut headers, &client, peer.addr, chain, host, &peer.server_port);
+        }
+        ForwardedFields::Forwarded => {
+            let element = element(&client, peer.addr, host);
+            set(&mut headers, FORWARDED, &[&elements[..], &element].concat());
+        }
+    }
+    let version = match head.version {
+        http::Version::HTTP_10 => "1.0",
+        http::Version::HTTP_2 => "2",
+        http::Version::HTTP_3 => "3",
+        _ => "1.1",
+    };
+    if let Ok(via) = HeaderValue::from_str(&format!("{version} {VIA}")) {
+        headers.append(header::VIA, via);
+    }
+    headers
+}
+
+/// The host that the client asked this server for.
+fn host(head: &Head) -> Option<&[u8]> {
+    head.target.authority().or_else(|| head.headers.get(header::HOST).map(HeaderValue::as_bytes))
+}
+
+/// HTTP/2 brings cookies one by one, HTTP/1.1 has them in one line (RFC 9113 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(header::COOKIE).iter();
+    if lines.next().is_none() || lines.next().is_none() {
+        return;
+    }
+    let lines: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    let joined = lines.join(&b"; "[..]);
+    set(headers, header::COOKIE, &joined);
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// The elements so far, in one line, with what separates them from the next.
+fn chain(lines: Vec<&HeaderValue>) -> Vec<u8> {
+    let mut chain = Vec::new();
+    for line in lines.iter().map(|line| line.as_bytes().trim_ascii()).filter(|line| !line.is_empty()) {
+        chain.extend_from_slice(line);
+        chain.extend_from_slice(b", ");
+    }
+    chain
+}
+
+fn chain_of_forwarded(headers: &HeaderMap, told: bool) -> Vec<u8> {
+    chain(if told { headers.get_all(FORWARDED).iter().collect() } else { Vec::new() })
+}
+
+fn x_forwarded(
+    headers: &mut HeaderMap,
+    client: &Client<'_>,
+    peer: Option<IpAddr>,
+    chain: Vec<u8>,
+    host: Option<&[u8]>,
+    port: &str,
+) {
+    // A peer on a Unix socket has no address: what it says of its client is all there is.
+    let last = peer.map(|peer| peer.to_string());
+    let all = match &last {
+        Some(last) => [&chain[..], last.as_bytes()].concat(),
+        None => chain.strip_suffix(b", ").unwrap_or_default().to_vec(),
+    };
+    if !all.is_empty() {
+        set(headers, FOR, &all);
+    }
+    if let Some(address) = client.ip {
+        set(headers, REAL_IP, address.to_string().as_bytes());
+    }
+    set(headers, PROTO, if client.https { b"https" } else { b"http" });
+    if let Some(host) = host {
+        set(headers, HOST, host);
+    }
+    let port = client.server_port.as_deref().unwrap_or(port);
+    if !port.is_empty() {
+        set(headers, PORT, port.as_bytes());
+    }
+}
+
+/// This hop's element of `Forwarded` (RFC 7239 4): an IPv6 address and a host with a port need quotes.
+fn element(client: &Client<'_>, peer: Option<IpAddr>, host: Option<&[u8]>) -> Vec<u8> {
+    let node = match peer {
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
+        None => "unknown".to_owned(),
+    };
+    let mut element = format!("for={node};proto={}", if client.https { "https" } else { "http" }).into_bytes();
+    // What may be in a host has no quotation mark and no backslash.
+    if let Some(host) = host {
+        element.extend_from_slice(b";host=\"");
+        element.extend_from_slice(host);
+        element.push(b'"');
+    }
+    element
+}

@@ -1,0 +1,88 @@
+//! A request's body on its way to another server: as large as the settings allow, from a client that keeps moving.
+
+use crate::site::Site;
+use bytes::Bytes;
+use howdah_protocol::{BodyError, BodySource, RequestBody};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// What the client did wrong.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    TooLarge,
+    TooSlow,
+    Broken(String),
+}
+
+/// Where it is noted, for whoever responds.
+pub(super) type Noted = Arc<Mutex<Option<Trouble>>>;
+
+/// See above.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    body: RequestBody,
+    left: u64,
+    pause: Duration,
+    since: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+    trouble: Noted,
+}
+
+impl Inbound {
+    /// The same body, watched.
+    pub(super) fn watch(body: RequestBody, site: &Site) -> (RequestBody, Noted) {
+        let trouble = Noted::default();
+        if body.is_none() {
+            return (body, trouble);
+        }
+        let announced = body.announced();
+        let (left, pause) = (site.limits.max_body, site.settings.http.body_timeout);
+        let watched = Self { body, left, pause, since: Instant::now(), timer: None, trouble: trouble.clone() };
+        (RequestBody::new(Box::new(watched), announced), trouble)
+    }
+
+    fn fail(&mut self, trouble: Trouble) -> BodyError {
+        let error = format!("{trouble:?}").into();
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+        error
+    }
+
+    /// Ready when the client has paused for too long.
+    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let end = self.since + self.pause;
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if Instant::now() >= end {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(end);
+        }
+    }
+}
+
+impl BodySource for Inbound {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        match self.body.poll_part(cx) {
+            Poll::Ready(Some(Ok(data))) => {
+                self.since = Instant::now();
+                match self.left.checked_sub(data.len() as u64) {
+                    Some(left) => self.left = left,
+                    None => return Poll::Ready(Some(Err(self.fail(Trouble::TooLarge)))),
+                }
+                Poll::Ready(Some(Ok(data)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.fail(Trouble::Broken(error.to_string()))))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => match self.poll_pause(cx) {
+                Poll::Ready(()) => Poll::Ready(Some(Err(self.fail(Trouble::TooSlow)))),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+}

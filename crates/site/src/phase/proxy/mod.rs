@@ -1,0 +1,92 @@
+//! Phase "proxy": hands a request on to another server. What the client's connection and its headers say about the client is
+//! written down for that server here (`forwarded`); how it is reached is the business of whoever implements `upstream`.
+
+mod fields;
+mod inbound;
+mod spooled;
+
+use crate::exchange::Exchange;
+use crate::phase::php::spool;
+use crate::refusal::Refusal;
+use crate::upstream::{Outbound, Unreachable, Upstream};
+use bytes::Bytes;
+use howdah_observe::Front;
+use howdah_protocol::{RequestBody, Response};
+use http::{StatusCode, Version};
+use inbound::{Inbound, Trouble};
+
+/// Hands a request on to the proxy with this position in the settings. Its servers are asked for `target`, which may be another
+/// than the client's.
+pub(crate) async fn run<U: Upstream>(
+    upstream: &U,
+    exchange: &mut Exchange,
+    proxy: usize,
+    target: Bytes,
+    body: RequestBody,
+) -> Result<Response, Refusal> {
+    let site = &*exchange.site;
+    // A response that could not be kept for a slow client would be cut.
+    if site.server.budgets.memory.is_full() {
+        site.server.budgets.memory.note_refused();
+        tracing::warn!(target: "howdah::request", id = %exchange.id, "refused: `http.memory` is in use");
+        return Err(Refusal::over_budget());
+    }
+    let Some(settings) = site.server.settings.proxies.get(proxy) else {
+        return Err(Refusal::new(StatusCode::BAD_GATEWAY));
+    };
+    if fields::goes_in_a_circle(&exchange.head.headers) {
+        tracing::warn!(target: "howdah::proxy", id = %exchange.id, proxy = settings.name, "508: the request goes in a circle");
+        return Err(Refusal::new(StatusCode::LOOP_DETECTED));
+    }
+    let body = if settings.buffer && !body.is_none() {
+        let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
+        spooled::body(spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?)
+    } else {
+        body
+    };
+    let head = &exchange.head;
+    let (body, trouble) = Inbound::watch(body, site);
+    let outbound = Outbound {
+        method: head.method.clone(),
+        target,
+        headers: fields::fields(exchange, settings),
+        body,
+        upgrade: head.asks_to_upgrade().cloned(),
+        // HTTP/1 stops reading a request when its response begins.
+        full_duplex: head.version >= Version::HTTP_2,
+        informational: exchange.informational.clone(),
+        charge: exchange.connection.charge(),
+    };
+    exchange.front = Front::Proxy;
+    match upstream.forward(proxy, outbound).await {
+        Ok(response) => Ok(response),
+        Err(unreachable) => {
+            if let Some(informational) = &exchange.informational {
+                informational.discard();
+            }
+            let trouble = trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+            Err(trouble.map_or_else(|| refused(&unreachable, exchange), |trouble| told(&trouble, exchange)))
+        }
+    }
+}
+
+/// The client's fault: its body.
+fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
+    match trouble {
+        Trouble::TooLarge => crate::phase::limits::too_large(exchange.site.limits.max_body, None, &exchange.head),
+        Trouble::TooSlow => Refusal::new(StatusCode::REQUEST_TIMEOUT),
+        Trouble::Broken(error) => {
+            tracing::debug!(target: "howdah::request", id = %exchange.id, error, "the body ended early");
+            Refusal::bad_request("a broken body")
+        }
+    }
+}
+
+fn refused(unreachable: &Unreachable, exchange: &Exchange) -> Refusal {
+    let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
+    let (id, status) = (exchange.id, unreachable.status.as_u16());
+    let proxy = &*unreachable.proxy;
+    tracing::warn!(target: "howdah::proxy", %id, proxy, target = &*target, "{status}: {}", unreachable.why);
+    let refusal = Refusal::new(unreachable.status);
+    if unreachable.status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
+}

@@ -1,0 +1,226 @@
+//! A server of a test's own that requests are handed on to: it sees each byte that comes, and sends what the test likes.
+
+use crate::process::{PATIENCE, eventually};
+use crate::site::Port;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A running server. It ends with the test.
+#[derive(Debug)]
+pub struct Upstream {
+    port: Port,
+    shared: Arc<Shared>,
+    listening: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    ends: AtomicBool,
+    accepted: AtomicUsize,
+    requests: AtomicUsize,
+    open: AtomicUsize,
+    heads: Mutex<Vec<String>>,
+    streams: Mutex<Vec<TcpStream>>,
+}
+
+/// One connection to it, as its handler has it.
+#[derive(Debug)]
+pub struct Peer {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    shared: Arc<Shared>,
+    /// The number of the connection, from 1.
+    pub number: usize,
+}
+
+impl Upstream {
+    /// A server that calls `handle` for each connection, in a thread of its own.
+    #[must_use]
+    pub fn start(handle: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
+        let mut upstream = Self { port: Port::hold(), shared: Arc::default(), listening: None };
+        upstream.listen(handle);
+        upstream
+    }
+
+    /// A server that gives every request with a complete head this response, and keeps its connections.
+    #[must_use]
+    pub fn saying(response: &'static str) -> Self {
+        Self::start(move |peer| {
+            while peer.head().is_some() {
+                peer.send(response);
+            }
+        })
+    }
+
+    /// A port where nobody listens yet.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self { port: Port::hold(), shared: Arc::default(), listening: None }
+    }
+
+    /// Begins to listen.
+    pub fn listen(&mut self, handle: impl Fn(&mut Peer) + Send + Sync + 'static) {
+        let listener = TcpListener::bind(("127.0.0.1", self.port.number)).unwrap_or_else(|e| panic!("listen: {e}"));
+        let shared = self.shared.clone();
+        shared.ends.store(false, SeqCst);
+        self.listening = Some(std::thread::spawn(move || {
+            let handle = Arc::new(handle);
+            for stream in listener.incoming() {
+                if shared.ends.load(SeqCst) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let number = shared.accepted.fetch_add(1, SeqCst) + 1;
+                shared.open.fetch_add(1, SeqCst);
+                let copy = stream.try_clone().unwrap_or_else(|e| panic!("{e}"));
+                shared.streams.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
+                stream.set_nodelay(true).unwrap_or_else(|e| panic!("{e}"));
+                let mut peer = Peer { stream, buffer: Vec::new(), shared: shared.clone(), number };
+                let handle = handle.clone();
+                std::thread::spawn(move || {
+                    handle(&mut peer);
+                    let _ = peer.stream.shutdown(Shutdown::Both);
+                    peer.shared.open.fetch_sub(1, SeqCst);
+                });
+            }
+        }));
+    }
+
+    /// Stops to listen and ends all connections.
+    pub fn end(&mut self) {
+        self.shared.ends.store(true, SeqCst);
+        if let Some(listening) = self.listening.take() {
+            let _ = TcpStream::connect(("127.0.0.1", self.port.number));
+            let _ = listening.join();
+        }
+        self.cut();
+    }
+
+    /// Ends all connections: what the server under test keeps of them would count as left behind.
+    pub fn cut(&self) {
+        for stream in self.shared.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.number
+    }
+
+    /// Its address in settings.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port.number)
+    }
+
+    /// A `[[route]]` that hands all below `/p/` on to it, for `Setup::setting`.
+    #[must_use]
+    pub fn route(&self) -> String {
+        format!("[{{ match = \"/p/*\", proxy = \"{}\" }}]", self.url())
+    }
+
+    /// Connections so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.accepted.load(SeqCst)
+    }
+
+    /// Requests so far.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.shared.requests.load(SeqCst)
+    }
+
+    /// The last request's head.
+    #[must_use]
+    pub fn last_head(&self) -> String {
+        self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
+    }
+
+    /// Waits until all its connections have ended.
+    pub fn wait_until_alone(&self) {
+        assert!(eventually(PATIENCE, || self.shared.open.load(SeqCst) == 0), "connections stay open");
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Peer {
+    fn fill(&mut self) -> bool {
+        let mut piece = [0; 65536];
+        match self.stream.read(&mut piece) {
+            Ok(0) => false,
+            Ok(n) => {
+                self.buffer.extend_from_slice(&piece[..n]);
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => true,
+            Err(_) => false,
+        }
+    }
+
+    /// The next request's head, without the empty line; `None` if the connection has ended.
+    pub fn head(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+                self.buffer.drain(..end + 4);
+                self.shared.heads.lock().unwrap_or_else(PoisonError::into_inner).push(head.clone());
+                self.shared.requests.fetch_add(1, SeqCst);
+                return Some(head);
+            }
+            if !self.fill() {
+                return None;
+            }
+        }
+    }
+
+    /// So many bytes that follow; fewer if the connection ends.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        while self.buffer.len() < length && self.fill() {}
+        let length = length.min(self.buffer.len());
+        self.buffer.drain(..length).collect()
+    }
+
+    /// What follows up to and with this text, or up to the connection's end.
+    pub fn until(&mut self, end: &str) -> String {
+        loop {
+            if let Some(at) = self.buffer.windows(end.len()).position(|bytes| bytes == end.as_bytes()) {
+                let all: Vec<u8> = self.buffer.drain(..at + end.len()).collect();
+                return String::from_utf8_lossy(&all).into_owned();
+            }
+            if !self.fill() {
+                return String::from_utf8_lossy(&self.buffer).into_owned();
+            }
+        }
+    }
+
+    /// Sends; a connection that has ended is no error here.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).is_ok()
+    }
+
+    /// Waits until the other side has closed.
+    pub fn wait_for_end(&mut self) {
+        while self.fill() {
+            self.buffer.clear();
+        }
+    }
+}
+
+/// The value of a field in a head.
+#[must_use]
+pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}

@@ -1,0 +1,164 @@
+//! Servers that others have made as the other side of a proxy: nginx in the clear and with TLS, PHP's built-in server.
+
+use howdah_tests::process::{PATIENCE, eventually, signal, wait_for_exit};
+use howdah_tests::site::Port;
+use howdah_tests::{Mode, Request, Setup, run};
+use rustix::process::Signal;
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// A running nginx with a certificate for `localhost` that nobody has to trust.
+struct Nginx {
+    process: Child,
+    plain: Port,
+    tls: Port,
+    directory: TempDir,
+}
+
+impl Nginx {
+    fn start() -> Self {
+        let directory = tempfile::Builder::new().prefix("howdah-nginx-").tempdir().unwrap();
+        let (plain, tls, top) = (Port::hold(), Port::hold(), directory.path().display().to_string());
+        certificate(directory.path());
+        fs::write(directory.path().join("f.txt"), "x".repeat(300_000)).unwrap();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|kind| format!("{kind}_temp_path {top}/{kind};"))
+            .concat();
+        let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+        let configuration = format!(
+            "{user} daemon off; worker_processes 1; pid {top}/pid; error_log {top}/error.log;
+             events {{ worker_connections 200; }}
+             http {{ access_log off; {temporary}
+               server {{
+                 listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl; root {top};
+                 ssl_certificate {top}/cert.pem; ssl_certificate_key {top}/key.pem;
+                 location /p/ {{ alias {top}/; dav_methods PUT; }}
+                 location /p/who {{ return 200 \"$scheme $ssl_server_name $http_host $connection_requests\"; }}
+               }} }}",
+            plain = plain.number,
+            tls = tls.number,
+        );
+        let file = directory.path().join("nginx.conf");
+        fs::write(&file, configuration).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "--", "/usr/sbin/nginx", "-e"]).arg(directory.path().join("error.log"));
+        let process = command.arg("-c").arg(&file).stdin(Stdio::null()).spawn().unwrap();
+        let ready = || TcpStream::connect(("127.0.0.1", tls.number)).is_ok();
+        assert!(eventually(PATIENCE, ready), "nginx does not listen");
+        Self { process, plain, tls, directory }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        signal(self.process.id(), Signal::TERM);
+        let _ = wait_for_exit(&mut self.process, PATIENCE);
+    }
+}
+
+fn certificate(directory: &Path) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+        .arg(directory.join("key.pem"))
+        .arg("-out")
+        .arg(directory.join("cert.pem"))
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "openssl");
+}
+
+#[test]
+fn nginx_behind_in_the_clear_and_with_tls() {
+    let nginx = Nginx::start();
+    let ca = nginx.directory.path().join("cert.pem").display().to_string();
+    let (plain, tls) = (nginx.plain.number, nginx.tls.number);
+    for (proxy, scheme) in [
+        (format!("{{ keep_alive_timeout = \"1s\", to = \"http://127.0.0.1:{plain}\" }}"), "http "),
+        (
+            format!("{{ keep_alive_timeout = \"1s\", to = \"https://localhost:{tls}\", ca = \"{ca}\" }}"),
+            "https localhost",
+        ),
+        (
+            format!("{{ to = \"https://127.0.0.1:{tls}\", ca = \"{ca}\", server_name = \"localhost\" }}"),
+            "https localhost",
+        ),
+        (format!("{{ keep_alive_timeout = \"1s\", to = \"https://127.0.0.1:{tls}\", verify = false }}"), "https "),
+    ] {
+        let set = |s: Setup| {
+            s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
+        };
+        run(Mode::Classic, set, |site| {
+            let mut conn = site.conn();
+            for number in 1..4 {
+                let who = conn.exchange(&Request::get("/p/who").header("Host", "shop.example")).expect(200).text();
+                assert_eq!(who, format!("{scheme} shop.example {number}"), "{proxy}");
+            }
+            let response = conn.exchange(&Request::get("/p/f.txt")).expect(200);
+            assert_eq!(response.body.len(), 300_000);
+            let part = conn.exchange(&Request::get("/p/f.txt").header("Range", "bytes=5-9"));
+            assert_eq!((part.status, part.header("content-range")), (206, Some("bytes 5-9/300000")));
+            let etag = response.header("etag").unwrap();
+            assert_eq!(conn.exchange(&Request::get("/p/f.txt").header("If-None-Match", etag)).status, 304);
+            assert_eq!(conn.exchange(&Request::new("HEAD", "/p/f.txt")).header("content-length"), Some("300000"));
+            assert_eq!(conn.exchange(&Request::get("/p/none")).status, 404);
+        });
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_trusts_or_of_another_name_is_502() {
+    let nginx = Nginx::start();
+    let ca = nginx.directory.path().join("cert.pem").display().to_string();
+    for (proxy, said) in [
+        (
+            format!("{{ keep_alive_timeout = \"1s\", to = \"https://localhost:{}\" }}", nginx.tls.number),
+            "UnknownIssuer",
+        ),
+        (
+            format!(
+                "{{ keep_alive_timeout = \"1s\", to = \"https://127.0.0.1:{}\", ca = \"{ca}\" }}",
+                nginx.tls.number
+            ),
+            "not valid for name",
+        ),
+    ] {
+        let set = |s: Setup| {
+            s.workers(1).setting("proxy.app", &proxy).setting("route", "[{ match = \"/p/*\", proxy = \"app\" }]")
+        };
+        run(Mode::Classic, set, |site| {
+            assert_eq!(site.get("/p/f.txt").status, 502);
+            let _ = site.wait_for_log(&["502: https://", said]);
+        });
+    }
+}
+
+#[test]
+fn phps_own_server_behind() {
+    let directory = tempfile::Builder::new().prefix("howdah-php-s-").tempdir().unwrap();
+    let port = Port::hold();
+    fs::create_dir(directory.path().join("p")).unwrap();
+    fs::write(
+        directory.path().join("p/echo.php"),
+        "<?php echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['HTTP_X_FORWARDED_FOR'], ' ', $_POST['a'] ?? '-', ' ', $_GET['b'] ?? '-';",
+    )
+    .unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", "php", "-S"]).arg(format!("127.0.0.1:{}", port.number)).arg("-t");
+    let mut process = command.arg(directory.path()).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    assert!(eventually(PATIENCE, || TcpStream::connect(("127.0.0.1", port.number)).is_ok()));
+    let route = format!("[{{ match = \"/p/*\", proxy = \"http://127.0.0.1:{}\" }}]", port.number);
+    run(
+        Mode::Classic,
+        |s| s.workers(1).setting("route", &route),
+        |site| {
+            assert_eq!(site.get_ok("/p/echo.php?b=2"), "GET 127.0.0.1 - 2");
+            assert_eq!(site.send(&Request::form("/p/echo.php", "a=1")).expect(200).text(), "POST 127.0.0.1 1 -");
+        },
+    );
+    signal(process.id(), Signal::KILL);
+    let _ = process.wait();
+}

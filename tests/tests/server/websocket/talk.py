@@ -1,0 +1,25 @@
+"""Talks to an echo server at the address of the first argument: texts, bytes, long ones, and many at once. With TLS, the server
+must show the certificate of the second argument."""
+
+import asyncio
+import ssl
+import sys
+
+import websockets
+
+
+async def one(url, number):
+    trust = {"ssl": ssl.create_default_context(cafile=sys.argv[2])} if url.startswith("wss:") else {}
+    async with websockets.connect(url, max_size=None, **trust) as connection:
+        for message in [f"hello {number}", b"\x00\xff", "", "x" * 70_000, b"y" * 2_000_000]:
+            await connection.send(message)
+            assert await connection.recv() == message
+        await (await connection.ping())
+
+
+async def main():
+    await asyncio.gather(*(one(sys.argv[1], number) for number in range(10)))
+    print("all came back")
+
+
+asyncio.run(main())
