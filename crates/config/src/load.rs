@@ -177,7 +177,8 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         ..Settings::read(source)
     };
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
-    settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools).unwrap_or_default();
+    settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered.proxies)
+        .unwrap_or_default();
     settings.sites = load_sites::read_sites(source, &sites, &settings, &mut gathered);
     settings.proxies = gathered.proxies;
     settings

@@ -7,8 +7,10 @@ use howdah_rules::{Action, Rule, Rules, Value};
 
 use crate::document::{Entry, Node, Tree, quoted};
 use crate::file::File;
+use crate::load_proxies;
 use crate::rules::SiteRules;
 use crate::settings::PoolSettings;
+use crate::settings_proxy::ProxySettings;
 use crate::source::{Source, entries, find};
 
 /// Where rules are written.
@@ -27,6 +29,7 @@ pub(crate) fn read(
     written: Written<'_>,
     app: Option<&str>,
     pools: &[PoolSettings],
+    proxies: &mut Vec<ProxySettings>,
 ) -> Option<SiteRules> {
     let Written { file, own, section } = written;
     let list = find(own, "rule");
@@ -63,7 +66,16 @@ pub(crate) fn read(
             Err(found) => problems.extend(found),
         }
     }
-    for rule in &rules {
+    for rule in &mut rules {
+        for action in &mut rule.actions {
+            let Action::Proxy(named) = action else { continue };
+            *named = load_proxies::named(named.to_string(), proxies).into();
+            if !proxies.iter().any(|known| *known.name == **named) {
+                let message =
+                    format!("there is no proxy \"{named}\"; make one with [proxy.{named}], or write an address");
+                source.error(at(rule.line), &format!("{section}rule.proxy"), message);
+            }
+        }
         let named =
             rule.actions.iter().find_map(|action| if let Action::Pool(pool) = action { Some(pool) } else { None });
         if let Some(pool) = named.filter(|pool| !pools.iter().any(|known| known.name == ***pool)) {

@@ -216,7 +216,7 @@ fn read_site<'a>(
     });
     let app = find(site.entries, "app").and_then(|entry| text_of(&entry.node));
     let written = load_rules::Written { file: Some(file), own: site.entries, section: &format!("{section}.") };
-    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools) {
+    if let Some(rules) = load_rules::read(source, written, app.as_deref(), &top.pools, &mut gathered.proxies) {
         found.rules = rules;
     }
     let part = |key: &str| (format!("{section}.{key}"), site.section(key));

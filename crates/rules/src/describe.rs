@@ -1,6 +1,5 @@
 //! Rules in words, for `howdah check` and `howdah explain`.
 
-use crate::proxy::UpstreamAddress;
 use crate::rule::{Action, Rule, Try};
 
 impl Rule {
@@ -74,17 +73,7 @@ impl Action {
             }
             Self::Status(status, _) => format!("status {}", status.as_u16()),
             Self::Maintenance(_) => "maintenance".to_owned(),
-            Self::Proxy(proxy) => {
-                let servers: Vec<String> = proxy
-                    .upstreams
-                    .iter()
-                    .map(|server| match &server.address {
-                        UpstreamAddress::Tcp(host, port) => format!("{host}:{port}"),
-                        UpstreamAddress::Unix(path) => format!("unix:{}", path.display()),
-                    })
-                    .collect();
-                format!("pass on to {}", servers.join(" "))
-            }
+            Self::Proxy(name) => format!("hand on to {name}"),
         }
     }
 }

@@ -77,7 +77,7 @@ keys! {
     Action "query_mode" "What becomes of the request's query where a target has its own: `append`, `replace` (the target's only), `drop`." r#""replace""#;
     Action "status" "Ends the request with a status, or says that of a `redirect`." "404";
     Action "body" "The text of the response with a `status`." r#""ok\n""#;
-    Action "proxy" "Passes requests on to other servers: an address, a list, or a table with `to` and how." r#"{ to = ["http://127.0.0.1:3000"], timeout = "30s" }"#;
+    Action "proxy" "Hands requests on to other servers: the name of a `[proxy.NAME]`, or an address." r#""http://127.0.0.1:3000""#;
 }
 
 /// The known name that is nearest to a misspelt one, if one is near.

@@ -18,7 +18,6 @@ mod password;
 pub mod path;
 pub mod pattern;
 pub mod presets;
-pub mod proxy;
 mod quantity;
 mod read;
 mod read_actions;

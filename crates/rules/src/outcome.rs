@@ -6,7 +6,6 @@
 
 use crate::auth::Auth;
 use crate::limit::Limit;
-use crate::proxy::Proxy;
 use crate::response::ResponseChange;
 use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -85,7 +84,7 @@ pub enum Stop {
     /// 503, with a page.
     Maintenance(Arc<Maintenance>),
     /// Another server responds.
-    Proxy(Arc<Proxy>),
+    Proxy(Arc<str>),
     /// 500: a rule could not be followed. The site logs it with the rule's name.
     Failed(Failure),
 }

@@ -257,7 +257,7 @@ impl Reader<'_> {
             self.problem(node, "body", "needs a `status`");
         }
         if let Some(node) = keys.get("proxy") {
-            actions.extend(self.proxy(node).map(|proxy| Action::Proxy(Arc::new(proxy))));
+            actions.extend(self.text("proxy", node).map(|proxy| Action::Proxy(proxy.into())));
         }
     }
 

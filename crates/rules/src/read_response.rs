@@ -1,13 +1,12 @@
-//! Reads what becomes of a response, and `proxy`.
+//! Reads what becomes of a response.
 
 use crate::pattern::Glob;
-use crate::proxy::{Balance, Health, Proxy, Upstream};
 use crate::quantity;
 use crate::read::Reader;
 use crate::read_actions::Keys;
 use crate::response::{HeaderChange, ResponseChange};
 use crate::rule::Action;
-use crate::tree::{Node, Value};
+use crate::tree::Value;
 use http::header::{self, HeaderName, HeaderValue};
 use std::sync::Arc;
 
@@ -52,77 +51,6 @@ impl Reader<'_> {
             actions.extend(self.cors(node).map(|cors| Action::Cors(Arc::new(cors))));
         }
     }
-
-    /// Servers, or a table of servers and how they are asked.
-    pub(crate) fn proxy(&mut self, node: &Node) -> Option<Proxy> {
-        const KNOWN: [&str; 12] = [
-            "to",
-            "balance",
-            "strip_prefix",
-            "preserve_host",
-            "connect_timeout",
-            "timeout",
-            "retries",
-            "keepalive",
-            "max_requests",
-            "max_fails",
-            "fail_for",
-            "health",
-        ];
-        let mut proxy = Proxy::default();
-        if !matches!(node.value, Value::Table(_)) {
-            proxy.upstreams = self.each("proxy", node, Upstream::new);
-            return (!proxy.upstreams.is_empty()).then_some(proxy);
-        }
-        self.unknown_keys(node.entries(), &KNOWN);
-        let keys = Keys(node.entries());
-        let Some(to) = keys.get("to") else {
-            self.problem(node, "proxy", "needs servers: { to = [\"http://127.0.0.1:3000\"] }");
-            return None;
-        };
-        proxy.upstreams = self.each("proxy.to", to, Upstream::new);
-        if let Some(balance) = keys.get("balance") {
-            proxy.balance = self.each("proxy.balance", balance, balance_of).pop()?;
-        }
-        if let Some(prefix) = keys.get("strip_prefix") {
-            proxy.strip_prefix = self.address("proxy.strip_prefix", prefix).map(|it| it.trim_end_matches('/').into());
-        }
-        if let Some(node) = keys.get("preserve_host") {
-            proxy.preserve_host = self.flag("proxy.preserve_host", node)?;
-        }
-        proxy.connect_timeout =
-            self.duration("proxy.connect_timeout", keys.get("connect_timeout"), proxy.connect_timeout)?;
-        proxy.timeout = self.duration("proxy.timeout", keys.get("timeout"), proxy.timeout)?;
-        proxy.fail_for = self.duration("proxy.fail_for", keys.get("fail_for"), proxy.fail_for)?;
-        proxy.retries = self.number("proxy.retries", keys.get("retries"), proxy.retries)?.min(10);
-        proxy.max_fails = self.number("proxy.max_fails", keys.get("max_fails"), proxy.max_fails)?;
-        proxy.keepalive = self.number("proxy.keepalive", keys.get("keepalive"), 32)?.min(4096) as usize;
-        proxy.max_requests = self.number("proxy.max_requests", keys.get("max_requests"), 0)? as usize;
-        if let Some(node) = keys.get("health") {
-            proxy.health = self.health(node);
-        }
-        (!proxy.upstreams.is_empty()).then_some(proxy)
-    }
-
-    /// A path, or a table with how often and how long.
-    fn health(&mut self, node: &Node) -> Option<Health> {
-        let ten = std::time::Duration::from_secs(10);
-        if !matches!(node.value, Value::Table(_)) {
-            let path = self.address("proxy.health", node)?.into();
-            return Some(Health { path, interval: ten, timeout: ten / 2 });
-        }
-        self.unknown_keys(node.entries(), &["path", "interval", "timeout"]);
-        let keys = Keys(node.entries());
-        let Some(path) = keys.get("path") else {
-            self.problem(node, "proxy.health", "needs a path");
-            return None;
-        };
-        Some(Health {
-            path: self.address("proxy.health.path", path)?.into(),
-            interval: self.duration("proxy.health.interval", keys.get("interval"), ten)?,
-            timeout: self.duration("proxy.health.timeout", keys.get("timeout"), ten / 2)?,
-        })
-    }
 }
 
 type ByType = fn(&str) -> Result<HeaderChange, String>;
@@ -134,16 +62,6 @@ fn cache_control(text: &str) -> Result<HeaderChange, String> {
 fn expires(text: &str) -> Result<HeaderChange, String> {
     let after = quantity::duration(text).ok_or_else(|| format!("{text:?} is no duration such as \"30d\""))?;
     Ok(HeaderChange::Expires(after))
-}
-
-fn balance_of(text: &str) -> Result<Balance, String> {
-    Ok(match text {
-        "round_robin" => Balance::RoundRobin,
-        "least_requests" => Balance::LeastRequests,
-        "client" => Balance::Client,
-        "first" => Balance::First,
-        _ => return Err(format!("{text:?} is none of round_robin, least_requests, client, first")),
-    })
 }
 
 /// Headers that are about the connection or the message's length are the server's own business.

@@ -4,7 +4,6 @@
 use crate::auth::Auth;
 use crate::limit::Limit;
 use crate::pattern::{PathPattern, TextPattern};
-use crate::proxy::Proxy;
 use crate::response::ResponseChange;
 use crate::template::Template;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -123,7 +122,7 @@ pub enum Action {
     /// Ends: 503 while the flag file is there, or always if there is none.
     Maintenance(Arc<Maintenance>),
     /// Ends: another server responds.
-    Proxy(Arc<Proxy>),
+    Proxy(Arc<str>),
 }
 
 /// Where files lie.

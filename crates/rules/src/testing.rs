@@ -125,7 +125,7 @@ fn describe(outcome: &Outcome) -> String {
         Stop::Status(status, Some(body)) => format!("{} {:?}", status.as_u16(), body.text),
         Stop::Redirect(status, location) => format!("{} {}", status.as_u16(), text(location.as_bytes())),
         Stop::Maintenance(it) => format!("maintenance {}", it.page.as_deref().unwrap_or_default()),
-        Stop::Proxy(proxy) => format!("proxy {}", proxy.upstreams.len()),
+        Stop::Proxy(proxy) => format!("proxy {proxy}"),
         Stop::Failed(failure) => format!("500 {}: {}", failure.rule, failure.reason),
     }));
     parts.join(" ")

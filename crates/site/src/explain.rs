@@ -175,8 +175,8 @@ fn ruled(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Expla
             found.status = Some(503);
         }
         Some(Stop::Proxy(proxy)) => {
-            notes.add("response", format!("what one of {} other servers says", proxy.upstreams.len()));
-            found.status = Some(501);
+            notes.add("response", format!("what the other server says, \"{proxy}\""));
+            found.proxy = Some(proxy.to_string());
         }
         Some(Stop::Failed(failure)) => {
             notes.add("response", format!("500: the rule {} cannot be followed: {}", failure.rule, failure.reason));
@@ -237,7 +237,7 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
         return;
     }
     let outcome = ruled(site, head, peer, notes, found);
-    if found.status.is_some() {
+    if found.status.is_some() || found.proxy.is_some() {
         return;
     }
     let lookup = outcome.as_deref().map_or_else(Lookup::default, |outcome| Lookup::new(site, outcome));

@@ -115,10 +115,12 @@ impl<U: Upstream> Service<U> {
         match rules::run(&site, exchange).await? {
             Step::On => {}
             Step::Done(response) => return Ok(response),
-            Step::Proxy(proxy) => {
-                let servers = proxy.upstreams.len();
-                tracing::error!(target: "howdah::rules", id = %exchange.id, servers, "`proxy` is not in this server");
-                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED));
+            Step::Proxy(name, target) => {
+                limits::check_body(exchange.max_body(), &exchange.head)?;
+                // Names were checked when the settings were loaded.
+                let mut proxies = site.server.settings.proxies.iter();
+                let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);
+                return proxy::run(&*self.upstream, exchange, at, target, body).await;
             }
         }
         limits::check_body(exchange.max_body(), &exchange.head)?;

@@ -42,6 +42,25 @@ fn a_request_goes_there_and_the_response_comes_back() {
 }
 
 #[test]
+fn a_rule_hands_on_what_it_has_rewritten() {
+    let upstream = Upstream::saying(HELLO);
+    let rules =
+        format!("[{{ regex = \"^/app/(.*)$\", rewrite = \"/inner/$1?from=rule\", proxy = \"{}\" }}]", upstream.url());
+    run(
+        Mode::Classic,
+        |s| s.workers(1).setting("rule", &rules).file("here.txt", "mine"),
+        |site| {
+            assert_eq!(site.send(&Request::get("/app/a%20b?x=1")).expect(200).text(), "hello");
+            let head = upstream.last_head();
+            assert!(head.starts_with("GET /inner/a%20b?from=rule"), "{head}");
+            assert_eq!(site.get_ok("/here.txt"), "mine");
+            assert_eq!(upstream.requests(), 1);
+            upstream.cut();
+        },
+    );
+}
+
+#[test]
 fn connections_are_kept_for_the_next_request_and_closed_ones_are_not_used() {
     // Each connection takes two requests and then ends without a word, as servers do with idle connections.
     let upstream = Upstream::start(|peer| {

@@ -11,11 +11,11 @@ pub(crate) mod response;
 use crate::exchange::Exchange;
 use crate::forwarded::{self, Client};
 use crate::refusal::Refusal;
-use crate::request_path::{decode, normalise};
+use crate::request_path::{decode, encode, encode_query, normalise};
 use crate::ruled::{Lookup, Ruled, join};
 use crate::site::Site;
+use bytes::Bytes;
 use howdah_protocol::{Body, Head, Peer, Response};
-use howdah_rules::proxy::Proxy;
 use howdah_rules::trace::{NoTrace, Trace};
 use howdah_rules::{Attempt, Files, Kind, Outcome, Place, Request, Stop};
 use http::{StatusCode, header};
@@ -30,8 +30,8 @@ pub(crate) enum Step {
     On,
     /// Not at all: this is the response.
     Done(Response),
-    /// To another server.
-    Proxy(Arc<Proxy>),
+    /// To the proxy of this name, and what is asked for there.
+    Proxy(Arc<str>, Bytes),
 }
 
 /// Follows the site's rules.
@@ -97,9 +97,24 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
             choose_attempt(site, exchange)?;
             Ok(Step::On)
         }
-        Some(Stop::Proxy(proxy)) => Ok(Step::Proxy(proxy)),
+        Some(Stop::Proxy(proxy)) => Ok(Step::Proxy(proxy, target(exchange))),
         Some(stop) => end(exchange, stop).map(Step::Done),
     }
+}
+
+/// What another server is asked for: the path and the query as rules have left them.
+fn target(exchange: &Exchange) -> Bytes {
+    let path = exchange.ruled.as_ref().and_then(|ruled| ruled.outcome.path.as_deref());
+    let changed = path.is_some() || exchange.query() != exchange.head.target.query();
+    if !changed {
+        return Bytes::copy_from_slice(exchange.head.target.as_bytes());
+    }
+    let mut target = path.map_or_else(|| exchange.head.target.path().to_vec(), |path| encode(path).into_bytes());
+    if let Some(query) = exchange.query() {
+        target.push(b'?');
+        target.extend_from_slice(encode_query(query).as_bytes());
+    }
+    target.into()
 }
 
 /// What a request ends with.
