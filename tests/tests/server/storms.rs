@@ -40,10 +40,11 @@ fn template(site: &Site) -> Option<u32> {
     }
     // There is none for as long as another one boots in the place of one that was killed.
     let mut found = None;
-    eventually(PATIENCE, || {
+    let booted = eventually(PATIENCE, || {
         found = look();
         found.is_some()
     });
+    assert!(booted, "no template");
     found
 }
 

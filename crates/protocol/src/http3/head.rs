@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn a_malformed_request_is_none() {
-        for missing in 0..4 {
-            let rest: Vec<_> = (0..4).filter(|&at| at != missing).map(|at| GET[at]).collect();
-            assert!(made(&rest).is_err(), "without {}", GET[missing].0);
+        for missing in GET {
+            let rest: Vec<_> = GET.iter().copied().filter(|line| *line != missing).collect();
+            assert!(made(&rest).is_err(), "without {}", missing.0);
         }
         for line in [
             GET[0],

@@ -71,10 +71,7 @@ pub(crate) async fn serve<H: Handler>(
     let Guest { incoming, local, unvalidated } = guest;
     let connecting = incoming.accept()?;
     // A server can always speak before the client has proved anything; what it may do before is decided for each request.
-    let (quic, established) = match connecting.into_0rtt() {
-        Ok(both) => both,
-        Err(_) => return Ok(()),
-    };
+    let Ok((quic, established)) = connecting.into_0rtt() else { return Ok(()) };
     let link = Arc::new(Link::new(quic, connection, local));
     // Whatever ends this function, the client is told.
     let _closing = Closing(link.clone());

@@ -24,12 +24,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Tells a script that its request may have been recorded by somebody who plays it again (RFC 8470 5.1).
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
-/// What became of reading a head.
-enum Opening {
-    Head(Head),
-    /// The server responds without asking anybody.
-    Refused(StatusCode),
-}
+/// A head, or the status with which the server responds without asking anybody.
+type Opening = Result<Head, StatusCode>;
 
 /// Serves the request of one stream.
 pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming: Incoming, mut out: Outgoing) {
@@ -41,8 +37,8 @@ pub(super) async fn serve<H: Handler>(handler: Arc<H>, link: Arc<Link>, incoming
         Err(_) => Err(Fault::Stream(Code::REQUEST_INCOMPLETE, "a head takes too long")),
     };
     let result = match opening {
-        Ok(Opening::Head(head)) => respond(&*handler, &link, head, frames, &mut out).await,
-        Ok(Opening::Refused(status)) => {
+        Ok(Ok(head)) => respond(&*handler, &link, head, frames, &mut out).await,
+        Ok(Err(status)) => {
             let result = refuse(&link, &mut out, status).await;
             frames.source().stop(Code::NO_ERROR);
             result
@@ -78,7 +74,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     }
     // What is encoded may be longer than what it stands for, but nobody does that.
     if frames.left() > most as u64 {
-        return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        return Ok(Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
     let (mut block, mut charge) = (BytesMut::new(), link.connection.charge());
     while let Some(bytes) = poll_fn(|cx| frames.poll_payload(cx)).await? {
@@ -89,7 +85,7 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     }
     let lines = match qpack::decode(block.freeze(), most) {
         Ok(lines) => lines,
-        Err(BlockError::TooLarge) => return Ok(Opening::Refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
+        Err(BlockError::TooLarge) => return Ok(Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)),
         Err(BlockError::Invalid) => {
             return Err(Fault::Connection(Code::DECOMPRESSION_FAILED, "a header block that cannot be read"));
         }
@@ -98,11 +94,11 @@ async fn open(frames: &mut Frames<Incoming>, link: &Link, early: bool) -> Result
     if early {
         // Whoever does not finish the handshake may not change anything (RFC 8470 4).
         if !matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
-            return Ok(Opening::Refused(StatusCode::TOO_EARLY));
+            return Ok(Err(StatusCode::TOO_EARLY));
         }
         head.headers.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
-    Ok(Opening::Head(head))
+    Ok(Ok(head))
 }
 
 /// Sends a response that is only a status.
