@@ -95,6 +95,7 @@ mod tests {
     use super::*;
     use howdah_fuzz_driver::{Target, drive};
 
+    #[allow(clippy::type_complexity)]
     #[test]
     fn nothing_that_strangers_send_breaks_a_rule() {
         type Named = (&'static str, fn(&[u8]));

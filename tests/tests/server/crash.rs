@@ -251,7 +251,7 @@ scenario!(
         .expect_log("zygote ended unexpectedly")
         .allow_log("cannot order a worker")
         // Its workers die with it: perhaps before their first call, perhaps during one.
-        .allow_log("ended before its first call")
+        .allow_log("ended before its first request")
         .allow_log("worker died")
         .php("ok.php", "echo 'ok';")
         .php("parent.php", "echo posix_getppid();"),

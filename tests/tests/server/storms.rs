@@ -30,9 +30,22 @@ fn workers(site: &Site) -> Vec<u32> {
 }
 
 fn template(site: &Site) -> Option<u32> {
-    let out = site.howdah().command(&["status", "--json"]);
-    let status: serde_json::Value = serde_json::from_slice(&out.stdout).ok()?;
-    status["pools"][0]["snapshot_template"].as_u64().map(|pid| pid as u32)
+    let look = || {
+        let out = site.howdah().command(&["status", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&out.stdout).ok()?;
+        status["pools"][0]["snapshot_template"].as_u64().map(|pid| pid as u32)
+    };
+    if site.mode() != Some(Mode::Snapshot) {
+        return None;
+    }
+    // There is none for as long as another one boots in the place of one that was killed.
+    let mut found = None;
+    let booted = eventually(PATIENCE, || {
+        found = look();
+        found.is_some()
+    });
+    assert!(booted, "no template");
+    found
 }
 
 /// What clients have been answered so far.

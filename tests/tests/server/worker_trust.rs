@@ -152,7 +152,7 @@ scenario!(
         .workers(1)
         .expect_log("zygote ended unexpectedly")
         .allow_log("cannot order a worker")
-        .allow_log("ended before its first call")
+        .allow_log("ended before its first request")
         .expect_exit(None)
         .php("start.php", STARTS)
         .php("parent.php", "echo posix_getppid();"),

@@ -123,7 +123,7 @@ in_each_way!(
 
 in_each_way!(
     a_killed_worker_is_replaced_without_a_boot,
-    |s: Setup| script(s, "", WHO).allow_log("ended before its first call"),
+    |s: Setup| script(s, "", WHO).allow_log("ended before its first request"),
     |site| {
         for _ in 0..3 {
             let before = wait_for_workers(site);
@@ -143,7 +143,7 @@ in_each_way!(
 fn a_killed_template_is_replaced_with_the_next_worker() {
     run(
         Mode::Snapshot,
-        |s| script(s, "", WHO).allow_log("ended before its first call"),
+        |s| script(s, "", WHO).allow_log("ended before its first request"),
         |site| {
             let workers = wait_for_workers(site);
             let first = template(site).unwrap();
