@@ -285,6 +285,11 @@ fn a_request_and_a_response_have_one_name_each() {
         }
         let code = code(path);
         for line in code.lines() {
+            // Most lines have none of these letters, and expressions are slow.
+            let small = line.to_ascii_lowercase();
+            if !["call", "job", "answer", "repl"].iter().any(|old| small.contains(old)) {
+                continue;
+            }
             let line = text_in_quotes.replace_all(line, "").replace("panics::call", "");
             let found = name.find_iter(&line).map(|found| found.as_str()).find(|word| is_old(word));
             assert!(
