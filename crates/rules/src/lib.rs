@@ -1,6 +1,6 @@
 //! The rules of a site: what is matched in a request, and what is done with it.
 //!
-//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`read`]), many
+//! This crate knows neither sockets, sites nor settings. A [`Rule`] is read from a tree of values ([`read()`]), many
 //! are compiled into [`Rules`], and [`Rules::evaluate`] says for each request what the site must do: an [`Outcome`].
 #![forbid(unsafe_code)]
 
