@@ -156,3 +156,30 @@ fn without_the_setting_the_files_mean_nothing() {
         assert_eq!(site.get_ok("/"), "in");
     });
 }
+
+/// A file that an upload has written may say what it likes.
+#[test]
+fn what_a_rule_of_the_settings_refuses_no_file_allows() {
+    let rules = "[{ path = \"/uploads/*\", php = false }, { path = \"/private/*\", deny = true }]";
+    run(
+        Mode::Classic,
+        |s| {
+            s.setting("htaccess", "true")
+                .setting("rule", rules)
+                .file("uploads/.htaccess", "php_flag engine on\nAddHandler application/x-httpd-php .gif .php\n")
+                .php("uploads/evil.php", "echo 'ran';")
+                .file("uploads/evil.gif", "<?php echo 'ran';")
+                .file("private/.htaccess", "Require all granted\n")
+                .file("private/x.txt", "x")
+                .php("index.php", "echo 'ran';")
+        },
+        |site| {
+            assert_eq!(site.get_ok("/index.php"), "ran");
+            for path in ["/uploads/evil.php", "/uploads/evil.gif", "/private/x.txt"] {
+                let response = site.get(path);
+                assert!(response.text() != "ran", "{path}");
+                assert!(response.status == 403 || path == "/uploads/evil.gif", "{path}: {}", response.status);
+            }
+        },
+    );
+}

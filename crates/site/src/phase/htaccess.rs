@@ -76,6 +76,10 @@ pub(crate) async fn run<U: Upstream>(
     let path = decode(exchange.head.target.path()).and_then(|decoded| normalise(&decoded));
     let path = path.map_err(Refusal::bad_request)?;
     let Some(htaccess) = &site.htaccess else { return Err(Refusal::new(StatusCode::NOT_FOUND)) };
+    // The files say where a request leads; what rules have made of its target does not count beside them.
+    if let Some(ruled) = &mut exchange.ruled {
+        ruled.outcome.query = None;
+    }
     let has_body = !body.is_none();
     let decision = with_facts(exchange, &path, |facts| htaccess.decide(facts, &Disk, exchange.started));
     let served = serve(upstream, exchange, &decision, body).await;
@@ -148,7 +152,10 @@ async fn target<U: Upstream>(
     body: RequestBody,
 ) -> Result<(Response, Maker), Refusal> {
     let site = exchange.site.clone();
-    match resolve_settled(&site, decision.response.path(), decision.outcome.php) {
+    // A rule of the settings that runs no script here is not lifted by a file that an upload may have written.
+    let forbidden = exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.php == Some(false));
+    let php = if forbidden { Some(false) } else { decision.outcome.php };
+    match resolve_settled(&site, decision.response.path(), php) {
         Route::Script(script) => Ok((php::run(upstream, exchange, &script, body).await?, Maker::Script)),
         Route::File(file) => {
             let found = static_files::run(&site.static_files, &file.name, &file.path, &exchange.head)?;
