@@ -35,6 +35,24 @@ script_scenario!(
     },
 );
 
+/// A worker that was forked from the template may not list its descriptors there, and closed those of the boot.
+#[test]
+fn workers_that_were_forked_keep_what_the_boot_has_open() {
+    run(
+        Mode::Snapshot,
+        |s| sandboxed(s).workers(4).php("slow.php", "$open = tmpfile(); usleep(50000); echo getmypid();"),
+        |site| {
+            let site = &*site;
+            let ask = || (0..5).map(|_| site.get_ok("/slow.php")).collect::<Vec<_>>();
+            let workers: std::collections::BTreeSet<String> = std::thread::scope(|scope| {
+                let clients: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+                clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+            });
+            assert!(workers.len() >= 2, "{workers:?}");
+        },
+    );
+}
+
 /// A server for HTTPS, by OpenSSL.
 struct Https {
     process: Child,

@@ -122,23 +122,37 @@ static bool has_child(void) {
     return waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+/* The highest descriptor that is open, at least this one. A sandbox lets nobody list /proc/self/fd: then each number is
+ * asked about, up to the limit. To take too low a number would have the end of a request close what the boot has
+ * opened. */
+static int highest_descriptor(int highest) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL) {
+        long limit = sysconf(_SC_OPEN_MAX);
+        for (int fd = highest + 1; fd < (limit > 0 && limit < 65536 ? limit : 65536); fd++) {
+            if (fcntl(fd, F_GETFD) >= 0) {
+                highest = fd;
+            }
+        }
+        return highest;
+    }
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (fd != dirfd(directory) && fd > highest) {
+            highest = fd;
+        }
+    }
+    closedir(directory);
+    return highest;
+}
+
 bool snapshot_process_fill(snapshot_process *p) {
     int filler = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (filler < 0) {
         snapshot_set_reason("cannot open /dev/null: %s", strerror(errno));
         return false;
     }
-    int highest = filler;
-    DIR *directory = opendir("/proc/self/fd");
-    for (const struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
-        int fd = atoi(entry->d_name);
-        if (fd != dirfd(directory) && fd > highest) {
-            highest = fd;
-        }
-    }
-    if (directory != NULL) {
-        closedir(directory);
-    }
+    int highest = highest_descriptor(filler);
     /* dup() takes the lowest that is free. */
     int fd;
     while ((fd = fcntl(filler, F_DUPFD_CLOEXEC, 0)) >= 0 && fd < highest) {
