@@ -3,6 +3,7 @@
 use super::{sandboxed, shell, site, successes};
 use howdah_tests::{Mode, Setup, Site, php, run, script_scenario};
 use std::process::Command;
+use std::sync::LazyLock;
 
 script_scenario!(
     a_web_shell_leaves_no_code_where_code_runs,
@@ -46,14 +47,18 @@ script_scenario!(
 /// Puts files for the next test where an upload would be.
 const SMUGGLE: &str = php!("smuggle.php");
 
-fn archive() -> Vec<u8> {
-    let path = std::env::temp_dir().join(format!("howdah-archive-{}.phar", std::process::id()));
-    let code = format!("$p = new Phar('{}'); $p['e.php'] = '<?php echo \"EV\" . \"IL\";';", path.display());
-    let made = Command::new("php").args(["-d", "phar.readonly=0", "-r", &code]).status().unwrap();
-    assert!(made.success());
-    let bytes = std::fs::read(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    bytes
+/// An archive with a script in it. Made once: the scenarios of all modes run at once in one process.
+fn archive() -> &'static [u8] {
+    static ARCHIVE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let path = std::env::temp_dir().join(format!("howdah-archive-{}.phar", std::process::id()));
+        let code = format!("$p = new Phar('{}'); $p['e.php'] = '<?php echo \"EV\" . \"IL\";';", path.display());
+        let made = Command::new("php").args(["-d", "phar.readonly=0", "-r", &code]).status().unwrap();
+        assert!(made.success());
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        bytes
+    });
+    &ARCHIVE
 }
 
 /// Expressions for names of these.
