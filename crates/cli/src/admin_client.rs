@@ -36,7 +36,8 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
 fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
-    let token = admin.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let token =
+        admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
     );

@@ -46,7 +46,7 @@ impl Guard {
             }
             ListenAddr::Unix(_) => None,
         };
-        let token = settings.admin_token.clone().filter(|_| hosts.is_some());
+        let token = settings.admin_token.as_ref().filter(|_| hosts.is_some()).map(|token| token.expose().to_owned());
         let json = settings.admin_json;
         Self { hosts, token, json, shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0 }
     }
@@ -141,7 +141,7 @@ mod tests {
         let settings = Settings {
             admin: "127.0.0.5:90".parse().unwrap(),
             admin_hosts: vec!["Web1.internal".to_owned()],
-            admin_token: token.map(str::to_owned),
+            admin_token: token.map(Into::into),
             ..Settings::default()
         };
         Guard::new(&settings)

@@ -20,6 +20,34 @@ pub(crate) struct Certificates {
     manager: Option<Manager>,
 }
 
+/// What keeps the server from using its state directory, as far as that can be told without making it. `account` is whom the
+/// server becomes.
+pub(crate) fn trouble(acme: &AcmeSettings, account: Option<&Account>) -> Option<String> {
+    if !acme.is_used() {
+        return None;
+    }
+    let (state, own) = (&acme.state, rustix::process::geteuid().as_raw());
+    let user = account.map_or(own, |account| account.uid);
+    let is_writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    match std::fs::metadata(state) {
+        Ok(meta) if !meta.is_dir() => Some(format!("{} is not a directory", state.display())),
+        Ok(meta) if meta.uid() != user => {
+            // Root hands over what is its own.
+            let is_handed_over = own == 0 && meta.uid() == 0 && meta.mode() & 0o022 == 0;
+            let whose =
+                format!("{} belongs to user {}, not to {user}, whom the server runs as", state.display(), meta.uid());
+            (!is_handed_over).then_some(whose)
+        }
+        Ok(_) => is_writable(state).err().map(|why| format!("{} cannot be written to: {why}", state.display())),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            let above = state.ancestors().skip(1).find(|path| path.exists())?;
+            let why = is_writable(above).err()?;
+            Some(format!("{} cannot be made: {} cannot be written to: {why}", state.display(), above.display()))
+        }
+        Err(why) => Some(format!("{}: {why}", state.display())),
+    }
+}
+
 /// Gives the state directory to whom the server is going to be, as long as it can.
 pub(crate) fn prepare(acme: &AcmeSettings, account: Option<&Account>) -> Result<()> {
     let Some(account) = account.filter(|_| acme.is_used()) else { return Ok(()) };
@@ -81,7 +109,7 @@ fn options(settings: &AcmeSettings, names: Vec<String>) -> acme::Options {
         directory: settings.directory_url().to_owned(),
         ca_file: settings.ca_file.clone(),
         email: settings.email.clone(),
-        external_account: settings.eab_kid.clone().zip(settings.eab_key.clone()),
+        external_account: settings.eab_kid.clone().zip(settings.eab_key.as_ref().map(|key| key.expose().to_owned())),
         profile: settings.profile.clone(),
         kinds: settings.challenges.iter().map(kind).collect(),
         first_is_default: !names.is_empty(),

@@ -62,10 +62,14 @@ fn main() -> ExitCode {
                         return ExitCode::FAILURE;
                     }
                 };
+                let account = identity::account(&loaded.settings).ok().flatten();
+                if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
+                    eprintln!("{}: [acme] state: {why}", loaded.origins.of("acme.state"));
+                    return ExitCode::FAILURE;
+                }
                 print!("{}", loaded.show());
                 print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                let account = identity::account(&loaded.settings).ok().flatten();
                 let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
                 warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;

@@ -18,6 +18,7 @@ use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::{BindError, Listener};
+use howdah_site::sites::Covers;
 use howdah_site::{Service, Sites};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -120,6 +121,8 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     };
     let mut signals = Signals::new()?;
     let store = tls.as_ref().map_or_else(howdah_tls::Store::new, |tls| tls.store().clone());
+    let shown = store.clone();
+    sites.ask_about_certificates(Covers(Box::new(move |name, host| shown.covers(name, host))));
     let certificates = certificates::start(&settings.acme, store)?;
     shared.on_missing_certificates(certificates.demand());
     if let Some(challenges) = certificates.challenges() {

@@ -1,10 +1,11 @@
 //! TLS of the server: settings become a store of certificates, and what listeners and tasks need of it. `howdah check` goes the
 //! same way, so what it does not complain about can be served.
 
-use howdah_config::{Account, CertificateFiles, ClientAuth, ListenAddr, Loaded, Settings, TlsVersion};
+use howdah_config::{Account, CertificateFiles, ClientAuth, HostPattern, ListenAddr, Loaded, Settings, TlsVersion};
 use howdah_protocol::http3;
 use howdah_protocol::listener::{BindError, Listener};
-use howdah_tls::{Files, MinVersion, Options, Pair, ServerConfig, Store, server_config};
+use howdah_tls::names::covers;
+use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, ServerConfig, Store, server_config};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) struct Tls {
     /// For HTTP/3, if it is on.
     quic: Option<http3::Config>,
     files: Files,
+    /// What certificates of sites are not for.
+    uncovered: Vec<String>,
 }
 
 /// Loads what the settings name; `None` where no address speaks TLS.
@@ -30,24 +33,96 @@ pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
     let at = |key: &str, why: &dyn std::fmt::Display| {
         format!("{}: [tls] {key}: {why}", loaded.origins.of(&format!("tls.{key}")))
     };
-    let pair = |files: &CertificateFiles| Pair { certificate: files.cert.clone(), key: files.key.clone() };
     let store = Store::new();
-    let files = Files::load(settings.tls.certificates.iter().map(pair));
+    store.set_hosts(hosts(settings));
+    let mut errors = Vec::new();
+    let mut loaded_files = Vec::new();
+    for (site, certificates) in all_certificates(settings) {
+        let pair = |files: &CertificateFiles| Pair { certificate: files.cert.clone(), key: files.key.clone(), site };
+        match Files::load(certificates.iter().map(pair)) {
+            Ok(files) => loaded_files.push(files),
+            Err(wrong) => {
+                errors.extend(wrong.iter().map(|error| match site.map(|number| &settings.sites[number].name) {
+                    Some(name) => {
+                        let origin = loaded.origins.of(&format!("site.{name}.tls.certificates"));
+                        format!("{origin}: [site.tls] certificates: {error}")
+                    }
+                    None => at("certificates", error),
+                }))
+            }
+        }
+    }
     let config = server_config::tcp(store.clone(), &options(settings)).map_err(|error| at("client_ca", &error));
     let quic = match settings.tls.http3 {
         true => quic(store.clone(), settings).map(Some).map_err(|why| at("http3", &why)),
         false => Ok(None),
     };
-    match (files, config.and_then(|config| Ok((config, quic?)))) {
-        (Ok(files), Ok((config, quic))) => {
+    match config.and_then(|config| Ok((config, quic?))) {
+        Ok((config, quic)) if errors.is_empty() => {
+            let files = Files::joined(loaded_files);
             files.put_into(&store);
-            Ok(Some(Tls { store, config, quic, files }))
+            let uncovered = uncovered(settings, &files);
+            Ok(Some(Tls { store, config, quic, files, uncovered }))
         }
-        (files, config) => {
-            let errors = files.err().unwrap_or_default().into_iter().map(|error| at("certificates", &error));
-            Err(errors.chain(config.err()).collect())
+        config => Err(errors.into_iter().chain(config.err()).collect()),
+    }
+}
+
+/// The certificates of the top level, and those of each site with its number.
+fn all_certificates(settings: &Settings) -> impl Iterator<Item = (Option<usize>, &[CertificateFiles])> {
+    let of_sites = settings.sites.iter().enumerate();
+    let of_sites = of_sites.map(|(number, site)| (Some(number), site.tls.certificates.as_slice()));
+    std::iter::once((None, settings.tls.certificates.as_slice())).chain(of_sites)
+}
+
+/// Which site has which host.
+fn hosts(settings: &Settings) -> Hosts {
+    let mut hosts = Hosts::default();
+    for (number, site) in settings.sites.iter().enumerate() {
+        for host in &site.hosts {
+            match host {
+                HostPattern::Exact(name) => hosts.exact(name, number),
+                HostPattern::Below(name) => hosts.below(name, number),
+                HostPattern::Any => hosts.others(number),
+            }
         }
     }
+    hosts
+}
+
+/// The hosts of sites with certificates of their own that none of these, nor one of the top level, is for: clients refuse what
+/// they get there.
+fn uncovered(settings: &Settings, files: &Files) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (number, site) in settings.sites.iter().enumerate().filter(|(_, site)| !site.tls.certificates.is_empty()) {
+        let fits = |pair: &Pair| pair.site.is_none_or(|site| site == number);
+        let names: Vec<&str> = files
+            .certificates()
+            .filter(|(pair, _)| fits(pair))
+            .flat_map(|(_, certificate)| certificate.names.iter().map(AsRef::as_ref))
+            .collect();
+        let is_covered = |host: &&HostPattern| match host {
+            HostPattern::Exact(host) => {
+                host.parse::<std::net::IpAddr>().is_ok()
+                    || host.starts_with('[')
+                    || settings.acme.names.contains(host)
+                    || names.iter().any(|name| covers(name, host))
+            }
+            HostPattern::Below(parent) => names.iter().any(|name| name.strip_prefix("*.") == Some(parent)),
+            HostPattern::Any => true,
+        };
+        let missing: Vec<String> =
+            site.hosts.iter().filter(|host| !is_covered(host)).map(ToString::to_string).collect();
+        if !missing.is_empty() {
+            warnings.push(format!(
+                "site {}: none of its certificates is for {}, so clients refuse the connection; they are for {}",
+                site.name,
+                missing.join(", "),
+                if names.is_empty() { "no name".to_owned() } else { names.join(", ") }
+            ));
+        }
+    }
+    warnings
 }
 
 /// What HTTP/3 needs. A resumed client may ask at once: what it may ask then is decided for each request.
@@ -78,6 +153,7 @@ impl Tls {
     /// What is not right and is served all the same. `account` is whom the server becomes.
     pub(crate) fn warnings(&self, account: Option<&Account>) -> Vec<String> {
         let mut warnings = self.files.warnings();
+        warnings.extend(self.uncovered.iter().cloned());
         if let Some(account) = account {
             let paths = self.files.certificates().flat_map(|(pair, _)| [&pair.certificate, &pair.key]);
             let closed: Vec<&PathBuf> = paths.filter(|path| !is_readable(path, account)).collect();

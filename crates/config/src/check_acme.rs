@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::host_name;
+use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::settings_acme::default_state;
 use crate::source::Source;
@@ -47,7 +48,8 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     if acme.eab_kid.is_some() != acme.eab_key.is_some() {
         source.object("acme.eab_kid", "goes with `acme.eab_key`: the authority gives you both".to_owned());
     }
-    let is_base64url = |key: &String| key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
+    let is_base64url =
+        |key: &Secret| key.expose().bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     if !acme.eab_key.as_ref().is_none_or(is_base64url) {
         source.object("acme.eab_key", "is not base64url (letters, digits, - and _)".to_owned());
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::address::ListenAddr;
 use crate::choice::SandboxProfile;
 use crate::glob::Glob;
 use crate::host::HostPattern;
@@ -102,6 +103,7 @@ fn site(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
     pools(settings, site, source);
     fields(site, source);
     media_types(site, source);
+    tls(settings, site, source);
     handed_over(site, source);
 }
 
@@ -116,6 +118,31 @@ fn pools(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
             };
             site.object(&key, format!("there is no pool \"{pool}\"{advice}"), source);
         }
+    }
+}
+
+/// Certificates of its own need an address that speaks TLS, and hosts that an authority vouches for.
+fn tls(settings: &Settings, site: &SiteSettings, source: &mut Source<'_>) {
+    if site.is_top_level() {
+        return;
+    }
+    let is_said = |key: &str, source: &Source<'_>| source.origins.of(&site.name_of(key)) != Origin::Default;
+    let key = ["tls.certificates", "tls.auto"].into_iter().find(|key| is_said(key, source));
+    if let Some(key) = key
+        && !settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_)))
+    {
+        let message = "no address of `listen` begins with https://, so it would not be used";
+        site.object(key, message.to_owned(), source);
+    }
+    if !site.tls.auto || !is_said("tls.auto", source) {
+        return;
+    }
+    if !site.tls.certificates.is_empty() {
+        let message = "goes without `certificates`: the site has its certificate from files, or gets it";
+        site.object("tls.auto", message.to_owned(), source);
+    } else if site.certifiable_hosts().next().is_none() {
+        let message = "none of its hosts can be in a certificate that is got automatically; name each host, or give `certificates`";
+        site.object("tls.auto", message.to_owned(), source);
     }
 }
 

@@ -17,7 +17,11 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
         source.object("admin", "the admin endpoint speaks no TLS; use a Unix socket".to_owned());
     }
     match https {
-        Some(addr) if tls.certificates.is_empty() && !settings.acme.is_used() => {
+        Some(addr)
+            if tls.certificates.is_empty()
+                && settings.sites.iter().all(|site| site.tls.certificates.is_empty())
+                && !settings.acme.is_used() =>
+        {
             let message = format!(
                 "{addr} needs a certificate; for example, under [tls]: certificates = [{{ cert = \"cert.pem\", key = \"key.pem\" }}], or auto = true"
             );

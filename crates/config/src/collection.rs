@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
+use crate::secret::of_variable;
 use crate::value::Value;
 
 impl<T: Value + 'static> Value for Vec<T> {
@@ -61,7 +62,8 @@ impl Value for BTreeMap<String, String> {
             let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
             if bare { key.to_owned() } else { quoted(key) }
         };
-        let entries = self.iter().map(|(k, v)| format!("{} = {}", key(k), quoted(v))).collect::<Vec<_>>();
+        let entries =
+            self.iter().map(|(k, v)| format!("{} = {}", key(k), quoted(&of_variable(k, v)))).collect::<Vec<_>>();
         if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
     }
 

@@ -9,16 +9,17 @@ use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::document::Tree;
 use crate::file::File;
-use crate::host::HostPattern;
 use crate::load_proxies;
 use crate::load_rules;
 use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
+use crate::secret::Secret;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
+use crate::settings_site::SiteSettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
@@ -76,7 +77,7 @@ pub struct AdminAddress {
     /// Its admin endpoint.
     pub addr: ListenAddr,
     /// What requests must carry there.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
 }
 
 /// Where the server is reached that `howdah status`, `reload` and `stop` mean: the address in the flags, environment
@@ -224,11 +225,16 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
 
 /// What `tls.auto` means where nothing else was said.
 fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
+    let is_own = |site: &SiteSettings| source.origins.of(&format!("site.{}.tls.auto", site.name)) != Origin::Default;
+    let all = settings.tls.auto && !settings.acme.is_used();
+    let wanted = |site: &&SiteSettings| site.tls.auto && site.tls.certificates.is_empty() && (all || is_own(site));
+    for name in settings.sites.iter().filter(wanted).flat_map(SiteSettings::certifiable_hosts) {
+        if !settings.acme.names.contains(name) {
+            settings.acme.names.push(name.clone());
+        }
+    }
     if !settings.tls.auto {
         return;
-    }
-    if !settings.acme.is_used() {
-        settings.acme.names = names_of_sites(settings);
     }
     let is_public = settings.acme.on_demand.is_some() || !settings.acme.names.is_empty();
     if !settings.acme.is_used() {
@@ -238,16 +244,6 @@ fn resolve_auto(settings: &mut Settings, source: &Source<'_>) {
         let addresses = if is_public { [":80", "https://:443"] } else { ["127.0.0.1:8080", "https://127.0.0.1:8443"] };
         settings.listen = addresses.iter().filter_map(|addr| addr.parse().ok()).collect();
     }
-}
-
-/// The hosts of sites that a certificate can be for: neither those that a `*` stands for nor names without a domain.
-fn names_of_sites(settings: &Settings) -> Vec<String> {
-    let hosts = settings.sites.iter().flat_map(|site| &site.hosts);
-    let names = hosts.filter_map(|host| match host {
-        HostPattern::Exact(name) if name.contains(['.', ':']) || name == "localhost" => Some(name.clone()),
-        HostPattern::Exact(_) | HostPattern::Below(_) | HostPattern::Any => None,
-    });
-    names.collect()
 }
 
 /// Descriptors that a worker needs in the server: its lane, its sockets, its process, a body on its way.

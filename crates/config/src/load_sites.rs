@@ -16,6 +16,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_route::{Route, RouteKeys};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{SiteKeys, SiteSettings};
+use crate::settings_tls::TlsSettings;
 use crate::sites::own_row;
 use crate::source::{Source, entries, find};
 
@@ -230,6 +231,10 @@ fn read_site<'a>(
     found.compression = source.with_own(file, name, own, read);
     let (name, own) = part("log");
     found.log = source.with_own(file, name, own, |source| LogSettings::read_over(&top.log, source));
+    let (name, own) = part("tls");
+    // Those of the top level are for all sites, by the names in them.
+    let base = TlsSettings { certificates: Vec::new(), ..top.tls.clone() };
+    found.tls = source.with_own(file, name, own, |source| TlsSettings::read_over(&base, source));
     if let Some(Entry { node: Node { tree: Tree::List(items), .. }, .. }) = find(site.entries, "route") {
         found.routes = read_routes(source, file, items, &format!("{section}.route"), gathered);
     }

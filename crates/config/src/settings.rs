@@ -9,6 +9,7 @@ use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownDirective, UnknownHost};
 use crate::quantity::{ByteSize, FileMode, WorkerRange};
 use crate::rules::SiteRules;
+use crate::secret::Secret;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
@@ -45,7 +46,7 @@ settings! {
         /// What a request to the admin endpoint on an address must carry as `Authorization: Bearer TOKEN`; `""` for nothing.
         ///
         /// Without one every process of this machine, scripts included, can stop the server there.
-        admin_token: Option<String> = r#""""# example(r#""a long random text""#);
+        admin_token: Option<Secret> = r#""""# example(r#""a long random text""#);
         /// Take orders that carry `Content-Type: application/json` in the place of `X-Howdah: 1`, as Laravel Octane's do.
         ///
         /// Started as `frankenphp`, the server does.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::choice::Proof;
+use crate::secret::Secret;
 use crate::table::settings;
 
 settings! {
@@ -24,7 +25,7 @@ settings! {
         /// External account binding: the identifier of the key that the authority gave you.
         eab_kid: Option<String> = r#""""# example(r#""kid-1""#);
         /// The key itself (base64url). Better in the environment than in a file.
-        eab_key: Option<String> = r#""""# example(r#""zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W""#);
+        eab_key: Option<Secret> = r#""""# example(r#""zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W""#);
         /// The kind of certificate to ask for, as the authority calls it.
         profile: Option<String> = r#""""# example(r#""shortlived""#);
         /// How the authority is shown that a name is ours: `http-01` (it comes to port 80) or `tls-alpn-01` (to port 443). After

@@ -9,6 +9,7 @@ use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_route::Route;
+use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
 settings! {
@@ -37,6 +38,7 @@ pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
     ("static", StaticSettings::ROWS, Keys::But(&[])),
     ("compression", CompressionSettings::ROWS, Keys::But(&["cache"])),
     ("log", LogSettings::ROWS, Keys::Only(&["access", "access_format"])),
+    ("tls", TlsSettings::ROWS, Keys::Only(&["certificates", "auto"])),
 ];
 
 /// Some keys of a section.
@@ -87,11 +89,21 @@ pub struct SiteSettings {
     pub compression: CompressionSettings,
     /// `[log]` with what `[site.log]` says over it.
     pub log: LogSettings,
+    /// `[tls]` with what `[site.tls]` says over it; certificates and `auto` are its own alone.
+    pub tls: TlsSettings,
     /// Where it is written; the default for the top level's own.
     pub origin: Origin,
 }
 
 impl SiteSettings {
+    /// The hosts that the server can get a certificate for: neither those that a `*` stands for nor names without a domain.
+    pub(crate) fn certifiable_hosts(&self) -> impl Iterator<Item = &String> {
+        self.hosts.iter().filter_map(|host| match host {
+            HostPattern::Exact(name) if name.contains(['.', ':']) || name == "localhost" => Some(name),
+            HostPattern::Exact(_) | HostPattern::Below(_) | HostPattern::Any => None,
+        })
+    }
+
     /// Whether some of its scripts run in this pool.
     #[must_use]
     pub fn uses(&self, pool: &str) -> bool {

@@ -17,12 +17,14 @@ settings! {
         ///
         /// The files are looked at every two seconds, and exchanged while the server runs; so the user that it runs as must be
         /// able to read them. A pair that does not fit leaves the one before in place.
+        ///
+        /// In a site they are for its hosts alone, before those of the top level.
         certificates: Vec<CertificateFiles> = "[]" flag("certificate")
             example(r#"[{ cert = "/etc/ssl/shop.pem", key = "/etc/ssl/private/shop.key" }]"#);
         /// Get or make the certificates: for the names in `[acme]`, or for `localhost` where it names none. Without a `listen`
         /// the server listens on ports 80 and 443 then, or on 8080 and 8443 of this machine where it names none.
         ///
-        /// `--tls auto` says the same.
+        /// `--tls auto` says the same. In a site: for its hosts, beside the names in `[acme]`.
         auto: bool = "false" example("true");
         /// The oldest version that is spoken.
         min_version: TlsVersion = r#""1.2""# example(r#""1.3""#);

@@ -148,6 +148,7 @@ impl Page<'_> {
             ("static", site.static_files.shown()),
             ("compression", site.compression.shown()),
             ("log", site.log.shown()),
+            ("tls", site.tls.shown()),
         ];
         for (name, rows) in sections {
             let section = format!("{section}.{name}");

@@ -36,6 +36,7 @@ impl Settings {
             static_files: self.static_files.clone(),
             compression: self.compression.clone(),
             log: self.log.clone(),
+            tls: self.tls.clone(),
             origin: Origin::Default,
         }
     }

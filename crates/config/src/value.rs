@@ -12,6 +12,7 @@ use crate::choice::{
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::pattern::{NamePattern, PathPattern};
+use crate::secret::{Secret, without_password};
 use crate::upstream_address::UpstreamAddr;
 
 /// A type that settings can have.
@@ -124,7 +125,7 @@ impl Value for String {
     }
 
     fn show(&self) -> String {
-        quoted(self)
+        quoted(&without_password(self))
     }
 }
 
@@ -181,6 +182,7 @@ pub(crate) use optional;
 optional! {
     String: "\"\"", String::is_empty;
     PathBuf: "\"\"", |_: &PathBuf| false;
+    Secret: "\"\"", Secret::is_none;
     PathPattern: "\"\"", |_: &PathPattern| false;
 }
 

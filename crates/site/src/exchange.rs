@@ -110,7 +110,7 @@ impl Exchange {
         }
         let (site, misdirected) = match found.unwrap_or_else(|| sites.find(forwarded::named_host(&head))) {
             // A client that has asked for another site's certificate does not get this one's pages over that connection.
-            Found::Site(site) => (site, !sites.may_serve(site, &connection)),
+            Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(&head), &connection)),
             Found::Nobody(site) => (site, true),
         };
         let exchange = Self {

@@ -6,11 +6,11 @@
 use crate::server::Server;
 use crate::site::Site;
 use howdah_budget::Budgets;
-use howdah_config::{HostPattern, HostRoom, Settings, normal_host};
+use howdah_config::{ClientAuth, HostPattern, HostRoom, Settings, normal_host};
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_protocol::Connection;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Files that a site may keep open however many sites share them.
 const FEWEST_OPEN_FILES: usize = 8;
@@ -39,6 +39,18 @@ pub struct Sites {
     default: Option<usize>,
     /// Nothing else is there than that one.
     only: bool,
+    /// Whether clients show certificates.
+    asks_clients: bool,
+    covers: OnceLock<Covers>,
+}
+
+/// Whether the certificate that clients get who send the first name is for the second one too.
+pub struct Covers(pub Box<dyn Fn(&str, &str) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for Covers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Covers")
+    }
 }
 
 impl Sites {
@@ -72,7 +84,8 @@ impl Sites {
             all.push(Arc::new(site.map_err(|error| if is_only { error } else { format!("site {name}: {error}") })?));
         }
         let only = default == Some(0) && all.len() == 1;
-        Ok(Self { server, all, exact, below, default, only })
+        let asks_clients = settings.tls.client_auth != ClientAuth::Off;
+        Ok(Self { server, all, exact, below, default, only, asks_clients, covers: OnceLock::new() })
     }
 
     /// Every site.
@@ -98,20 +111,33 @@ impl Sites {
         }
     }
 
-    /// Whether a connection may have what this site serves: not if its client has asked for another site's name in the TLS
-    /// handshake (RFC 9110 7.4).
+    /// Whether a connection may have what this site serves under this host (RFC 9110 7.4): not if its client has asked for
+    /// another name in the TLS handshake, unless the certificate that it got there is for this host too. Where clients show
+    /// certificates, one is never for another site. Proxies that are trusted may come with whatever name.
     #[must_use]
-    pub fn may_serve(&self, site: &Site, connection: &Connection) -> bool {
-        let Some(session) = connection.session.get().filter(|_| !self.only) else { return true };
-        session.server_name.as_deref().is_none_or(|name| self.agrees(site, name.as_bytes()))
+    pub fn may_serve(&self, site: &Site, host: Option<&[u8]>, connection: &Connection) -> bool {
+        let Some(session) = connection.session.get().filter(|_| !self.only && !connection.peer.trusted) else {
+            return true;
+        };
+        let Some(name) = session.server_name.as_deref() else { return true };
+        self.agrees(site, name.as_bytes()) || (!self.asks_clients && self.covers(name, host))
     }
 
-    /// Whether a host is one of this site's, or nobody's.
+    /// Says how to find out whether the certificate that clients get who send a name is for a host too.
+    pub fn ask_about_certificates(&self, covers: Covers) {
+        // Set once, at the start.
+        let _ = self.covers.set(covers);
+    }
+
+    fn covers(&self, name: &str, host: Option<&[u8]>) -> bool {
+        let mut room: HostRoom = [0; _];
+        let host = host.and_then(|host| normal_host(host, &mut room)).and_then(|host| std::str::from_utf8(host).ok());
+        host.zip(self.covers.get()).is_some_and(|(host, covers)| covers.0(name, host))
+    }
+
+    /// Whether a host is one of this site's.
     fn agrees(&self, site: &Site, host: &[u8]) -> bool {
-        match self.find(Some(host)) {
-            Found::Site(found) => found.number == site.number,
-            Found::Nobody(_) => true,
-        }
+        matches!(self.find(Some(host)), Found::Site(found) if found.number == site.number)
     }
 
     fn named(&self, host: &[u8]) -> Option<usize> {

@@ -76,6 +76,10 @@ fn one_site_for_all_hosts_is_found_without_a_look_at_the_host() {
 fn a_connection_that_was_opened_to_one_site_is_no_other_sites() {
     let (_root, sites) = sites(&[&["a", "a2"], &["b"]]);
     let first = &sites.all()[0];
-    assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2") && sites.agrees(first, b"unknown"));
-    assert!(!sites.agrees(first, b"b"));
+    assert!(sites.agrees(first, b"a") && sites.agrees(first, b"A2"));
+    assert!(!sites.agrees(first, b"b") && !sites.agrees(first, b"unknown"));
+    // Without certificates nothing is known of them.
+    assert!(!sites.covers("b", Some(b"a")));
+    sites.ask_about_certificates(Covers(Box::new(|name, host| (name, host) == ("b", "a"))));
+    assert!(sites.covers("b", Some(b"A.:443")) && !sites.covers("b", Some(b"a2")) && !sites.covers("b", None));
 }

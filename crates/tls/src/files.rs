@@ -20,6 +20,8 @@ pub struct Pair {
     pub certificate: PathBuf,
     /// May be the same file.
     pub key: PathBuf,
+    /// The number of the site that has it for itself.
+    pub site: Option<usize>,
 }
 
 /// The pairs of the settings with what was read from them.
@@ -56,6 +58,12 @@ impl Files {
         if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
     }
 
+    /// Those of several lists, as one.
+    #[must_use]
+    pub fn joined(all: Vec<Self>) -> Self {
+        Self { loaded: all.into_iter().flat_map(|files| files.loaded).collect() }
+    }
+
     /// The certificates in the settings' order.
     pub fn certificates(&self) -> impl Iterator<Item = (&Pair, &Certificate)> {
         self.loaded.iter().map(|loaded| (&loaded.pair, &loaded.certificate))
@@ -69,7 +77,7 @@ impl Files {
 
     /// Hands the certificates to the store.
     pub fn put_into(&self, store: &Store) {
-        store.replace_files(self.loaded.iter().map(|loaded| &loaded.certificate));
+        store.replace_all_files(self.loaded.iter().map(|loaded| (loaded.pair.site, &loaded.certificate)));
     }
 
     /// Looks once whether files were exchanged, and loads those again.

@@ -15,7 +15,7 @@ struct Scene {
 fn scene() -> Scene {
     let dir = tempfile::tempdir().unwrap();
     let (certificate, key) = make(&["a.example"]).write(dir.path());
-    let files = Files::load([Pair { certificate, key }]).unwrap();
+    let files = Files::load([Pair { certificate, key, site: None }]).unwrap();
     let store = Store::default();
     files.put_into(&store);
     Scene { dir, files, store }
@@ -77,7 +77,7 @@ fn a_link_that_moves_is_an_exchange() {
     }
     let live = dir.path().join("live");
     std::os::unix::fs::symlink("old", &live).unwrap();
-    let pair = Pair { certificate: live.join("cert.pem"), key: live.join("key.pem") };
+    let pair = Pair { certificate: live.join("cert.pem"), key: live.join("key.pem"), site: None };
     let files = Files::load([pair]).unwrap();
     let store = Store::default();
     files.put_into(&store);
@@ -90,7 +90,7 @@ fn a_link_that_moves_is_an_exchange() {
 
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let pair = |name: &str| Pair { certificate: name.into(), key: name.into() };
+    let pair = |name: &str| Pair { certificate: name.into(), key: name.into(), site: None };
     let errors = Files::load([pair("/none/a"), pair("/none/b")]).unwrap_err();
     assert_eq!(errors.len(), 2);
 }

@@ -39,6 +39,15 @@ pub fn of_client(name: &str) -> Option<String> {
     (is_host && name.parse::<IpAddr>().is_err()).then_some(name)
 }
 
+/// Whether a name in a certificate stands for a host: a wildcard for one label (RFC 6125 6.4.3). Both are in lower case.
+#[must_use]
+pub fn covers(name: &str, host: &str) -> bool {
+    match name.strip_prefix("*.") {
+        Some(parent) => host.split_once('.').is_some_and(|(label, rest)| !label.is_empty() && rest == parent),
+        None => name == host,
+    }
+}
+
 /// Who can vouch for a normalized name.
 #[must_use]
 pub fn reach(name: &str) -> Reach {
@@ -81,6 +90,18 @@ mod tests {
             &"a.".repeat(200),
         ] {
             assert!(of_client(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_stands_for_one_label() {
+        for (name, host) in [("a.org", "a.org"), ("*.a.org", "x.a.org"), ("*.a.org", "*.a.org")] {
+            assert!(covers(name, host), "{name} {host}");
+        }
+        for (name, host) in
+            [("a.org", "x.a.org"), ("*.a.org", "a.org"), ("*.a.org", "x.y.a.org"), ("*.a.org", ".a.org")]
+        {
+            assert!(!covers(name, host), "{name} {host}");
         }
     }
 

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::certificate::Certificate;
+use crate::hosts::Hosts;
+use crate::names;
 
 /// Names are looked up in lower case; those of clients that are longer than a name of DNS can be are nobody's.
 const LONGEST_NAME: usize = 253;
@@ -26,6 +28,10 @@ pub struct Store {
 /// What a handshake sees. Each layer is replaced for itself.
 #[derive(Debug, Default, Clone)]
 struct Table {
+    /// Which site has which host.
+    hosts: Arc<Hosts>,
+    /// Of the settings' files that a site has for itself, by its number.
+    of_sites: Arc<Vec<Vec<Own>>>,
     /// Of the settings' files.
     files: Arc<Names>,
     /// For those who send no name, or one that nobody has: the first of the settings' files.
@@ -38,6 +44,19 @@ struct Table {
     challenges: Arc<HashMap<Box<str>, Arc<CertifiedKey>>>,
 }
 
+/// A certificate of a site.
+#[derive(Debug)]
+struct Own {
+    names: Vec<Box<str>>,
+    key: Arc<CertifiedKey>,
+}
+
+impl Own {
+    fn covers(&self, name: &str) -> bool {
+        self.names.iter().any(|own| names::covers(own, name))
+    }
+}
+
 impl Store {
     /// An empty store.
     #[must_use]
@@ -45,15 +64,35 @@ impl Store {
         Arc::default()
     }
 
-    /// Puts the certificates of the settings' files in the place of those that were there. The first one is for clients
-    /// whose name nobody has. Certificates of the same name are tried in this order, by what the client can check.
-    pub fn replace_files<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
-        let (mut files, mut first) = (Names::new(), None);
-        for certificate in certificates {
-            first.get_or_insert_with(|| certificate.key.clone());
-            add(&mut files, certificate.names.iter(), &certificate.key);
+    /// Says which site has which hosts, for the certificates that sites have for themselves.
+    pub fn set_hosts(&self, hosts: Hosts) {
+        self.change(|table| table.hosts = Arc::new(hosts));
+    }
+
+    /// Puts the certificates of the settings' files in the place of those that were there, each with the number of the site
+    /// that has it for itself. The first one without is for clients whose name nobody has. Certificates of the same name are
+    /// tried in this order, by what the client can check.
+    pub fn replace_all_files<'a>(&self, certificates: impl IntoIterator<Item = (Option<usize>, &'a Certificate)>) {
+        let (mut files, mut first, mut of_sites) = (Names::new(), None, Vec::new());
+        for (site, certificate) in certificates {
+            let Some(site) = site else {
+                first.get_or_insert_with(|| certificate.key.clone());
+                add(&mut files, certificate.names.iter(), &certificate.key);
+                continue;
+            };
+            if of_sites.len() <= site {
+                of_sites.resize_with(site + 1, Vec::new);
+            }
+            of_sites[site].push(Own { names: certificate.names.clone(), key: certificate.key.clone() });
         }
-        self.change(|table| (table.files, table.first_file) = (Arc::new(files), first));
+        self.change(|table| {
+            (table.files, table.first_file, table.of_sites) = (Arc::new(files), first, Arc::new(of_sites));
+        });
+    }
+
+    /// The same without sites.
+    pub fn replace_files<'a>(&self, certificates: impl IntoIterator<Item = &'a Certificate>) {
+        self.replace_all_files(certificates.into_iter().map(|certificate| (None, certificate)));
     }
 
     /// Adds certificates that the server made or obtained itself, in the place of earlier ones of these names. Certificates
@@ -100,7 +139,8 @@ impl Store {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let table = self.table.load();
-        table.files.is_empty() && table.first_file.is_none() && table.own.is_empty() && table.own_default.is_none()
+        let of_sites = table.of_sites.iter().all(Vec::is_empty);
+        of_sites && table.first_file.is_none() && table.own.is_empty() && table.own_default.is_none()
     }
 
     /// Whether there is a certificate for just this name, not one for everybody.
@@ -108,7 +148,7 @@ impl Store {
     pub fn has(&self, name: &str) -> bool {
         let Some(name) = lookup_key(name, &mut [0; LONGEST_NAME]).map(str::to_owned) else { return false };
         let table = self.table.load();
-        table.candidates(&name).next().is_some()
+        table.covering(&name).next().is_some()
     }
 
     /// The certificate for a client that sent this name and can check these signatures.
@@ -116,19 +156,28 @@ impl Store {
     pub fn find(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         let table = self.table.load();
         let mut space = [0; LONGEST_NAME];
-        if let Some(name) = name.and_then(|name| lookup_key(name, &mut space)) {
-            let mut first = None;
-            for key in table.candidates(name) {
-                if key.key.choose_scheme(schemes).is_some() {
-                    return Some(key.clone());
-                }
-                first.get_or_insert(key);
+        let name = name.and_then(|name| lookup_key(name, &mut space));
+        let mut first = None;
+        for key in name.into_iter().flat_map(|name| table.covering(name)).chain(table.of_site(name)) {
+            if key.key.choose_scheme(schemes).is_some() {
+                return Some(key.clone());
             }
-            if let Some(first) = first {
-                return Some(first.clone());
-            }
+            first.get_or_insert(key);
         }
-        table.first_file.clone().or_else(|| table.own_default.clone())
+        first.or_else(|| table.default()).cloned()
+    }
+
+    /// Whether whatever certificate a client gets that sends `name` is one for `host` too.
+    #[must_use]
+    pub fn covers(&self, name: &str, host: &str) -> bool {
+        let table = self.table.load();
+        let (mut name_space, mut host_space) = ([0; LONGEST_NAME], [0; LONGEST_NAME]);
+        let (Some(name), Some(host)) = (lookup_key(name, &mut name_space), lookup_key(host, &mut host_space)) else {
+            return false;
+        };
+        let is_for_host = |key: &Arc<CertifiedKey>| table.covering(host).any(|other| Arc::ptr_eq(key, other));
+        let mut shown = table.covering(name).chain(table.of_site(Some(name))).peekable();
+        if shown.peek().is_none() { table.default().is_some_and(is_for_host) } else { shown.all(is_for_host) }
     }
 
     /// The certificate that proves that this name is ours.
@@ -146,6 +195,29 @@ impl Store {
 }
 
 impl Table {
+    /// What the site of a host has for itself. Without a name it is the site of all other hosts.
+    fn own(&self, name: Option<&str>) -> &[Own] {
+        let site = self.hosts.find(name);
+        site.and_then(|site| self.of_sites.get(site)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Certificates that are for a name, the best first: of its site, then of all.
+    fn covering<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
+        let own = self.own(Some(name)).iter().filter(move |own| own.covers(name)).map(|own| &own.key);
+        own.chain(self.candidates(name))
+    }
+
+    /// All that a host's site has for itself: its clients get one of these, if there is none for the name.
+    fn of_site<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
+        self.own(name).iter().map(|own| &own.key)
+    }
+
+    /// For those whose name nobody has.
+    fn default(&self) -> Option<&Arc<CertifiedKey>> {
+        let of_sites = || self.of_sites.iter().flatten().map(|own| &own.key).next();
+        self.first_file.as_ref().or(self.own_default.as_ref()).or_else(of_sites)
+    }
+
     /// Certificates for a name: exact ones before wildcards, files before own ones. A wildcard stands for one label
     /// (RFC 6125 6.4.3).
     fn candidates<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {

@@ -87,3 +87,53 @@ fn ten_thousand_certificates_are_added_at_once() {
     store.insert(&many);
     assert!(store.has("n9999.example"));
 }
+
+/// `shop` has a certificate of its own, `blog` and all other hosts have not.
+fn with_sites(own: &Certificate, general: &[&Certificate]) -> Arc<Store> {
+    let store = Store::new();
+    let mut hosts = Hosts::default();
+    hosts.exact("shop.example", 0);
+    hosts.below("shop.example", 0);
+    hosts.exact("blog.shop.example", 1);
+    store.set_hosts(hosts);
+    let general = general.iter().map(|certificate| (None, *certificate));
+    store.replace_all_files([(Some(0), own)].into_iter().chain(general));
+    store
+}
+
+#[test]
+fn a_site_s_own_certificate_is_for_its_hosts_alone() {
+    let (own, general) = (certificate(&["shop.example", "blog.shop.example"]), certificate(&["shop.example"]));
+    let store = with_sites(&own, &[&general]);
+    let found = |name: Option<&str>| store.find(name, ECDSA).unwrap();
+    for name in ["shop.example", "SHOP.example.", "x.shop.example"] {
+        assert!(Arc::ptr_eq(&found(Some(name)), &own.key), "{name}");
+    }
+    for name in [Some("blog.shop.example"), Some("nobody.example"), None] {
+        assert!(Arc::ptr_eq(&found(name), &general.key), "{name:?}");
+    }
+    // Without others it is better than none.
+    let store = with_sites(&own, &[]);
+    assert!(Arc::ptr_eq(&store.find(None, ECDSA).unwrap(), &own.key) && !store.is_empty());
+    assert!(store.has("shop.example") && !store.has("x.shop.example") && !store.has("blog.shop.example"));
+}
+
+#[test]
+fn a_certificate_for_the_name_goes_before_one_of_the_site_that_is_not() {
+    let (own, general) = (certificate(&["shop.example"]), certificate(&["www.shop.example"]));
+    let store = with_sites(&own, &[&general]);
+    assert!(Arc::ptr_eq(&store.find(Some("www.shop.example"), ECDSA).unwrap(), &general.key));
+    assert!(Arc::ptr_eq(&store.find(Some("other.shop.example"), ECDSA).unwrap(), &own.key));
+}
+
+#[test]
+fn a_host_is_covered_by_what_another_name_is_shown() {
+    let store = Store::new();
+    let (both, one) = (certificate(&["a.example", "*.a.example"]), certificate(&["b.example"]));
+    store.replace_files([&both, &one]);
+    assert!(store.covers("a.example", "X.a.example") && store.covers("x.a.example", "a.example."));
+    assert!(!store.covers("a.example", "b.example") && !store.covers("b.example", "a.example"));
+    // Nobody's name: what everybody gets.
+    assert!(store.covers("nobody.example", "a.example") && !store.covers("nobody.example", "b.example"));
+    assert!(!store.covers("a.example", "x.y.a.example"));
+}

@@ -414,3 +414,60 @@ fn private_names_have_the_local_ca() {
         },
     );
 }
+
+/// What `check` says of these lines.
+fn check(dir: &Path, lines: &str) -> (bool, String) {
+    let toml = dir.join("howdah.toml");
+    std::fs::create_dir_all(dir.join("root")).unwrap();
+    std::fs::write(&toml, format!("root = \"root\"\nlisten = \"https://127.0.0.1:0\"\n{lines}")).unwrap();
+    let mut command = Command::new(howdah_tests::howdah::program());
+    let output = command.env("HOWDAH_ALLOW_ROOT", "true").arg("check").arg("--config").arg(&toml).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stderr) + &text(&output.stdout))
+}
+
+#[test]
+fn check_finds_a_state_directory_that_cannot_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let acme = |state: &str| format!("[acme]\nnames = [\"shop.example.org\"]\nstate = \"{state}\"\n");
+    let (good, said) = check(dir.path(), &acme("new/state"));
+    assert!(good && !dir.path().join("new").exists(), "{said}");
+    let (good, said) = check(dir.path(), &acme("howdah.toml"));
+    assert!(!good && said.contains("howdah.toml:5: [acme] state: ") && said.contains("is not a directory"), "{said}");
+    let (good, said) = check(dir.path(), &acme("howdah.toml/below"));
+    assert!(!good && said.contains("[acme] state: "), "{said}");
+    let closed = dir.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    // Root may write everywhere, but takes no directory of somebody else's.
+    let words = if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&closed, Some(12345), None).unwrap();
+        "belongs to user 12345"
+    } else {
+        rustix::fs::chmod(&closed, rustix::fs::Mode::from_raw_mode(0o500)).unwrap();
+        "cannot be written to"
+    };
+    let (good, said) = check(dir.path(), &acme("closed"));
+    assert!(!good && said.contains(words), "{said}");
+}
+
+#[test]
+fn check_prints_no_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, said) = check(
+        dir.path(),
+        "admin_token = \"s3cret-1\"\n[php]\nenv = { APP_ENV = \"prod\", DB_PASSWORD = \"s3cret-2\", DATABASE_URL = \"mysql://app:s3cret-3@db/app\" }\n\
+         ini = { \"session.save_path\" = \"tcp://redis:6379?auth=s3cret-4\" }\n\
+         [acme]\nnames = [\"shop.example.org\"]\nstate = \"state\"\neab_kid = \"kid\"\neab_key = \"s3cret-5\"\n\
+         on_demand = \"http://me:s3cret-6@127.0.0.1:9000/may\"\n",
+    );
+    assert!(good && !said.contains("s3cret"), "{said}");
+    for shown in [
+        "admin_token = \"(hidden)\"",
+        "eab_key = \"(hidden)\"",
+        "APP_ENV = \"prod\"",
+        "mysql://app:(hidden)@db/app",
+        "on_demand = \"http://me:(hidden)@127.0.0.1:9000/may\"",
+    ] {
+        assert!(said.contains(shown), "{shown}\n{said}");
+    }
+}

@@ -44,6 +44,7 @@ mod storms;
 mod stuck_logs;
 mod tls;
 mod tls_files;
+mod tls_sites;
 mod tls_wire;
 mod users;
 mod worker_trust;

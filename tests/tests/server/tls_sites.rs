@@ -1,0 +1,200 @@
+//! Certificates of sites: whose a client gets, and what it may ask for over the connection that it has then.
+
+use howdah_tests::howdah::program;
+use howdah_tests::tls::{certificate, s_client};
+use howdah_tests::{Setup, Site, Target, scenario};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A site that answers with its name, and whose further settings are these.
+fn named(setup: Setup, name: &str, hosts: &str, further: &str) -> Setup {
+    setup
+        .file(&format!("../run/conf.d/{name}.toml"), format!("hosts = {hosts}\nroot = \"../../{name}\"\n{further}"))
+        .file(&format!("../{name}/who.txt"), name)
+}
+
+/// The same for the harness, which asks whether the server is ready.
+fn with_localhost(setup: Setup) -> Setup {
+    setup
+        .setting("log.access", "\"@TOP@/run/access.log\"")
+        .file("../run/conf.d/local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
+}
+
+/// Adds the files of a certificate beside `howdah.toml`.
+fn with_pair(setup: Setup, stem: &str, names: &[&str]) -> Setup {
+    let dir = tempfile::tempdir().unwrap();
+    let made = certificate(dir.path(), stem, names);
+    let text = |path: &Path| fs::read_to_string(path).unwrap();
+    setup
+        .file(&format!("../run/{stem}.pem"), text(&made.cert))
+        .file(&format!("../run/{stem}.key"), text(&made.key))
+        // The harness writes files for everybody.
+        .allow_log("every user of this machine can read the key")
+}
+
+/// The letters between the marks of the first certificate in a text.
+fn first(text: &str) -> String {
+    let body = text.split("-----BEGIN CERTIFICATE-----").nth(1).and_then(|rest| rest.split("-----END").next());
+    body.unwrap_or_default().split_whitespace().collect()
+}
+
+/// Whether a client that sends this name gets the certificate in this file of the site's directory.
+fn gets(site: &Site, name: &str, file: &str) -> bool {
+    let arguments: &[&str] = if name.is_empty() { &["-noservername"] } else { &["-servername", name] };
+    let file = fs::read_to_string(site.place().top.join(file)).unwrap();
+    first(&s_client(site.port(), arguments, b"")) == first(&file)
+}
+
+/// Status and body that curl gets which has sent `name` in its handshake, none if it is empty, and asks for `host`.
+fn asked(port: u16, name: &str, host: &str, arguments: &[&str]) -> String {
+    let at = if name.is_empty() { "127.0.0.1" } else { name };
+    let output = Command::new("curl")
+        .args(["-sk", "-w", " %{http_code}", "--resolve", &format!("{at}:{port}:127.0.0.1")])
+        .args(["-H", &format!("Host: {host}")])
+        .args(arguments)
+        .arg(format!("https://{at}:{port}/who.txt"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // The page of a refusal is not what this is about.
+    if text.ends_with(" 421") { "421".to_owned() } else { text }
+}
+
+scenario!(
+    each_site_has_certificates_of_its_own,
+    howdah_only = "sites of its own",
+    |s| {
+        let own = "[tls]\ncertificates = [{ cert = \"../shop.pem\", key = \"../shop.key\" }]\n";
+        let setup = s.https_certificates(&[("site", &["localhost", "blog.example", "www.shop.example"])]);
+        let setup = with_pair(with_localhost(setup), "shop", &["shop.example", "*.shop.example", "blog.example"]);
+        let setup = named(setup, "shop", "[\"shop.example\", \"*.shop.example\"]", own);
+        named(setup, "blog", "[\"blog.example\"]", "")
+    },
+    |site| {
+        for name in ["shop.example", "Shop.Example", "x.shop.example", "www.shop.example"] {
+            assert!(gets(site, name, "run/shop.pem"), "{name}");
+            assert_eq!(asked(site.port(), name, name, &[]), "shop 200");
+        }
+        // What a site has for itself is nobody else's, whatever names are in it.
+        for name in ["blog.example", "localhost", "nobody.example", ""] {
+            assert!(gets(site, name, "site.pem"), "{name}");
+        }
+        assert_eq!(asked(site.port(), "blog.example", "blog.example", &["--http2"]), "blog 200");
+        // Renewed like all others.
+        let _ = certificate(&site.place().top.join("run"), "shop", &["shop.example"]);
+        let _ = site.wait_for_log(&["certificate exchanged", "shop.example"]);
+        assert!(gets(site, "shop.example", "run/shop.pem") && gets(site, "blog.example", "site.pem"));
+        // Where the site's own is not for a name, one that is goes before it.
+        assert!(gets(site, "www.shop.example", "site.pem") && gets(site, "x.shop.example", "run/shop.pem"));
+    },
+);
+
+/// Three sites: the first two share a certificate, the third has another.
+fn shared(setup: Setup) -> Setup {
+    let setup =
+        setup.https_certificates(&[("site", &["localhost", "a.example", "b.example"]), ("other", &["c.example"])]);
+    ["a", "b", "c"]
+        .iter()
+        .fold(with_localhost(setup), |setup, name| named(setup, name, &format!("\"{name}.example\""), ""))
+}
+
+scenario!(a_host_that_the_certificate_is_not_for_gets_421, howdah_only = "sites of its own", shared, |site| {
+    let ask = |name: &str, host: &str| {
+        let answers = ["--http1.1", "--http2"].map(|version| asked(site.port(), name, host, &[version]));
+        assert_eq!(answers[0], answers[1], "{name} {host}");
+        answers[0].clone()
+    };
+    for (name, host, answer) in [
+        ("a.example", "a.example", "a 200"),
+        ("c.example", "c.example", "c 200"),
+        // One certificate for both: browsers use one connection for both (RFC 9113 9.1.1).
+        ("a.example", "b.example", "b 200"),
+        ("b.example", "A.example:443", "a 200"),
+        ("a.example", "c.example", "421"),
+        ("c.example", "a.example", "421"),
+        ("c.example", "localhost", "421"),
+        // Nobody's name gets the first certificate.
+        ("nobody.example", "a.example", "a 200"),
+        ("nobody.example", "c.example", "421"),
+        // Who names no host, such as a proxy or a health check, is asked for none.
+        ("", "c.example", "c 200"),
+    ] {
+        assert_eq!(ask(name, host), answer, "{name} asked for {host}");
+    }
+},);
+
+scenario!(
+    where_clients_show_certificates_no_name_serves_for_another,
+    howdah_only = "sites of its own",
+    |s| {
+        let setup = s.https_clients("required");
+        ["a", "b"]
+            .iter()
+            .fold(with_localhost(setup), |setup, name| named(setup, name, &format!("\"{name}.example\""), ""))
+    },
+    |site| {
+        let (Target::Tls(address) | Target::Tcp(address)) = site.second() else { panic!("no port") };
+        let top = &site.place().top;
+        let path = |file: &str| top.join(file).display().to_string();
+        let shows = ["--cert", &path("clients.pem"), "--key", &path("clients.key")];
+        assert_eq!(asked(address.port(), "a.example", "a.example", &shows), "a 200");
+        assert_eq!(asked(address.port(), "a.example", "b.example", &shows), "421");
+        assert_eq!(asked(address.port(), "nobody.example", "b.example", &shows), "421");
+    },
+);
+
+/// What `check` says of these settings, with two certificates beside them.
+fn check(toml: &str) -> (bool, String) {
+    let dir = tempfile::tempdir().unwrap();
+    for (stem, names) in [("shop", ["shop.example", "*.shop.example"]), ("top", ["localhost", "www.blog.example"])] {
+        let _ = certificate(dir.path(), stem, &names);
+    }
+    fs::write(dir.path().join("howdah.toml"), toml).unwrap();
+    let mut command = Command::new(program());
+    let output = command.current_dir(dir.path()).env("HOWDAH_ALLOW_ROOT", "true").arg("check").output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stderr) + &text(&output.stdout))
+}
+
+#[test]
+fn check_says_which_hosts_the_certificates_of_a_site_are_not_for() {
+    let top = "listen = \"https://127.0.0.1:0\"\nroot = \".\"\n";
+    let site = |hosts: &str, tls: &str| format!("[[site]]\nhosts = {hosts}\n[site.tls]\n{tls}\n");
+    let own = "certificates = [{ cert = \"shop.pem\", key = \"shop.key\" }]";
+    let (good, said) = check(&format!("{top}{}", site("[\"shop.example\", \"*.shop.example\"]", own)));
+    assert!(good && !said.contains("clients refuse"), "{said}");
+    assert!(said.contains("[site.tls]\ncertificates = [{ cert = "), "{said}");
+    let general = format!("{top}[tls]\ncertificates = [{{ cert = \"top.pem\", key = \"top.key\" }}]\n");
+    let hosts = "[\"shop.example\", \"blog.example\", \"www.blog.example\", \"*.b.example\", \"a.b.shop.example\"]";
+    let (good, said) = check(&format!("{general}{}", site(hosts, own)));
+    let told = "site shop.example: none of its certificates is for blog.example, *.b.example, a.b.shop.example, so";
+    assert!(good && said.contains(told), "{said}");
+    for (toml, told) in [
+        (
+            format!("{top}{}", site("\"shop.example\"", "certificates = [{ cert = \"none.pem\" }]")),
+            "howdah.toml:6: [site.tls] certificates: cannot read",
+        ),
+        (
+            format!("root = \".\"\n{}", site("\"shop.example\"", own)),
+            "certificates: no address of `listen` begins with https://",
+        ),
+        (
+            format!("{top}{}", site("\"*.shop.example\"", "auto = true")),
+            "auto: none of its hosts can be in a certificate",
+        ),
+        (
+            format!("{top}{}", site("\"shop.example\"", &format!("auto = true\n{own}"))),
+            "auto: goes without `certificates`",
+        ),
+        (
+            format!("{top}{}", site("\"shop.example\"", "min_version = \"1.3\"")),
+            "it is for all sites together and belongs to [tls] of howdah.toml",
+        ),
+    ] {
+        let (good, said) = check(&toml);
+        assert!(!good && said.contains(told), "{told}\n{said}");
+    }
+    let (good, said) = check(&format!("{top}{}", site("[\"shop.internal\", \"*.shop.internal\"]", "auto = true")));
+    assert!(good && said.contains("names = [\"shop.internal\"]"), "{said}");
+}
