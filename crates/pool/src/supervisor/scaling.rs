@@ -20,6 +20,9 @@ impl Supervisor {
         let starting = scheduler.count(generation.number, WorkerState::is_starting) + generation.ordered.len();
         let wanted = scheduler.waiting_longer_than(GROW_AFTER, Instant::now()).saturating_sub(starting);
         let more = wanted.min(max - self.target);
+        if more < wanted {
+            pool.counters.limit_reached.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
         if more > 0 {
             self.target += more;
             tracing::info!(pool = self.pool.name(), workers = self.target, "requests wait: {more} more");
