@@ -112,6 +112,8 @@ metrics! {
         "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
+    ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
+        "How long requests waited that found a pool on demand without a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
@@ -198,6 +200,8 @@ pub struct PoolMetrics {
     pub queue_length: Gauge,
     /// How long requests waited for a worker.
     pub queue_wait: Histogram,
+    /// How long those waited that found a pool on demand without a worker.
+    pub cold_starts: Histogram,
     /// Workers that run.
     pub workers: Gauge,
     /// Workers that run a request.
@@ -404,6 +408,7 @@ impl Metrics {
             Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
+            Id::ColdStarts => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.cold_starts)),
             Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),
             Id::WorkersBusy => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_busy.get())),
             Id::InFlight => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.in_flight.get())),
