@@ -1,11 +1,12 @@
 //! Passwords that are verified: each keeps a processor busy for tens of milliseconds, so threads beside the I/O threads do
 //! it, a few at a time, and only so many requests may wait for them.
 
-use crate::exchange::Exchange;
 use crate::refusal::Refusal;
 use howdah_observe::Metrics;
+use howdah_pool::RequestId;
 use howdah_rules::auth::Verification;
 use http::StatusCode;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -32,7 +33,8 @@ impl Passwords {
     /// The user who has said the right password; none for a wrong one, which the log tells.
     pub(crate) async fn verify(
         &self,
-        exchange: &Exchange,
+        id: RequestId,
+        client: Option<IpAddr>,
         verification: Verification,
     ) -> Result<Option<Arc<str>>, Refusal> {
         let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE).retry_after(1);
@@ -54,8 +56,8 @@ impl Passwords {
         let user = tokio::task::spawn_blocking(run).await;
         let user = user.map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR))?;
         if user.is_none() {
-            let client = exchange.remote.map(|ip| ip.to_string()).unwrap_or_default();
-            tracing::warn!(target: "howdah::rules", id = %exchange.id, client, "a wrong user or password");
+            let client = client.map(|ip| ip.to_string()).unwrap_or_default();
+            tracing::warn!(target: "howdah::rules", %id, client, "a wrong user or password");
         }
         Ok(user)
     }

@@ -193,7 +193,7 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
             Asked::Refused => None,
             Asked::User(user) => Some(user),
             Asked::Verify(verification) => {
-                let verified = exchange.site.server.passwords.verify(exchange, verification).await;
+                let verified = exchange.site.server.passwords.verify(exchange.id, exchange.remote, verification).await;
                 verified.map_err(|refusal| Box::new(refusal.into_response(&exchange.head.headers)))?
             }
         };

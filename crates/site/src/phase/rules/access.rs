@@ -39,7 +39,7 @@ async fn authenticated(site: &Site, exchange: &mut Exchange, auth: &Arc<Auth>) -
         Asked::Refused => return Err(refused()),
         Asked::User(user) => user,
         Asked::Verify(verification) => {
-            site.server.passwords.verify(exchange, verification).await?.ok_or_else(refused)?
+            site.server.passwords.verify(exchange.id, exchange.remote, verification).await?.ok_or_else(refused)?
         }
     };
     if let Some(ruled) = &mut exchange.ruled {
