@@ -20,6 +20,7 @@ mod listeners;
 mod load;
 mod markers;
 mod output;
+mod passwords;
 mod php_settings;
 mod php_source;
 mod pool_sizes;
