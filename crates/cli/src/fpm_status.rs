@@ -49,14 +49,6 @@ pub(crate) fn page(pool: &PoolStatus, query: &[u8]) -> Page {
     Page { media_type, body }
 }
 
-fn manager(pool: &PoolStatus) -> &'static str {
-    match (pool.workers_min, pool.workers_max) {
-        (0, _) => "ondemand",
-        (min, max) if min == max => "static",
-        _ => "dynamic",
-    }
-}
-
 /// Workers that are idle, and that run requests.
 fn processes(pool: &PoolStatus) -> (u64, u64) {
     let busy = pool.workers.iter().filter(|worker| worker.busy).count() as u64;
@@ -67,7 +59,7 @@ fn pool_fields(pool: &PoolStatus, now: u64) -> Fields {
     let (idle, active) = processes(pool);
     vec![
         ("pool", Field::Text(pool.name.clone())),
-        ("process manager", Field::Text(manager(pool).to_owned())),
+        ("process manager", Field::Text(pool.manager.to_owned())),
         ("start time", Field::Time(pool.started)),
         ("start since", Field::Number(now.saturating_sub(pool.started))),
         ("accepted conn", Field::Number(pool.accepted)),
@@ -222,7 +214,7 @@ const NO_WORKER: WorkerStatus = WorkerStatus::NONE;
 fn openmetrics(pool: &PoolStatus, now: u64) -> String {
     let (idle, active) = processes(pool);
     let since = "since FPM has started.";
-    let up = format!("Could pool {} using a {} PM on PHP-FPM be reached?", pool.name, manager(pool));
+    let up = format!("Could pool {} using a {} PM on PHP-FPM be reached?", pool.name, pool.manager);
     let metrics = [
         ("up", "gauge", up, 1),
         (

@@ -48,24 +48,19 @@ impl File {
     }
 }
 
-/// PHP-FPM's names of settings that Howdah has under names of its own. They stand in quotes.
-const FPM_NAMES: [(&str, &str); 3] =
-    [("pm.status_path", "status_path"), ("ping.path", "ping_path"), ("ping.response", "ping_response")];
-
 /// Writes out what stands for a section of its own: `sandbox = "app"`, at the top level and in pools; and tells a site's
-/// `[site.pool]` from the name of a pool. Gives settings their own names where PHP-FPM's were used.
+/// `[site.pool]` from the name of a pool.
 fn write_out(root: &mut Node, of_sites: bool) {
     let Tree::Table(top) = &mut root.tree else { return };
     if of_sites && !top.iter().any(|entry| entry.key == "site") {
         return own_pool(top);
     }
-    fpm_names(top);
     for entry in top {
         match entry.key.as_str() {
             "sandbox" => profile_only(entry),
             "pool" => {
                 let Tree::Table(pools) = &mut entry.node.tree else { continue };
-                pools.iter_mut().for_each(in_pool);
+                pools.iter_mut().for_each(sandbox_in_short);
             }
             "site" => {
                 let Tree::List(sites) = &mut entry.node.tree else { continue };
@@ -84,22 +79,13 @@ fn own_pool(site: &mut [Entry]) {
     for entry in site.iter_mut().filter(|entry| entry.key == "pool") {
         if matches!(entry.node.tree, Tree::Table(_)) {
             entry.key = OWN_POOL.to_owned();
-            in_pool(entry);
+            sandbox_in_short(entry);
         }
     }
 }
 
-fn fpm_names(entries: &mut [Entry]) {
-    for entry in entries {
-        if let Some((_, own)) = FPM_NAMES.iter().find(|(fpm, _)| *fpm == entry.key) {
-            (*own).clone_into(&mut entry.key);
-        }
-    }
-}
-
-fn in_pool(pool: &mut Entry) {
+fn sandbox_in_short(pool: &mut Entry) {
     let Tree::Table(own) = &mut pool.node.tree else { return };
-    fpm_names(own);
     own.iter_mut().filter(|entry| entry.key == "sandbox").for_each(profile_only);
 }
 

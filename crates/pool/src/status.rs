@@ -1,6 +1,7 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::about::Boots;
+use crate::cold_starts::ColdStartStatus;
 use crate::connection_pools;
 use crate::lane::Lane;
 use crate::last_request::{self, LastRequest, RequestReport};
@@ -51,6 +52,16 @@ pub struct PoolStatus {
     pub slow_limit: Option<usize>,
     /// More comes than can be served: requests are refused sooner (`queue_target`).
     pub overloaded: bool,
+    /// How the number of workers is managed: `static`, `dynamic` or `ondemand`.
+    pub manager: &'static str,
+    /// Workers that always run.
+    pub workers_min: usize,
+    /// Workers that may run.
+    pub workers_max: usize,
+    /// Workers that stand ready. In async mode their free places count, too.
+    pub workers_spare: usize,
+    /// Of a pool on demand, the requests that found it without a worker, and what they waited for one.
+    pub cold_starts: Option<ColdStartStatus>,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Requests done.
@@ -74,10 +85,6 @@ pub struct PoolStatus {
     pub most_busy: usize,
     /// How often more workers were wanted than there may be.
     pub limit_reached: u64,
-    /// Workers that always run.
-    pub workers_min: usize,
-    /// Workers that may run.
-    pub workers_max: usize,
     /// Workers that were replaced, for whatever reason.
     pub restarts: u64,
     /// Reloads that succeeded.
@@ -222,6 +229,11 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         slow_running: slow.map(|(running, _)| running),
         slow_limit: slow.map(|(_, limit)| limit),
         overloaded: scheduler.queue.is_overloaded(now),
+        manager: shared.config().manager(),
+        workers_min: shared.config().min_workers,
+        workers_max: shared.config().max_workers,
+        workers_spare: scheduler.spare(),
+        cold_starts: shared.config().is_on_demand().then(|| counters.cold_starts.status()),
         workers,
         requests: counters.requests.load(Ordering::Relaxed),
         php_us: shared.metrics().php_time.snapshot().sum_us,
@@ -233,8 +245,6 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         most_queued: scheduler.tally.most_waiting,
         most_busy: scheduler.tally.most_busy,
         limit_reached: counters.limit_reached.load(Ordering::Relaxed),
-        workers_min: shared.config().min_workers,
-        workers_max: shared.config().max_workers,
         restarts: counters.restarts.load(Ordering::Relaxed),
         reloads: counters.reloads.load(Ordering::Relaxed),
         snapshot_sessions_reset: shared.metrics().sessions_reset.get(),
