@@ -408,12 +408,12 @@ fn pool_page(state: &State, request: &Request<Incoming>) -> Option<Response<Full
         return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
     }
     let query = request.uri().query().unwrap_or_default();
-    let answer = state.pools.position(name).and_then(|pool| state.pools.page(pool, page, query.as_bytes()));
-    let Some(answer) = answer else {
+    let found = state.pools.position(name).and_then(|pool| state.pools.page(pool, page, query.as_bytes()));
+    let Some(found) = found else {
         return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
     };
-    let mut response = text(answer.media_type, answer.body);
-    *response.status_mut() = answer.status;
+    let mut response = text(found.media_type, found.body);
+    *response.status_mut() = found.status;
     Some(response)
 }
 

@@ -9,7 +9,7 @@ use howdah_pool::{
     Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
 };
 use howdah_site::Sites;
-use howdah_site::upstream::{PoolAnswer, PoolPage};
+use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -104,19 +104,19 @@ impl Pools {
     }
 
     /// What there is to say about the pool with this position.
-    pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolAnswer> {
+    pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
         let (pool, pong) = (self.pools.get(pool)?, self.pongs.get(pool)?);
         Some(match page {
             PoolPage::Status => {
                 let page = fpm_status::page(&pool.status(), query);
-                PoolAnswer { status: StatusCode::OK, media_type: page.media_type, body: page.body }
+                PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body }
             }
             PoolPage::Ping => {
                 let (status, body) = match pool.can_serve() {
                     true => (StatusCode::OK, pong.clone()),
                     false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
                 };
-                PoolAnswer { status, media_type: "text/plain;charset=UTF-8", body }
+                PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
             }
         })
     }

@@ -7,7 +7,7 @@ use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
 use howdah_protocol::Response;
 use howdah_proxy::{Client, Group};
-use howdah_site::upstream::{Outbound, PoolAnswer, PoolPage, Unreachable, Upstream};
+use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
 use std::sync::Arc;
 
 /// What the settings' proxies have in common over all threads.
@@ -46,7 +46,7 @@ impl Upstream for Ways {
         self.pools.ready()
     }
 
-    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolAnswer> {
+    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
         self.pools.page(pool, page, query)
     }
 

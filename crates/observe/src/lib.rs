@@ -21,6 +21,6 @@ pub use access_log::{AccessEntry, AccessLog};
 pub use access_logs::AccessLogs;
 pub use clock::log_time;
 pub use connection_pool::ConnectionPool;
-pub use metrics::{Front, Metrics, PoolMetrics};
-pub use requests::RequestMetrics;
+pub use metrics::{Metrics, PoolMetrics};
+pub use requests::{Front, RequestMetrics};
 pub use upstream::{UpstreamMetrics, Upstreams};

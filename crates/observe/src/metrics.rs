@@ -10,7 +10,7 @@ use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, HistogramSnapshot, Label
 use crate::connection_pool::ConnectionPool;
 use crate::escape;
 use crate::log::LogHandle;
-use crate::requests::{CLASSES, Requests};
+use crate::requests::{CLASSES, Front, Requests};
 use crate::upstream::Upstreams;
 
 /// What kind of number a metric is.
@@ -170,34 +170,6 @@ metrics! {
         "Connections that came back only when their coroutine ended.";
     PooledTransactions "howdah_connection_pool_open_transactions_total" Counter ["pool", "name"]
         "Connections that came back with an open transaction.";
-}
-
-/// What answered a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Front {
-    /// A PHP script.
-    Php,
-    /// A static file.
-    Static,
-    /// Another server, to which the request was handed on.
-    Proxy,
-    /// The server itself: an error or a refusal.
-    Error,
-}
-
-impl Front {
-    pub(crate) const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
-
-    /// The label's value.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Php => "php",
-            Self::Static => "static",
-            Self::Proxy => "proxy",
-            Self::Error => "error",
-        }
-    }
 }
 
 /// The cells of one pool.

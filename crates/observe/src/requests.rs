@@ -3,11 +3,38 @@
 //! as the settings have routes: nothing that a client sends makes one.
 
 use crate::cell::{BOUNDS_US, HistogramSnapshot, SHARDS, shard};
-use crate::metrics::Front;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+/// What answered a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// A PHP script.
+    Php,
+    /// A static file.
+    Static,
+    /// Another server, to which the request was handed on.
+    Proxy,
+    /// The server itself: an error or a refusal.
+    Error,
+}
+
+impl Front {
+    pub(crate) const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
+
+    /// The label's value.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Php => "php",
+            Self::Static => "static",
+            Self::Proxy => "proxy",
+            Self::Error => "error",
+        }
+    }
+}
 
 /// The classes of status, by their first digit.
 pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];

@@ -161,11 +161,11 @@ impl<U: Upstream> Service<U> {
     fn pool_page(&self, site: &Site, exchange: &Exchange) -> Option<Response> {
         let target = &exchange.head.target;
         let (page, pool) = site.pool_page(target.path())?;
-        let answer = self.upstream.pool_page(pool, page, target.query().unwrap_or_default())?;
-        let mut response = Response::new(Body::full(Bytes::from(answer.body)));
-        *response.status_mut() = answer.status;
+        let found = self.upstream.pool_page(pool, page, target.query().unwrap_or_default())?;
+        let mut response = Response::new(Body::full(Bytes::from(found.body)));
+        *response.status_mut() = found.status;
         let fields = [
-            (header::CONTENT_TYPE, answer.media_type),
+            (header::CONTENT_TYPE, found.media_type),
             (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
         ];

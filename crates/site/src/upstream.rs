@@ -48,7 +48,7 @@ pub enum PoolPage {
 
 /// Such an answer.
 #[derive(Debug)]
-pub struct PoolAnswer {
+pub struct PoolPageText {
     pub status: StatusCode,
     pub media_type: &'static str,
     pub body: String,
@@ -71,7 +71,7 @@ pub trait Upstream: Send + Sync + 'static {
     }
 
     /// What there is to say about the pool with this position in the settings.
-    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolAnswer> {
+    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
         let _ = (pool, page, query);
         None
     }
