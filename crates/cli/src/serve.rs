@@ -172,6 +172,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         }
     };
     drop((watchers, checks));
+    server.pools.drain();
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,
