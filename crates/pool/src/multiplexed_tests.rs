@@ -441,7 +441,7 @@ fn for_script(stage: &Stage, script: &str, computes: bool) -> Request {
     let request = Request { head: head.finish(), ..request(true, RequestBody::Empty) };
     let (php, cpu) = if computes { (5_000, Some(5_000)) } else { (5_000, Some(10)) };
     let key = RouteKey::of(&request);
-    (0..20).for_each(|_| stage.shared.lock().estimates.note(key, Took { php, cpu }));
+    (0..20).for_each(|_| stage.shared.lock().estimates.note(key, Took { php, cpu, memory: 0 }));
     request
 }
 
