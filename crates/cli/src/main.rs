@@ -9,6 +9,7 @@ mod certificates;
 mod explain;
 mod frankenphp;
 mod identity;
+mod php_hosts;
 mod pools;
 mod sandbox;
 mod serve;
@@ -63,6 +64,13 @@ fn main() -> ExitCode {
                     }
                 };
                 print!("{}", loaded.show());
+                match php_hosts::report(&loaded.settings) {
+                    Ok(report) => print!("{report}"),
+                    Err(errors) => {
+                        errors.iter().for_each(|error| eprintln!("howdah: {error}"));
+                        return ExitCode::FAILURE;
+                    }
+                }
                 print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 let account = identity::account(&loaded.settings).ok().flatten();
@@ -99,6 +107,10 @@ fn main() -> ExitCode {
                 return ExitCode::from(WRONG_SETTINGS);
             }
         },
+        Command::Completions { shell } => print(&howdah_config::manual::completions(&shell)),
+        Command::Manual { directory } => howdah_config::manual::write_pages(&directory)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| anyhow::anyhow!("cannot write into {}: {error}", directory.display())),
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
@@ -111,6 +123,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// To standard output, all of it or an error.
+fn print(text: &[u8]) -> anyhow::Result<ExitCode> {
+    use std::io::Write;
+    std::io::stdout().write_all(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// This process stays root, and the server that started it does not.

@@ -1,0 +1,54 @@
+#!/bin/bash
+# Runs a command of this repository in a Debian of its own: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie). The root is
+# made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what the command installs. Remove
+# it with rm -rf, since nothing stays mounted: mounts and processes end with the command.
+#
+# The repository is there under the same path, with a target/ of its own (ROOTS/SUITE.target), and so is this machine's
+# Rust. Needs root, debootstrap and a Debian mirror (MIRROR). Status 3 where one of these is missing.
+set -euo pipefail
+
+suite=${1:?which Debian: bookworm or trixie}
+shift
+here=$(cd "$(dirname "$0")/.." && pwd)
+roots=$(realpath -m "${ROOTS:-$here/target/roots}")
+root=$roots/$suite
+lack() { printf 'in-debian: %s\n' "$*" >&2; exit 3; }
+
+if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
+    [ "$(id -u)" = 0 ] || lack "needs root, for debootstrap and chroot"
+    command -v debootstrap >/dev/null || lack "needs debootstrap: apt-get install debootstrap"
+    if [ ! -e "$root/.complete" ]; then
+        rm -rf "$root"
+        mkdir -p "$roots"
+        # minbase: what a container image has, too.
+        debootstrap --variant=minbase "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$roots/$suite.log" 2>&1 ||
+            { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
+        touch "$root/.complete"
+    fi
+    HOWDAH_IN_DEBIAN=$suite exec unshare --mount --pid --fork --kill-child --propagation private "$0" "$suite" "$@"
+fi
+
+target=$roots/$suite.target
+mkdir -p "$target" "$root$here"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+mount -t tmpfs run "$root/run"
+mount --bind "$here" "$root$here"
+mkdir -p "$here/target"
+mount --bind "$target" "$root$here/target"
+for place in "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
+    [ -d "$place" ] || continue
+    mkdir -p "$root$place"
+    mount --bind "$place" "$root$place"
+done
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+# Services are programs here; nothing is started when a package is installed.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+
+# What chooses a PHP, a target or a temporary directory outside means nothing in there.
+unset PHP_CONFIG PHP_VERSION TMPDIR CARGO_TARGET_DIR
+# shellcheck disable=SC2016
+exec chroot "$root" /bin/sh -c 'cd "$0" && exec "$@"' "$here" "$@"
