@@ -4,7 +4,8 @@
 # it with rm -rf, since nothing stays mounted: mounts and processes end with the command.
 #
 # The repository is there under the same path, with a target/ of its own (ROOTS/SUITE.target), and so is this machine's
-# Rust. Needs root, debootstrap and a Debian mirror (MIRROR). Status 3 where one of these is missing.
+# Rust. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded packages. Needs
+# root, debootstrap and a Debian mirror (MIRROR). Status 3 where one of these is missing.
 set -euo pipefail
 
 suite=${1:?which Debian: bookworm or trixie}
@@ -24,9 +25,23 @@ if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
         debootstrap --variant=minbase "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$roots/$suite.log" 2>&1 ||
             { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
         touch "$root/.complete"
+        rm -rf "$root"/var/cache/apt/archives/*.deb
     fi
     HOWDAH_IN_DEBIAN=$suite exec unshare --mount --pid --fork --kill-child --propagation private "$0" "$suite" "$@"
 fi
+
+if [ "${FRESH-}" = 1 ]; then
+    layers=$roots/$suite.layers
+    mkdir -p "$layers"
+    mount -t tmpfs layers "$layers"
+    mkdir "$layers/upper" "$layers/work" "$layers/root"
+    mount -t overlay overlay -o "lowerdir=$root,upperdir=$layers/upper,workdir=$layers/work" "$layers/root"
+    root=$layers/root
+fi
+mkdir -p "$roots/$suite.archives/partial"
+mount --bind "$roots/$suite.archives" "$root/var/cache/apt/archives"
+# Debian's images throw them away.
+echo 'APT::Keep-Downloaded-Packages "true"; Acquire::Retries "3"; APT::Sandbox::User "root";' >"$root/etc/apt/apt.conf.d/90howdah"
 
 target=$roots/$suite.target
 mkdir -p "$target" "$root$here"

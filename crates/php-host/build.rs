@@ -72,6 +72,8 @@ fn compiler(sanitized: bool) -> cc::Build {
     }
     build
         .include("shim")
+        // Before whichever header comes first; PHP's own use what it brings.
+        .define("_GNU_SOURCE", "1")
         .flag("-std=gnu11")
         .flag("-fvisibility=hidden")
         .flag("-Wno-unused-parameter")

@@ -22,6 +22,7 @@ mod markers;
 mod output;
 mod php_settings;
 mod php_source;
+mod php_versions;
 mod protocol;
 mod proxy;
 mod proxy_failures;
