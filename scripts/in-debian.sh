@@ -59,6 +59,12 @@ for place in "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
     mount --bind "$place" "$root$place"
 done
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+mirror=${MIRROR:-http://deb.debian.org/debian}
+cat >"$root/etc/apt/sources.list" <<SOURCES
+deb $mirror $suite main
+deb $mirror $suite-updates main
+deb ${MIRROR_SECURITY:-http://deb.debian.org/debian-security} $suite-security main
+SOURCES
 # Services are programs here; nothing is started when a package is installed.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"

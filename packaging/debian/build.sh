@@ -87,8 +87,11 @@ php() {
     local program=("$tree"/usr/libexec/howdah/howdah-php*)
     php=${program[0]##*howdah-php}
     stripped "${program[0]}"
+    # Patch releases of PHP bring functions that the host may use; none has taken one away.
+    local against
+    against=$("$built/howdah-php" --capabilities=json | sed -n 's/.*"built_against":"\([0-9.]*\)".*/\1/p')
     package "howdah-php$php" "$tree" php <<CONTROL
-Depends: $(depends "${program[0]}"), libphp$php-embed
+Depends: $(depends "${program[0]}"), libphp$php-embed (>= ${against:?})
 Recommends: php$php-opcache
 Enhances: howdah
 Provides: howdah-php
