@@ -47,6 +47,16 @@ start() {
     done
 }
 
+# What a thread of the server does behind the answer.
+eventually() {
+    local why=$1 tries=0
+    shift
+    until "$@"; do
+        [ $((tries += 1)) -lt 150 ] || fail "$why"
+        sleep 0.2
+    done
+}
+
 stop() {
     kill "$server"
     wait "$server" || fail "the server ended with status $?"
@@ -59,7 +69,7 @@ installed() {
     apt-get install -y -qq --no-install-recommends "$@" >/tmp/apt.log 2>&1 || { tail -n 20 /tmp/apt.log; fail "cannot install $*"; }
 }
 
-apt-get update -qq
+apt-get update -qq >/tmp/apt.log
 installed curl procps
 server_package=$(one "$packages/howdah_*.deb") php_package=$(one "$packages/howdah-php*.deb")
 php=$(dpkg-deb -f "$php_package" Package)
@@ -85,7 +95,7 @@ get http://127.0.0.1:8080/?name=packages | grep -q 'Hello, packages!' || fail "n
 expect "the server's user" "$(ps -o user= -p "$(pgrep -u howdah -x howdah)")" howdah
 expect "PHP's user" "$(ps -C "howdah-php$version" -o user= | sort -u)" www-data
 howdah status --config /etc/howdah/howdah.toml | grep -q "pool default (classic mode, PHP $version\." || fail "status"
-grep -q 'GET /?name=packages' /var/log/howdah/access.log || fail "no access log"
+eventually "no access log" grep -q 'GET /?name=packages' /var/log/howdah/access.log
 
 step "upgrade while it runs"
 echo '# the administrator was here' >>/etc/howdah/howdah.toml
@@ -99,13 +109,13 @@ stop
 [ -z "$(pgrep -f howdah-php || true)" ] || fail "PHP outlived its server"
 
 step "remove"
-apt-get remove -y -qq howdah "$php" >/dev/null 2>&1
+apt-get remove -y -qq howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot remove"; }
 [ ! -e /usr/bin/howdah ] && [ ! -e /usr/libexec/howdah ] || fail "programs are left"
 tail -n1 /etc/howdah/howdah.toml | grep -q 'was here' || fail "removal took the settings"
 [ -s /var/log/howdah/access.log ] || fail "removal took the logs"
 
 step "purge"
-apt-get purge -y -qq howdah "$php" >/dev/null 2>&1
+dpkg --purge howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot purge"; }
 left=$(find / -xdev -name '*howdah*' -not -path "$PWD*" -not -path '/tmp/*' -not -path '/proc/*' -not -path '*/90howdah' -not -path '/var/log/apt/*')
 [ -z "$left" ] || fail "left after purge: $left"
 
@@ -117,6 +127,6 @@ expect "the state" "$(owner /var/lib/howdah)" howdah:howdah:700
 systemd-analyze verify /usr/lib/systemd/system/howdah.service howdah@shop.service 2>&1 | tee /tmp/verify
 [ ! -s /tmp/verify ] || fail "systemd-analyze verify"
 systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/howdah.service | tail -n 1
-apt-get purge -y -qq howdah "$php" >/dev/null 2>&1
+dpkg --purge howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot purge"; }
 [ ! -e /etc/systemd/system/multi-user.target.wants/howdah.service ] || fail "purge left the service enabled"
 step "all good"
