@@ -124,7 +124,7 @@ installed systemd
 installed "$server_package" "$php_package"
 expect "the state" "$(owner /var/lib/howdah)" howdah:howdah:700
 [ -L /etc/systemd/system/multi-user.target.wants/howdah.service ] || fail "the service is not enabled"
-systemd-analyze verify /usr/lib/systemd/system/howdah.service howdah@shop.service 2>&1 | tee /tmp/verify
+systemd-analyze verify --man=no /usr/lib/systemd/system/howdah.service howdah@shop.service 2>&1 | tee /tmp/verify
 [ ! -s /tmp/verify ] || fail "systemd-analyze verify"
 systemd-analyze security --offline=true --no-pager /usr/lib/systemd/system/howdah.service | tail -n 1
 dpkg --purge howdah "$php" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; fail "cannot purge"; }

@@ -5,13 +5,13 @@ use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Sett
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
 };
 use howdah_site::Sites;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
-use howdah_transport::{CText, WorkerSpec};
+use howdah_transport::{CText, Mode, WorkerSpec};
 use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
@@ -181,6 +181,13 @@ fn ini_lines(values: &BTreeMap<String, String>) -> String {
     values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
+/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
+fn started_workers(pool: &PoolSettings) -> usize {
+    let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
+    let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);
+    pool.start_workers.max(min).max(least).min(max)
+}
+
 pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
     env.extend(pool.php.env.clone());
@@ -199,6 +206,11 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,
         max_workers: pool.workers.max as usize,
+        start_workers: started_workers(pool),
+        spare: SpareWorkers {
+            min: pool.spare_workers.min as usize,
+            max: pool.spare_workers.max.map(|max| max as usize),
+        },
         deadline: pool.deadline,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownDirective, UnknownHost};
 use crate::php_program::PhpProgram;
-use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -142,8 +142,20 @@ settings! {
         /// A PHP file that is run once before the first request (its state is kept in the snapshot).
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
+        ///
+        /// A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
         workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
-        /// Workers beyond `MIN` end when they have been idle for so long.
+        /// How many of them are started with the pool; 0 for `MIN`.
+        ///
+        /// In mode `snapshot` a pool on demand starts one in any case, to boot the application: that boot stays when the
+        /// worker goes, and further workers are forked from it.
+        start_workers: usize = "0" in(0, 4096) example("2");
+        /// How many idle workers are kept ready beyond those that are busy, up to `MAX`: `N`, or `"LEAST-MOST"`.
+        ///
+        /// With `MOST`, idle workers up to that number stay, and those beyond it end one a second, whatever `shrink_after`
+        /// says. In mode `async` a worker counts as idle for the part of its `concurrency` that is free.
+        spare_workers: SpareWorkers = "0" example(r#""1-2""#);
+        /// Workers beyond `MIN` and `spare_workers` end when they have been idle for so long.
         shrink_after: Duration = r#""10s""# example(r#""1m""#);
         /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) flag("concurrency") example("500");

@@ -100,6 +100,9 @@ metrics! {
         "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
     AcmeOrders "howdah_acme_certificates_total" Counter [] "Certificates obtained by ACME.";
     AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
+    PasswordChecks "howdah_password_checks_total" Counter [] "Passwords that had to be verified.";
+    PasswordChecksOpen "howdah_password_checks_open" Gauge ["state"]
+        "Passwords that are being verified, a few at once, and requests that wait for that, by state: running or waiting.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
@@ -112,6 +115,8 @@ metrics! {
         "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
+    ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
+        "How long requests waited that found a pool on demand without a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
@@ -198,6 +203,8 @@ pub struct PoolMetrics {
     pub queue_length: Gauge,
     /// How long requests waited for a worker.
     pub queue_wait: Histogram,
+    /// How long those waited that found a pool on demand without a worker.
+    pub cold_starts: Histogram,
     /// Workers that run.
     pub workers: Gauge,
     /// Workers that run a request.
@@ -267,6 +274,10 @@ pub struct Metrics {
     pub access_log_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
+    /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
+    pub password_checks: Counter,
+    pub password_checks_running: Gauge,
+    pub password_checks_waiting: Gauge,
     certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
     /// Servers that requests are handed on to.
@@ -401,9 +412,15 @@ impl Metrics {
             }
             Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
             Id::AcmeFailures => page.sample(&[], self.certificates.lock().failures),
+            Id::PasswordChecks => page.sample(&[], self.password_checks.get()),
+            Id::PasswordChecksOpen => {
+                page.sample(&["running"], self.password_checks_running.get());
+                page.sample(&["waiting"], self.password_checks_waiting.get());
+            }
             Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
+            Id::ColdStarts => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.cold_starts)),
             Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),
             Id::WorkersBusy => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_busy.get())),
             Id::InFlight => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.in_flight.get())),
@@ -439,7 +456,6 @@ impl Metrics {
 }
 
 impl Metrics {
-    /// One number of each budget.
     /// The samples of one metric of servers that requests are handed on to.
     fn upstream_samples(&self, id: Id, page: &mut Page<'_>) {
         for upstream in self.upstreams.all() {
@@ -458,6 +474,7 @@ impl Metrics {
         }
     }
 
+    /// One number of each budget.
     fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
         for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
             page.sample(&[budget.kind().name()], number(budget));

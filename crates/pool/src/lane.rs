@@ -287,6 +287,19 @@ impl Lane {
         }
     }
 
+    /// Requests that it holds at most, if it is multiplexed.
+    pub(crate) const fn depth(&self) -> usize {
+        match &self.kind {
+            LaneKind::Serial(_) => 1,
+            LaneKind::Multiplexed(multiplexed) => multiplexed.depth(),
+        }
+    }
+
+    /// Further requests that it may hold.
+    pub(crate) fn free_places(&self) -> usize {
+        if self.has_place() { self.depth().saturating_sub(self.in_flight.len()) } else { 0 }
+    }
+
     /// How long a multiplexed worker has taken nothing of what lies there; `None` if nothing does.
     pub(crate) fn untaken_for(&mut self, now: Instant) -> Option<Duration> {
         match &mut self.kind {

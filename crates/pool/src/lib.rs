@@ -8,6 +8,7 @@
 
 mod about;
 mod clock;
+mod cold_starts;
 pub mod config;
 mod connection_pools;
 mod deadline;
@@ -63,7 +64,7 @@ mod watch;
 mod worker_state;
 mod zygote;
 
-pub use config::{PoolConfig, RouteShare};
+pub use config::{PoolConfig, RouteShare, SpareWorkers};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;

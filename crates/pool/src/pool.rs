@@ -153,10 +153,12 @@ impl Pool {
         }
     }
 
-    /// True while at least one worker takes requests.
+    /// True while at least one worker takes requests, or could be started for one: a pool on demand whose PHP has booted.
     #[must_use]
     pub fn can_serve(&self) -> bool {
-        self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
+        let about = self.shared.about();
+        let could = self.shared.config().is_on_demand() && about.php_version.is_some() && about.last_error.is_none();
+        could || self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
 
     /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.

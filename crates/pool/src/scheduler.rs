@@ -138,13 +138,14 @@ impl Scheduler {
             Some(index) => self.send_behind(index, pending, now),
             None => Some(pending),
         };
-        let Some(pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else { return Ok(()) };
+        let Some(mut pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else { return Ok(()) };
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
         if self.queue.is_full() && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
+        pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
         self.queue.push(pending);
         Ok(())
     }
@@ -497,6 +498,17 @@ impl Scheduler {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
         let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
         in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
+    }
+
+    /// How many workers stand ready: idle ones, and of those that run many requests at once the part that is free.
+    pub(crate) fn spare(&self) -> usize {
+        if !self.multiplexed {
+            return self.idle.len();
+        }
+        let serving = self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
+        let (free, depth) =
+            serving.fold((0, 1), |(free, depth), lane| (free + lane.free_places(), depth.max(lane.depth())));
+        free / depth
     }
 
     /// Idle workers, the longest idle first.

@@ -2,6 +2,7 @@
 //! tells of itself. It decides nothing.
 
 use crate::about::About;
+use crate::cold_starts::ColdStarts;
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::io_threads::IoThreads;
@@ -37,6 +38,7 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) restarts: AtomicU64,
     pub(crate) reloads: AtomicU64,
+    pub(crate) cold_starts: ColdStarts,
 }
 
 /// What workers have logged while they booted, since one was last ready: each attempt says the same again.

@@ -1,6 +1,7 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::about::Boots;
+use crate::cold_starts::ColdStartStatus;
 use crate::connection_pools;
 use crate::lane::Lane;
 use crate::shared::Shared;
@@ -49,6 +50,16 @@ pub struct PoolStatus {
     pub slow_limit: Option<usize>,
     /// More comes than can be served: requests are refused sooner (`queue_target`).
     pub overloaded: bool,
+    /// How the number of workers is managed: `static`, `dynamic` or `ondemand`.
+    pub manager: &'static str,
+    /// Workers that always run.
+    pub workers_min: usize,
+    /// Workers that may run.
+    pub workers_max: usize,
+    /// Workers that stand ready. In async mode their free places count, too.
+    pub workers_spare: usize,
+    /// Of a pool on demand, the requests that found it without a worker, and what they waited for one.
+    pub cold_starts: Option<ColdStartStatus>,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Requests done.
@@ -170,6 +181,11 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         slow_running: slow.map(|(running, _)| running),
         slow_limit: slow.map(|(_, limit)| limit),
         overloaded: scheduler.queue.is_overloaded(now),
+        manager: shared.config().manager(),
+        workers_min: shared.config().min_workers,
+        workers_max: shared.config().max_workers,
+        workers_spare: scheduler.spare(),
+        cold_starts: shared.config().is_on_demand().then(|| counters.cold_starts.status()),
         workers,
         requests: counters.requests.load(Ordering::Relaxed),
         php_us: shared.metrics().php_time_us.get(),

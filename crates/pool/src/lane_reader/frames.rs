@@ -200,6 +200,9 @@ impl LaneReader {
             stats.peak_memory = done.peak_memory;
         });
         self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
+        if current.cold {
+            self.lane.note_cold_start(micros.saturating_sub(php_us));
+        }
         if !current.ended {
             current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a request ended without a response"));
         } else if current.unseen {
