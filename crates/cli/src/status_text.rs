@@ -194,7 +194,7 @@ fn certificates(out: &mut String, status: &Value) {
 }
 
 /// Text as the logs have it.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     escape::text(&mut plain, text);
     plain

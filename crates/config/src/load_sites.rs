@@ -258,8 +258,10 @@ pub(crate) fn read_routes<'a>(
         let name = format!("{section}[{at}]");
         let own = entries(item);
         let keys = source.alone(file, name.clone(), own, RouteKeys::read);
+        let pattern = keys.pattern.unwrap_or_default();
         let mut route = Route {
-            pattern: keys.pattern.unwrap_or_default(),
+            name: keys.name.unwrap_or_else(|| pattern.as_str().to_owned()),
+            pattern,
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,

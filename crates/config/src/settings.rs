@@ -51,6 +51,9 @@ settings! {
         ///
         /// Started as `frankenphp`, the server does.
         admin_json: bool = "false" example("true");
+        /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools and drain workers. Without it, it
+        /// only shows.
+        dashboard_orders: bool = "false" example("true");
         /// The permissions of Unix sockets in `listen`, in octal.
         listen_mode: FileMode = r#""0660""# example(r#""0666""#);
         /// The owner of Unix sockets in `listen`; `""` for the user that the server runs as.
@@ -199,6 +202,18 @@ settings! {
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.
         warmup_check: bool = "true" example("false");
+        /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
+        /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
+        ///
+        /// PHP-FPM's name is understood too: `"pm.status_path"`. The admin address shows it as `/pools/NAME/status` in any case.
+        status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
+        /// The path that those sites answer themselves while the pool has a worker, and with 503 while it has none; `""` for
+        /// none.
+        ///
+        /// PHP-FPM's name is understood too: `"ping.path"`. The admin address has `/pools/NAME/ping` in any case.
+        ping_path: Option<String> = r#""""# example(r#""/ping""#);
+        /// What they answer there. PHP-FPM's name is understood too: `"ping.response"`.
+        ping_response: String = r#""pong""# example(r#""alive""#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
         ///
         /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that

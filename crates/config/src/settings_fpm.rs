@@ -30,6 +30,12 @@ settings! {
         max_requests: u64 = "0" key("pm.max_requests") example("500");
         /// PHP-FPM's name for `deadline`.
         terminate_timeout: Option<Duration> = "0" key("request_terminate_timeout") example(r#""30s""#);
+        /// PHP-FPM's name for `status_path`.
+        status_path: Option<String> = r#""""# key("pm.status_path") example(r#""/fpm-status""#);
+        /// PHP-FPM's name for `ping_path`.
+        ping_path: Option<String> = r#""""# key("ping.path") example(r#""/ping""#);
+        /// PHP-FPM's name for `ping_response`.
+        ping_response: String = r#""pong""# key("ping.response") example(r#""alive""#);
     }
     plus {}
 }
@@ -55,6 +61,18 @@ impl FpmNames {
         if let Some(origin) = deciding(source, &["request_terminate_timeout"], &["deadline"]) {
             pool.deadline = self.terminate_timeout;
             source.now_from("deadline", origin);
+        }
+        if let Some(origin) = deciding(source, &["pm.status_path"], &["status_path"]) {
+            pool.status_path.clone_from(&self.status_path);
+            source.now_from("status_path", origin);
+        }
+        if let Some(origin) = deciding(source, &["ping.path"], &["ping_path"]) {
+            pool.ping_path.clone_from(&self.ping_path);
+            source.now_from("ping_path", origin);
+        }
+        if let Some(origin) = deciding(source, &["ping.response"], &["ping_response"]) {
+            pool.ping_response.clone_from(&self.ping_response);
+            source.now_from("ping_response", origin);
         }
         let numbers = [&["pm"], &NUMBERS[..]].concat();
         let Some(origin) = deciding(source, &numbers, &OWN_NUMBERS) else { return pool };

@@ -115,7 +115,10 @@ impl LaneHandle {
         snapshot: Option<SnapshotWork>,
     ) {
         self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.shared.metrics().php_time_us.add(took.php);
+        self.shared.metrics().php_time.observe_us(took.php);
+        if let Some(snapshot) = snapshot {
+            self.shared.metrics().restores.observe_us(u64::from(snapshot.restore_ns) / 1000);
+        }
         let mut scheduler = self.shared.lock();
         scheduler.request_done(self.index, number, now, took, snapshot, retire);
         let soon = scheduler

@@ -171,6 +171,20 @@ impl Pool {
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
     }
 
+    /// Lets a worker finish its requests and puts another in its place. False: there is none with this number.
+    #[must_use]
+    pub fn drain_worker(&self, worker: u32) -> bool {
+        let mut scheduler = self.shared.lock();
+        let index = worker as usize;
+        let is_there = scheduler.lanes.get(index).and_then(Option::as_ref).is_some_and(|lane| lane.state.is_serving());
+        if is_there {
+            scheduler.drain_lane(index, Instant::now());
+            drop(scheduler);
+            self.shared.tell_supervisor(Event::WorkerRetires);
+        }
+        is_there
+    }
+
     /// Ends the pool: no new requests, running ones may finish within `grace`. Returns when no process is left.
     pub async fn stop(&self, grace: Duration) {
         let (done, stopped) = oneshot::channel();

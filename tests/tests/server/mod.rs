@@ -42,6 +42,7 @@ mod sites_explain;
 mod sites_links;
 mod slow_clients;
 mod static_files;
+mod status_pages;
 mod step_debugging;
 mod storms;
 mod stuck_logs;

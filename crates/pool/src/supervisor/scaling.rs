@@ -26,6 +26,9 @@ impl Supervisor {
         let first = usize::from(self.target == 0 && !scheduler.queue.is_empty());
         let wanted = waiting.saturating_sub(coming).max(first);
         let more = wanted.min(max - self.target);
+        if more < wanted {
+            pool.counters.limit_reached.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
         if more > 0 {
             self.target += more;
             tracing::info!(pool = self.pool.name(), workers = self.target, "requests wait: {more} more");
