@@ -8,6 +8,9 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
 
+for tool in dpkg-deb dpkg-shlibdeps strip; do
+    command -v $tool >/dev/null || { echo "build.sh: there is no $tool: apt-get install dpkg-dev binutils" >&2; exit 1; }
+done
 out=${OUT:-target/debian}
 built=${BUILT:-target/release}
 arch=$(dpkg --print-architecture)

@@ -1,5 +1,6 @@
 // Renders the chart without Helm: the same template language and functions (text/template and sprig, which Helm uses),
-// with what of Helm's own the chart needs. `go run . CHART RELEASE [KEY=VALUE…]`; values are YAML.
+// with what of Helm's own the chart needs. `go run . CHART RELEASE [KEY=VALUE…]`; values are YAML. `go run . check`
+// holds manifests against the types of the API.
 package main
 
 import (
@@ -46,6 +47,10 @@ func set(values object, path, text string) {
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "check" {
+		checkManifests()
+		return
+	}
 	if len(os.Args) < 3 {
 		check(fmt.Errorf("render CHART RELEASE [KEY=VALUE…]"))
 	}
