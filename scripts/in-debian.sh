@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs a command of this repository in a Debian of its own: `in-debian.sh SUITE COMMAND…` (SUITE: bookworm, trixie). The root is
-# made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what the command installs. Remove
-# it with rm -rf, since nothing stays mounted: mounts and processes end with the command.
+# made by debootstrap on first use and kept: ROOTS/SUITE (target/roots), some 300 MB, and what the command installs. Mounts
+# and processes end with the command, so it can be removed with rm -rf (--one-file-system, to be sure).
 #
 # The repository is there under the same path, with a target/ of its own (ROOTS/SUITE.target), and so is this machine's
 # Rust. With FRESH=1 the root is as debootstrap left it and forgets what is done in it, but for downloaded packages. Needs
@@ -19,10 +19,10 @@ if [ "${HOWDAH_IN_DEBIAN-}" != "$suite" ]; then
     [ "$(id -u)" = 0 ] || lack "needs root, for debootstrap and chroot"
     command -v debootstrap >/dev/null || lack "needs debootstrap: apt-get install debootstrap"
     if [ ! -e "$root/.complete" ]; then
-        rm -rf "$root"
+        rm -rf --one-file-system "$root"
         mkdir -p "$roots"
-        # minbase: what a container image has, too.
-        debootstrap --variant=minbase "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$roots/$suite.log" 2>&1 ||
+        # minbase: what a container image has, too. It may leave /proc mounted there, which nobody is to meet with rm -rf.
+        unshare --mount --propagation private debootstrap --variant=minbase "$suite" "$root" "${MIRROR:-http://deb.debian.org/debian}" >"$roots/$suite.log" 2>&1 ||
             { tail -n 3 "$roots/$suite.log" >&2; lack "debootstrap could not make $root: is there a network?"; }
         touch "$root/.complete"
         rm -rf "$root"/var/cache/apt/archives/*.deb
