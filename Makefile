@@ -7,11 +7,16 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-php test-tiny test-tls test-long test-asan test-relocations test-apps lint format generate bench fuzz clean
+	test all-tests test-fast unit-test test-php test-tiny test-tls test-long test-asan test-relocations test-apps test-packages test-php84 \
+	install uninstall deb lint format generate bench fuzz clean
 
 CARGO ?= cargo
 TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 LISTEN ?= 127.0.0.1:8080
+PREFIX ?= /usr/local
+DESTDIR ?=
+SYSCONFDIR ?= /etc
+BUILT ?= $(TARGET_DIR)/release
 # Evaluated when used, after `setup` has installed it.
 PHP_CONFIG ?= $(shell scripts/php-version.sh config 2>/dev/null)
 export PHP_CONFIG
@@ -84,6 +89,22 @@ test-php: setup-build ## The Composer packages' own tests, those that need no se
 test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
 	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps
+
+# Only copies: `make build && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
+install: ## Install what `make build` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)
+	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) SYSCONFDIR=$(SYSCONFDIR) BUILT=$(BUILT) scripts/install.sh install
+
+uninstall: ## Remove what `make install` has installed; settings, logs and state stay
+	@PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) SYSCONFDIR=$(SYSCONFDIR) BUILT=$(BUILT) scripts/install.sh uninstall
+
+deb: build ## Make the Debian packages howdah and howdah-phpX.Y in target/debian
+	BUILT=$(BUILT) packaging/debian/build.sh
+
+test-packages: build ## Install, start, upgrade, remove and purge the Debian packages in a root made by debootstrap (root, a mirror)
+	BUILT=$(BUILT) scripts/skips.sh scripts/test-packages.sh
+
+test-php84: ## Build and run all scenarios with PHP 8.4 in a Debian 13 made by debootstrap (root, a mirror; FILTER=name)
+	scripts/skips.sh scripts/test-in-debian.sh trixie 8.4 $(FILTER)
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh

@@ -35,7 +35,7 @@ self_test() {
 self_test gcc
 if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; then
     find $shim -name '*.c' -print0 | while read -r -d '' file; do
-        aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 "${includes[@]}" "${defines[@]}" -I$shim "$file"
+        aarch64-linux-gnu-gcc -fsyntax-only -std=gnu11 -D_GNU_SOURCE "${includes[@]}" "${defines[@]}" -I$shim "$file"
     done
     self_test aarch64-linux-gnu-gcc qemu-aarch64 -L /usr/aarch64-linux-gnu
 else

@@ -1,5 +1,7 @@
 //! Compiles the C shim against one PHP (`PHP_CONFIG`, default: the first php-config found) and links its embed library.
 
+#[path = "src/bound_library.rs"]
+mod bound_library;
 #[path = "src/extension_headers.rs"]
 mod extension_headers;
 
@@ -70,6 +72,8 @@ fn compiler(sanitized: bool) -> cc::Build {
     }
     build
         .include("shim")
+        // Before whichever header comes first; PHP's own use what it brings.
+        .define("_GNU_SOURCE", "1")
         .flag("-std=gnu11")
         .flag("-fvisibility=hidden")
         .flag("-Wno-unused-parameter")
@@ -125,14 +129,32 @@ fn link_php(version: &str, prefix: &str) {
         [format!("{prefix}/lib"), format!("{prefix}/lib/x86_64-linux-gnu"), format!("{prefix}/lib/aarch64-linux-gnu")]
     {
         for name in &names {
-            if Path::new(&format!("{dir}/lib{name}.so")).exists() {
-                println!("cargo::rustc-link-search=native={dir}");
-                println!("cargo::rustc-link-lib=dylib={name}");
-                return;
+            let library = PathBuf::from(format!("{dir}/lib{name}.so"));
+            if library.exists() {
+                return link(&library);
             }
         }
     }
     fail(&format!("libphp for PHP {version} not found below {prefix}/lib: install libphp{short}-embed"));
+}
+
+/// Links this file, such that the program loads it and no other of the same name.
+fn link(library: &Path) {
+    let shown = library.display();
+    println!("cargo::rerun-if-changed={shown}");
+    println!("cargo::rustc-env=HOWDAH_LIBPHP={shown}");
+    let content = std::fs::read(library).unwrap_or_else(|error| fail(&format!("cannot read {shown}: {error}")));
+    let Some(renamed) = bound_library::renamed(&content, &shown.to_string()) else {
+        // One without a name of its own goes by the path that the linker is given.
+        println!("cargo::rustc-link-arg={shown}");
+        return;
+    };
+    let place = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    if let Err(error) = std::fs::write(place.join("libhowdah_bound_php.so"), renamed) {
+        fail(&format!("cannot write a copy of {shown} into {}: {error}", place.display()));
+    }
+    println!("cargo::rustc-link-search=native={}", place.display());
+    println!("cargo::rustc-link-lib=dylib=howdah_bound_php");
 }
 
 #[expect(clippy::disallowed_methods, reason = "cargo has been told why")]

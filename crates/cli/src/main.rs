@@ -10,6 +10,7 @@ mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod php_hosts;
 mod pools;
 mod sandbox;
 mod serve;
@@ -70,6 +71,13 @@ fn main() -> ExitCode {
                     return ExitCode::FAILURE;
                 }
                 print!("{}", loaded.show());
+                match php_hosts::report(&loaded.settings) {
+                    Ok(report) => print!("{report}"),
+                    Err(errors) => {
+                        errors.iter().for_each(|error| eprintln!("howdah: {error}"));
+                        return ExitCode::FAILURE;
+                    }
+                }
                 print!("{}", sandbox::reports(&loaded.settings));
                 loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
@@ -109,6 +117,10 @@ fn main() -> ExitCode {
                 return ExitCode::from(WRONG_SETTINGS);
             }
         },
+        Command::Completions { shell } => print(&howdah_config::manual::completions(&shell)),
+        Command::Manual { directory } => howdah_config::manual::write_pages(&directory)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| anyhow::anyhow!("cannot write into {}: {error}", directory.display())),
         Command::Version => {
             println!("howdah {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
@@ -121,6 +133,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// To standard output, all of it or an error.
+fn print(text: &[u8]) -> anyhow::Result<ExitCode> {
+    use std::io::Write;
+    std::io::stdout().write_all(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// This process stays root, and the server that started it does not.

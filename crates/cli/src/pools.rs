@@ -247,7 +247,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
-        binary: pool.php.binary.clone(),
+        binary: pool.php.binary.path.clone(),
         env,
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,

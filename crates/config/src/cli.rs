@@ -9,6 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kind::Kind;
+use crate::manual::SHELLS;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
@@ -73,6 +74,10 @@ pub enum Command {
         /// What to do.
         how: Trust,
     },
+    /// Print what a shell needs to complete the command line.
+    Completions { shell: String },
+    /// Write the manual pages into a directory; for those who make packages.
+    Manual { directory: PathBuf },
     /// Print the version.
     Version,
 }
@@ -110,6 +115,13 @@ pub struct ControlFlags {
     /// `--config`, `--admin` and `--listen`.
     pub serve: ServeFlags,
 }
+
+/// The name of the program.
+pub(crate) const PROGRAM: &str = "howdah";
+
+/// Those of `completions` and `man`.
+const SHELL: &str = "shell";
+const DIRECTORY: &str = "directory";
 
 /// The name of the positional argument of `serve`.
 const ROOT: &str = "root";
@@ -156,6 +168,12 @@ impl Cli {
                     _ => Trust::Install,
                 };
                 Command::Trust { server: serve_flags(matches), how }
+            }
+            Some(("completions", matches)) => {
+                Command::Completions { shell: matches.get_one::<String>(SHELL).cloned().unwrap_or_default() }
+            }
+            Some(("man", matches)) => {
+                Command::Manual { directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default() }
             }
             _ => Command::Version,
         };
@@ -213,14 +231,14 @@ Examples:
 pub(crate) fn help_texts() -> Vec<(String, String)> {
     let mut definition = definition().term_width(100);
     definition.build();
-    let commands = definition.get_subcommands_mut();
+    let commands = definition.get_subcommands_mut().filter(|command| !command.is_hide_set());
     commands.map(|command| (command.get_name().to_owned(), command.render_long_help().to_string())).collect()
 }
 
 /// The whole command line's definition.
 #[must_use]
 pub fn definition() -> clap::Command {
-    clap::Command::new("howdah")
+    clap::Command::new(PROGRAM)
         .about("A PHP application server")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -277,6 +295,18 @@ pub fn definition() -> clap::Command {
                 .about("Make this machine believe the certificates that the server makes for local names")
                 .after_help(TRUST_EXAMPLES),
         ))
+        .subcommand(
+            clap::Command::new("completions")
+                .about("Print completions of the command line for a shell")
+                .arg(Arg::new(SHELL).value_name("SHELL").required(true).value_parser(SHELLS))
+                .after_help("Example:\n  howdah completions bash > /etc/bash_completion.d/howdah"),
+        )
+        .subcommand(
+            clap::Command::new("man")
+                .about("Write the manual pages into a directory")
+                .hide(true)
+                .arg(Arg::new(DIRECTORY).value_name("DIR").required(true).value_parser(clap::value_parser!(PathBuf))),
+        )
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 
@@ -431,6 +461,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",
         Kind::Path | Kind::ChoiceOrPath(_) => "PATH",
+        Kind::PhpProgram => "VERSION|PATH",
         Kind::Certificate => "CERT:KEY",
         Kind::Address | Kind::Upstream => "ADDR",
         Kind::Workers => "N|MIN-MAX",

@@ -48,8 +48,8 @@ impl File {
     }
 }
 
-/// Writes out what stands for a section of its own: `sandbox = "app"`, at the top level and in pools; and tells a site's
-/// `[site.pool]` from the name of a pool.
+/// Writes out what stands for a section of its own: `sandbox = "app"` and `php = "8.4"`, at the top level and in pools; and
+/// tells a site's `[site.pool]` from the name of a pool.
 fn write_out(root: &mut Node, of_sites: bool) {
     let Tree::Table(top) = &mut root.tree else { return };
     if of_sites && !top.iter().any(|entry| entry.key == "site") {
@@ -57,10 +57,11 @@ fn write_out(root: &mut Node, of_sites: bool) {
     }
     for entry in top {
         match entry.key.as_str() {
-            "sandbox" => profile_only(entry),
+            "sandbox" => only(entry, "profile"),
+            "php" => only(entry, "binary"),
             "pool" => {
                 let Tree::Table(pools) = &mut entry.node.tree else { continue };
-                pools.iter_mut().for_each(sandbox_in_short);
+                pools.iter_mut().for_each(pool_in_short);
             }
             "site" => {
                 let Tree::List(sites) = &mut entry.node.tree else { continue };
@@ -79,19 +80,28 @@ fn own_pool(site: &mut [Entry]) {
     for entry in site.iter_mut().filter(|entry| entry.key == "pool") {
         if matches!(entry.node.tree, Tree::Table(_)) {
             entry.key = OWN_POOL.to_owned();
-            sandbox_in_short(entry);
+            pool_in_short(entry);
         }
     }
 }
 
-fn sandbox_in_short(pool: &mut Entry) {
+/// What is PHP's has no section of its own within a pool.
+fn pool_in_short(pool: &mut Entry) {
     let Tree::Table(own) = &mut pool.node.tree else { return };
-    own.iter_mut().filter(|entry| entry.key == "sandbox").for_each(profile_only);
+    let has_binary = own.iter().any(|entry| entry.key == "binary");
+    for entry in own {
+        match entry.key.as_str() {
+            "sandbox" => only(entry, "profile"),
+            "php" if !has_binary => entry.key = "binary".to_owned(),
+            _ => {}
+        }
+    }
 }
 
-fn profile_only(entry: &mut Entry) {
+/// A text for a section that says this one key.
+fn only(entry: &mut Entry, key: &str) {
     if matches!(entry.node.tree, Tree::Text(_)) {
-        let profile = Entry { key: "profile".to_owned(), line: entry.line, node: entry.node.clone() };
-        entry.node.tree = Tree::Table(vec![profile]);
+        let said = Entry { key: key.to_owned(), line: entry.line, node: entry.node.clone() };
+        entry.node.tree = Tree::Table(vec![said]);
     }
 }

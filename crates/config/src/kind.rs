@@ -17,6 +17,8 @@ pub enum Kind {
     Text,
     /// A path in the file system.
     Path,
+    /// A version of PHP, or the path of a program.
+    PhpProgram,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// One of these words, or a path.
@@ -57,6 +59,7 @@ impl Kind {
             Self::Size => "a size (\"64K\", \"8M\", \"1G\" or a number of bytes)".to_owned(),
             Self::Text => "text in quotes".to_owned(),
             Self::Path => "a path in quotes".to_owned(),
+            Self::PhpProgram => "a version of PHP in quotes (\"8.4\"), or the path of a howdah-php".to_owned(),
             Self::Choice(list) => format!("one of {}", words(list)),
             Self::ChoiceOrPath(list) => format!("{} or a path", words(list)),
             Self::Address => {

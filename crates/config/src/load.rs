@@ -15,7 +15,7 @@ use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::secret::Secret;
-use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
 use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -207,15 +207,10 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
         settings.acme.state = check_acme::find_state(source);
     }
     resolve_room(settings, source);
-    let beside = find_binary(&settings.pools[0].php.binary, source.around);
     let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();
     let dirs: Vec<&Path> = source.file.into_iter().chain(site_files).map(|file| file.dir.as_path()).collect();
     for (pool, root) in settings.pools.iter_mut().zip(roots) {
-        let name =
-            if pool.name == DEFAULT_POOL { "php.binary".to_owned() } else { format!("pool.{}.binary", pool.name) };
-        if source.origins.of(&name) == Origin::Default {
-            pool.php.binary.clone_from(&beside);
-        }
+        pool.php.binary.find(source.around);
         for script in [&mut pool.script, &mut pool.boot].into_iter().flatten() {
             if !script.exists() {
                 under_root(script, &root, &source.around.current_dir, &dirs);
@@ -300,14 +295,6 @@ fn under_root(script: &mut PathBuf, root: &Path, current: &Path, dirs: &[&Path])
     if let Some(found) = relative.map(|relative| root.join(relative)).find(|path| path.is_file()) {
         *script = found;
     }
-}
-
-/// `howdah-php` beside the running program, else in `PATH`, else as it is.
-fn find_binary(name: &Path, around: &Surroundings) -> PathBuf {
-    let path = around.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let dirs =
-        around.program_dir.clone().into_iter().chain(path.split(':').filter(|dir| !dir.is_empty()).map(PathBuf::from));
-    dirs.map(|dir| dir.join(name)).find(|path| path.is_file()).unwrap_or_else(|| name.to_path_buf())
 }
 
 /// The directories that a server's admin socket may be in, best first.

@@ -269,6 +269,10 @@ pub fn schema() -> String {
     // A section, or only its profile.
     let sandbox = json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] });
     top.insert("sandbox".to_owned(), sandbox.clone());
+    // And PHP's, or only its version.
+    let version = json!({ "type": "string", "description": "In short for `binary`." });
+    top.insert("php".to_owned(), json!({ "anyOf": [object(properties(&[PhpSettings::ROWS])), version.clone()] }));
+    own.insert("php".to_owned(), version);
     own.insert("sandbox".to_owned(), sandbox);
     let pool = object(own);
     let names = json!({ "pattern": "^[A-Za-z0-9_-]+$", "not": { "const": "default" } });
@@ -365,7 +369,13 @@ fn kind(kind: Kind) -> Json {
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })
         }
-        Kind::Text | Kind::Path | Kind::ChoiceOrPath(_) | Kind::Address | Kind::Network | Kind::Host => {
+        Kind::Text
+        | Kind::Path
+        | Kind::PhpProgram
+        | Kind::ChoiceOrPath(_)
+        | Kind::Address
+        | Kind::Network
+        | Kind::Host => {
             json!({ "type": "string" })
         }
         Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),

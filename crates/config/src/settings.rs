@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownDirective, UnknownHost};
+use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
 use crate::secret::Secret;
@@ -233,9 +234,12 @@ settings! {
 settings! {
     /// The PHP that a pool runs.
     pub struct PhpSettings at "php" {
-        /// The `howdah-php` to run; build one per PHP version.
-        binary: PathBuf = "`howdah-php` beside the `howdah` program, else in `PATH`" auto(default_binary) flag("php")
-            example(r#""/usr/lib/howdah/howdah-php8.2""#);
+        /// Which `howdah-php` to run: a version of PHP, or a program.
+        ///
+        /// There is one for each version. `"8.4"` stands for a `howdah-php8.4` beside the `howdah` program, in `libexec/howdah`
+        /// next to that directory, or in `PATH`. In short: `php = "8.4"`, at the top level or in `[pool.NAME]`.
+        binary: PhpProgram = "`howdah-php`, else the newest `howdah-phpX.Y`" auto(PhpProgram::plain) flag("php")
+            example(r#""8.4""#);
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
@@ -327,8 +331,4 @@ fn default_workers() -> WorkerRange {
 /// Empty stands for those that the user is in.
 fn no_groups() -> Vec<String> {
     Vec::new()
-}
-
-fn default_binary() -> PathBuf {
-    PathBuf::from("howdah-php")
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::choice::{AccessTarget, LogTarget};
 use crate::load::Loaded;
+use crate::source::Surroundings;
 
 impl Loaded {
     /// One line for each thing that should be looked at.
@@ -11,7 +12,15 @@ impl Loaded {
     pub fn warnings(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.private_files_below_the_root(&mut found);
+        self.missing_php(&mut found);
         found
+    }
+
+    /// No PHP at all, where none was named: files are served nevertheless.
+    fn missing_php(&self, found: &mut Vec<String>) {
+        let around = Surroundings::of_process();
+        let missing = self.settings.pools.iter().find_map(|pool| pool.php.binary.missing(&around));
+        found.extend(missing.map(|missing| format!("no PHP will run: {missing}")));
     }
 
     /// Files below the root that clients must not have. The server does not send them, but another one that serves the

@@ -379,11 +379,35 @@ fn the_binary_is_found_in_path_and_a_named_one_must_exist() {
     let mut site = Site::new("");
     site.write("bin/howdah-php", "");
     site.env.insert("PATH".to_owned(), format!("/nonexistent:{}", site.path().join("bin").display()));
-    assert_eq!(site.load().unwrap().settings.pools[0].php.binary, site.path().join("bin/howdah-php"));
+    assert_eq!(site.load().unwrap().settings.pools[0].php.binary.path, site.path().join("bin/howdah-php"));
     site.flags.set("php.binary", "bin/howdah-php8.9");
     assert!(site.errors()[0].starts_with("--php: [php] binary: there is no file "), "{:?}", site.errors());
     site.write("bin/howdah-php8.9", "");
     assert!(site.errors()[0].ends_with("bin/howdah-php8.9 is not executable"), "{:?}", site.errors());
+}
+
+#[test]
+fn each_pool_names_its_version_of_php() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut site = Site::new(
+        "php = \"8.3\"\n[pool.new]\nphp = \"8.4\"\n[pool.own]\nphp = \"bin/mine\"\n[pool.long]\nbinary = \"8.4\"\n[pool.same]\n",
+    );
+    for program in ["bin/howdah-php8.3", "bin/howdah-php8.4", "bin/mine"] {
+        site.write(program, "");
+        std::fs::set_permissions(site.path().join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    site.env.insert("PATH".to_owned(), site.path().join("bin").display().to_string());
+    let loaded = site.load().unwrap();
+    let paths: Vec<_> = loaded.settings.pools.iter().map(|pool| pool.php.binary.path.clone()).collect();
+    let names = ["howdah-php8.3", "howdah-php8.4", "mine", "howdah-php8.4", "howdah-php8.3"];
+    assert_eq!(paths, names.map(|name| site.path().join("bin").join(name)));
+    let site =
+        Site::new("[pool.new]\nphp = \"8.4\"\nbinary = \"8.4\"\n[pool.old]\nphp = \"7.4\"\n[pool.odd]\nphp = 8\n");
+    let errors = site.errors();
+    assert!(errors[0].starts_with("howdah.toml:2: [pool.new] php: unknown key"), "{errors:?}");
+    assert!(errors[1].starts_with("howdah.toml:3: [pool.new] binary: there is no howdah-php8.4 in "), "{errors:?}");
+    assert!(errors[2].starts_with("howdah.toml:5: [pool.old] binary: there is no howdah-php7.4 in "), "{errors:?}");
+    assert!(errors[3].contains("[pool.odd] binary: expected a version of PHP in quotes (\"8.4\")"), "{errors:?}");
 }
 
 #[test]

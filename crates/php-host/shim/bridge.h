@@ -291,6 +291,12 @@ extern size_t howdah_c_dump_stack(char *buffer, size_t size);
 // PHP's version as a string literal, e.g. "8.2.35".
 extern const char *howdah_c_php_version(void);
 
+// The version of the libphp that is loaded: 80200 for 8.2.0, and for any 8.2. Needs no started PHP.
+extern uint32_t howdah_c_loaded_version(void);
+
+// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
+extern const char *howdah_c_loaded_library(void);
+
 // The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
 extern const char *howdah_c_setting(const char *name);
 

@@ -14,6 +14,7 @@
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wcast-function-type"
+#include <dlfcn.h>
 #include <php.h>
 #include <SAPI.h>
 #include <php_ini.h>
@@ -38,6 +39,13 @@
 #ifdef ZTS
 #error "Howdah's PHP host needs a PHP that is not thread-safe (NTS)"
 #endif
+
+/* The version of the libphp that is loaded, in PHP_VERSION_ID's form; 8.2 cannot be asked before it has started. One that is
+ * older still lacks functions that this program needs, and the dynamic linker says so. */
+static inline uint32_t shim_compat_loaded_version(void) {
+    unsigned int (*ask)(void) = (unsigned int (*)(void))dlsym(RTLD_DEFAULT, "php_version_id");
+    return ask != NULL ? ask() : 80200;
+}
 
 /* SAPI.h before 8.3 declares sapi_module.ini_entries without const; PHP never writes to it. */
 #if PHP_VERSION_ID < 80300

@@ -1,14 +1,13 @@
 //! `howdah-php --capabilities`: what this build can do, and what it could if it had been compiled elsewhere.
 
 use crate::extension_headers::{EXTENSION_HEADERS, ExtensionHeader, package};
-use crate::{php, sandbox};
+use crate::php::{self, BUILT_AGAINST};
+use crate::sandbox;
 use howdah_transport::Mode;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// The version whose headers the shim was compiled with.
-const BUILT_AGAINST: &str = env!("HOWDAH_PHP_BUILT_AGAINST");
 /// The extensions whose headers were there, with commas between them.
 const BUILT_WITH: &str = env!("HOWDAH_EXTENSION_HEADERS");
 
@@ -41,7 +40,7 @@ fn lines(built_with: &str) -> Vec<String> {
 
 fn text(built_with: &str) -> String {
     let mut out = format!("howdah-php {} (PHP {})\n", env!("CARGO_PKG_VERSION"), php::version());
-    let _ = writeln!(out, "built against PHP {BUILT_AGAINST}");
+    let _ = writeln!(out, "built against PHP {BUILT_AGAINST}, bound to {}", php::BUILT_WITH);
     let _ = writeln!(out, "modes: {}", Mode::WORDS.join(", "));
     let there: Vec<_> =
         EXTENSION_HEADERS.iter().filter(|header| is_built_with(header, built_with)).map(|h| h.extension).collect();
@@ -63,6 +62,7 @@ fn json(built_with: &str) -> serde_json::Value {
         "version": env!("CARGO_PKG_VERSION"),
         "php": php::version(),
         "built_against": BUILT_AGAINST,
+        "library": php::BUILT_WITH,
         "modes": Mode::WORDS,
         "extension_headers": headers,
         "landlock": kernel.landlock,

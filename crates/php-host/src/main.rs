@@ -5,6 +5,8 @@
 //! `shim/bridge.h`; `bridge` holds the functions that C calls. This program forks and may be snapshotted, so it has one
 //! thread; only async mode adds some, for name resolution (`shim/async/hooks/names.c`).
 
+#[cfg(test)]
+mod bound_library;
 mod bridge;
 mod capabilities;
 mod extension_headers;
@@ -35,6 +37,10 @@ Serve an application with:  howdah serve [ROOT]
 Options: --version, --capabilities, --capabilities=json";
 
 fn main() -> ExitCode {
+    if let Err(why) = php::check_library() {
+        eprintln!("howdah-php: {why}");
+        return ExitCode::FAILURE;
+    }
     let mut pool = None;
     let mut privileges = Privileges::default();
     for argument in std::env::args().skip(1) {

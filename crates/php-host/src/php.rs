@@ -8,6 +8,11 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// The version whose headers the shim was compiled with.
+pub(crate) const BUILT_AGAINST: &str = env!("HOWDAH_PHP_BUILT_AGAINST");
+/// The library that this program was linked with, and loads.
+pub(crate) const BUILT_WITH: &str = env!("HOWDAH_LIBPHP");
+
 /// What `howdah_c_startup()` is given. C keeps the pointer: it lives as long as the process, and so does all it points to.
 #[repr(C)]
 struct Boot {
@@ -46,6 +51,10 @@ unsafe extern "C" {
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
     /// PHP's version as a string literal, e.g. "8.2.35".
     fn howdah_c_php_version() -> *const c_char;
+    /// The version of the libphp that is loaded: 80200 for 8.2.0, and for any 8.2. Needs no started PHP.
+    fn howdah_c_loaded_version() -> u32;
+    /// Where that libphp lies; NULL where the dynamic linker does not know. Never freed.
+    fn howdah_c_loaded_library() -> *const c_char;
     /// The value of an ini setting at this moment, or NULL. Valid until PHP changes it.
     fn howdah_c_setting(name: *const c_char) -> *const c_char;
     /// The pool has a sandbox. Once, in the zygote, after howdah_c_startup(). The rules live as long as the process.
@@ -105,6 +114,34 @@ pub(crate) fn may_log_refusal() -> bool {
 pub(crate) fn version() -> String {
     // SAFETY: returns a static NUL-terminated string, needs no started PHP.
     unsafe { CStr::from_ptr(howdah_c_php_version()) }.to_string_lossy().into_owned()
+}
+
+/// Looks that the libphp which is loaded is of the version that the shim was compiled for: another one has other structures,
+/// and the first look into them would be the end. First of all, before any other function of PHP.
+///
+/// # Errors
+/// What is loaded instead, and what to do.
+pub(crate) fn check_library() -> Result<(), String> {
+    // SAFETY: looks a function up and calls it; it reads a constant.
+    let loaded = unsafe { howdah_c_loaded_version() };
+    let loaded = (loaded / 10_000, loaded / 100 % 100);
+    if BUILT_AGAINST.starts_with(&format!("{}.{}.", loaded.0, loaded.1)) {
+        return Ok(());
+    }
+    // SAFETY: asks the dynamic linker, which keeps the text.
+    let library = unsafe { howdah_c_loaded_library() };
+    let library = if library.is_null() {
+        "unknown".into()
+    } else {
+        // SAFETY: not NULL, and NUL-terminated.
+        unsafe { CStr::from_ptr(library) }.to_string_lossy()
+    };
+    let short: String = BUILT_AGAINST.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let (major, minor) = loaded;
+    Err(format!(
+        "this is the host of PHP {short} (built with {BUILT_WITH}), and {library} is PHP {major}.{minor}: install libphp{short}-embed \
+         again, or a howdah-php that was built for PHP {major}.{minor}"
+    ))
 }
 
 /// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.

@@ -35,6 +35,7 @@ mod multiplexed_tests;
 mod orphans;
 mod panics;
 mod pending;
+mod php_host;
 mod pool;
 #[cfg(test)]
 mod pool_stage;
@@ -70,6 +71,7 @@ pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
 pub use last_request::RequestReport;
 pub use orphans::adopt_orphans;
+pub use php_host::php_host;
 pub use pool::{Pool, start_pool};
 pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};
 pub use response_parts::{Chunk, WholeBody};

@@ -7,6 +7,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Settings that may come as variables and are nobody's business but the server's: with the token, scripts could stop it.
+const SECRETS: &[&str] = &["HOWDAH_ADMIN_TOKEN", "HOWDAH_ACME_EAB_KEY"];
+
 /// A `howdah-php` to start. Fixed when the server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -39,6 +42,9 @@ impl Program {
         if self.clear_env {
             command.env_clear();
         }
+        for secret in SECRETS {
+            command.env_remove(secret);
+        }
         command
             .arg(format!("--pool={}", self.pool))
             .arg(format!("{PRIVILEGES_ARGUMENT}{}", serde_json::to_string(&self.privileges)?))
@@ -49,5 +55,29 @@ impl Program {
     /// Why it could not be started, for the operator.
     pub(crate) fn explain(&self, error: &io::Error) -> String {
         format!("cannot start {}: {error} (see `--php`)", self.binary.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_do_not_get_the_servers_secrets() {
+        let program = Program {
+            pool: "default".to_owned(),
+            binary: PathBuf::from("/x"),
+            clear_env: false,
+            env: vec![("APP_ENV".to_owned(), "prod".to_owned())],
+            privileges: Privileges::default(),
+        };
+        let command = program.command().unwrap();
+        let variables: Vec<_> = command.get_envs().collect();
+        for secret in SECRETS {
+            assert!(
+                variables.iter().any(|(name, value)| name.to_str() == Some(*secret) && value.is_none()),
+                "{variables:?}"
+            );
+        }
     }
 }

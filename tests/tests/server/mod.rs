@@ -23,6 +23,7 @@ mod output;
 mod passwords;
 mod php_settings;
 mod php_source;
+mod php_versions;
 mod pool_sizes;
 mod protocol;
 mod proxy;

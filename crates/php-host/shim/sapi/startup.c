@@ -204,3 +204,12 @@ SHIM_EXPORT const char *howdah_c_php_version(void) {
     const zval *version = started ? zend_get_constant_str(ZEND_STRL("PHP_VERSION")) : NULL;
     return version != NULL ? Z_STRVAL_P(version) : PHP_VERSION;
 }
+
+SHIM_EXPORT uint32_t howdah_c_loaded_version(void) {
+    return shim_compat_loaded_version();
+}
+
+SHIM_EXPORT const char *howdah_c_loaded_library(void) {
+    Dl_info found;
+    return dladdr((const void *)php_module_startup, &found) != 0 ? found.dli_fname : NULL;
+}

@@ -96,5 +96,5 @@ pub(super) fn boot_failure(end: &End, said: &str) -> String {
     if said.is_empty() {
         return format!("PHP did not start ({end}) and said nothing; is the program of `--php` a howdah-php?");
     }
-    format!("PHP did not start ({end}): {said}")
+    format!("PHP did not start ({end}): {said}{}", crate::php_host::advice(said))
 }

@@ -1,0 +1,152 @@
+//! Manual pages and shell completions, made from the command line's definition and the table of settings.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use clap_complete::Shell;
+
+use crate::cli::{PROGRAM, definition};
+use crate::row::Row;
+use crate::settings::{PoolSettings, Settings};
+use crate::settings_proxy::ProxySettings;
+use crate::settings_route::RouteKeys;
+use crate::settings_site::SiteKeys;
+use crate::strict::SECTIONS;
+
+/// The shells that completions can be had for.
+pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
+
+/// Completions of the command line; empty for a shell that is not in the list.
+#[must_use]
+pub fn completions(shell: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Ok(shell) = shell.parse::<Shell>() {
+        clap_complete::generate(shell, &mut definition(), PROGRAM, &mut out);
+    }
+    out
+}
+
+/// Writes every manual page into a directory: `howdah(1)`, one for each command, and `howdah.toml(5)`.
+///
+/// # Errors
+/// The directory cannot be written to.
+pub fn write_pages(directory: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    clap_mangen::generate_to(definition(), directory)?;
+    std::fs::write(directory.join("howdah.toml.5"), settings_page())
+}
+
+/// `howdah.toml(5)`.
+fn settings_page() -> String {
+    let mut page = String::new();
+    let _ = writeln!(page, ".TH howdah.toml 5 \"\" \"howdah {}\"", env!("CARGO_PKG_VERSION"));
+    section(&mut page, "NAME");
+    text(&mut page, "howdah.toml - settings of the howdah server");
+    section(&mut page, "DESCRIPTION");
+    text(
+        &mut page,
+        "`howdah serve` takes each setting from, in this order: its flag, its environment variable, `howdah.toml` (`--config FILE`, else \
+         the one in the current directory), its default. `howdah check` prints every setting with the place it comes from. Durations are \
+         written \"500ms\", \"30s\", \"2m\", \"1h\" or as a number of seconds; sizes \"64K\", \"8M\", \"1G\" or as a number of bytes. Relative \
+         paths start from the directory of the file. Unknown keys are errors.",
+    );
+    part(&mut page, "TOP LEVEL", "The server as a whole.", Settings::ROWS);
+    let pools = "At the top level these are the settings of the pool default; a section [pool.NAME] makes another pool, where those of \
+                 [php] may stand too.";
+    part(&mut page, "POOLS", pools, PoolSettings::ROWS);
+    for (name, rows) in SECTIONS {
+        part(&mut page, &format!("[{name}]"), "", rows);
+    }
+    part(&mut page, "[[route]]", "Which request paths go to which pool; the first match wins.", RouteKeys::ROWS);
+    part(&mut page, "[proxy.NAME]", "Servers that a route hands requests on to.", ProxySettings::ROWS);
+    part(&mut page, "[[site]]", "A site for some hosts.", SiteKeys::ROWS);
+    section(&mut page, "[[rule]]");
+    text(&mut page, "What is done with which requests: all of a rule's conditions must hold.");
+    for key in howdah_rules::keys::KEYS {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\fB{}\\fR = {}", escaped(key.name), escaped(key.example));
+        text(&mut page, key.doc);
+    }
+    section(&mut page, "SEE ALSO");
+    text(&mut page, "`howdah`(1), `howdah-check`(1), `howdah-serve`(1)");
+    page
+}
+
+fn section(page: &mut String, title: &str) {
+    let _ = writeln!(page, ".SH \"{}\"", escaped(title));
+}
+
+fn part(page: &mut String, title: &str, about: &str, rows: &[Row]) {
+    section(page, title);
+    text(page, about);
+    for row in rows {
+        page.push_str(".TP\n");
+        let _ = writeln!(page, "\\fB{}\\fR = {}", escaped(row.key), escaped(row.example));
+        let paragraphs = row.text();
+        for (at, paragraph) in paragraphs.split("\n\n").enumerate() {
+            if at > 0 {
+                page.push_str(".IP\n");
+            }
+            text(page, paragraph);
+        }
+        let flag = row.flag.map(|flag| format!(" Flag: `--{flag}`.")).unwrap_or_default();
+        text(page, &format!("Default: {}.{flag}", row.default));
+    }
+}
+
+/// A paragraph; what stands between backticks is bold.
+fn text(page: &mut String, paragraph: &str) {
+    if paragraph.is_empty() {
+        return;
+    }
+    let pieces = paragraph.split('`').enumerate();
+    let pieces =
+        pieces.map(|(at, piece)| if at % 2 == 1 { format!("\\fB{}\\fR", escaped(piece)) } else { escaped(piece) });
+    let line: String = pieces.collect();
+    // A line that begins with a dot or a quote is an order.
+    let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+    let _ = writeln!(page, "{guard}{line}");
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\(rs").replace('-', "\\-").replace('\'', "\\(aq").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_its_page_and_every_setting_its_paragraph() {
+        let dir = tempfile::tempdir().unwrap();
+        write_pages(dir.path()).unwrap();
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        let serve = read("howdah-serve.1");
+        for command in definition().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let page = read(&format!("howdah-{}.1", command.get_name()));
+            assert!(page.contains(&escaped(&command.get_about().unwrap().to_string())), "{page}");
+        }
+        assert!(!dir.path().join("howdah-man.1").exists());
+        let toml = read("howdah.toml.5");
+        let rows = SECTIONS.iter().flat_map(|(_, rows)| rows.iter());
+        for row in rows.chain(Settings::ROWS).chain(PoolSettings::ROWS) {
+            assert!(toml.contains(&format!("\n\\fB{}\\fR = ", escaped(row.key))), "{}", row.name());
+            assert!(row.flag.is_none_or(|flag| serve.contains(&escaped(&format!("--{flag}")))), "{}", row.name());
+        }
+        let order =
+            |line: &&str| line.starts_with('.') && ![".TH ", ".SH ", ".TP", ".IP"].iter().any(|o| line.starts_with(o));
+        assert_eq!(toml.lines().find(order), None);
+    }
+
+    #[test]
+    fn completions_know_every_command_and_flag() {
+        for shell in SHELLS {
+            let text = String::from_utf8(completions(shell)).unwrap();
+            for word in ["serve", "check", "status", "completions", "allow-root", "front-controller"] {
+                assert!(text.contains(word), "{shell}: no {word}");
+            }
+        }
+        assert_eq!(completions("ksh"), b"");
+    }
+}

@@ -1,0 +1,175 @@
+//! Which `howdah-php` a pool runs: a program, or a version of PHP, whose program is looked for where packages put it.
+
+use std::path::{Path, PathBuf};
+
+use crate::document::quoted;
+use crate::kind::Kind;
+use crate::source::Surroundings;
+use crate::value::Value;
+
+/// The program that is taken where nothing is said.
+const PLAIN: &str = "howdah-php";
+/// The versions that the host of PHP is written for, newest first.
+const VERSIONS: &[&str] = &["8.5", "8.4", "8.3", "8.2"];
+/// Where programs lie that nobody calls by hand, beside the directory of `howdah`.
+const LIBEXEC: &str = "libexec/howdah";
+
+/// A `howdah-php`, by its path or by the version of PHP that it hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhpProgram {
+    /// Its path; only its name until it has been looked for, and where it was not found.
+    pub path: PathBuf,
+    /// The version that was asked for: `8.4`.
+    pub version: Option<String>,
+}
+
+impl PhpProgram {
+    /// The one that is taken where nothing is said.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self { path: PathBuf::from(PLAIN), version: None }
+    }
+
+    /// Puts the path in, if it is not there yet and is found.
+    pub(crate) fn find(&mut self, around: &Surroundings) {
+        if self.path.components().count() != 1 {
+            return;
+        }
+        let mut found = find(&self.path, around);
+        if self.version.is_none() && found.is_none() {
+            found = hosts(around).into_iter().next().map(|(_, path)| path);
+        }
+        if let Some(found) = found {
+            self.path = found;
+        }
+    }
+
+    /// What is missing and what to do, where no program was found.
+    pub(crate) fn missing(&self, around: &Surroundings) -> Option<String> {
+        if self.path.is_file() {
+            return None;
+        }
+        let name = self.path.display();
+        if self.path.components().count() != 1 {
+            return Some(format!("there is no file {name}"));
+        }
+        let package = match &self.version {
+            Some(version) => format!("howdah-php{version}"),
+            None => "howdah-php with a version (howdah-php8.4)".to_owned(),
+        };
+        let others: Vec<_> = hosts(around).into_iter().map(|(version, _)| version).collect();
+        let others = if others.is_empty() { String::new() } else { format!(" (there is: {})", others.join(", ")) };
+        let dirs: Vec<_> = own_dirs(around).map(|dir| dir.display().to_string()).collect();
+        Some(format!(
+            "there is no {name} in {}{}PATH{others}; install the package {package}, or name the program by its path",
+            dirs.join(", "),
+            if dirs.is_empty() { "" } else { " or " }
+        ))
+    }
+}
+
+/// Every version that there is a program for, newest first.
+fn hosts(around: &Surroundings) -> Vec<(&'static str, PathBuf)> {
+    let program = |version: &&'static str| Some((*version, find(Path::new(&format!("{PLAIN}{version}")), around)?));
+    VERSIONS.iter().filter_map(program).collect()
+}
+
+fn find(name: &Path, around: &Surroundings) -> Option<PathBuf> {
+    let path = around.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let dirs = own_dirs(around).chain(path.split(':').filter(|dir| !dir.is_empty()).map(PathBuf::from));
+    dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// Beside `howdah`, and where packages put it.
+fn own_dirs(around: &Surroundings) -> impl Iterator<Item = PathBuf> + use<> {
+    let beside = around.program_dir.clone();
+    let libexec = beside.as_ref().and_then(|dir| Some(dir.parent()?.join(LIBEXEC)));
+    beside.into_iter().chain(libexec)
+}
+
+impl Value for PhpProgram {
+    const KIND: Kind = Kind::PhpProgram;
+
+    fn from_text(text: &str) -> Option<Self> {
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if text.split_once('.').is_some_and(|(major, minor)| digits(major) && digits(minor)) {
+            return Some(Self { path: PathBuf::from(format!("{PLAIN}{text}")), version: Some(text.to_owned()) });
+        }
+        (!text.is_empty()).then(|| Self { path: PathBuf::from(text), version: None })
+    }
+
+    fn show(&self) -> String {
+        match &self.version {
+            Some(version) if self.path.components().count() == 1 => quoted(version),
+            _ => quoted(&self.path.to_string_lossy()),
+        }
+    }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        // A version is looked for, wherever the file with the settings lies.
+        if self.version.is_some() { Vec::new() } else { vec![&mut self.path] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new(files: &[&str]) -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            for file in files {
+                let path = place.0.path().join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            place
+        }
+
+        fn around(&self) -> Surroundings {
+            let path = self.0.path().join("elsewhere").to_str().unwrap().to_owned();
+            Surroundings {
+                program_dir: Some(self.0.path().join("bin")),
+                env: [("PATH".to_owned(), path)].into(),
+                ..Surroundings::default()
+            }
+        }
+
+        fn found(&self, text: &str) -> PathBuf {
+            let mut program = PhpProgram::from_text(text).unwrap();
+            program.find(&self.around());
+            program.path.strip_prefix(self.0.path()).map_or_else(|_| program.path.clone(), Path::to_path_buf)
+        }
+    }
+
+    #[test]
+    fn a_version_is_found_beside_the_server_in_libexec_and_in_path() {
+        let place = Place::new(&["bin/howdah-php8.2", "libexec/howdah/howdah-php8.2", "libexec/howdah/howdah-php8.3"]);
+        assert_eq!(place.found("8.2"), Path::new("bin/howdah-php8.2"));
+        assert_eq!(place.found("8.3"), Path::new("libexec/howdah/howdah-php8.3"));
+        assert_eq!(Place::new(&["elsewhere/howdah-php8.4"]).found("8.4"), Path::new("elsewhere/howdah-php8.4"));
+    }
+
+    #[test]
+    fn without_a_word_the_plain_program_goes_before_the_newest_version() {
+        let versions = ["libexec/howdah/howdah-php8.2", "libexec/howdah/howdah-php8.4"];
+        assert_eq!(Place::new(&versions).found(PLAIN), Path::new("libexec/howdah/howdah-php8.4"));
+        let plain = [&versions[..], &["elsewhere/howdah-php"]].concat();
+        assert_eq!(Place::new(&plain).found(PLAIN), Path::new("elsewhere/howdah-php"));
+    }
+
+    #[test]
+    fn a_missing_version_is_named_with_its_package_and_those_that_are_there() {
+        let place = Place::new(&["libexec/howdah/howdah-php8.2"]);
+        let mut program = PhpProgram::from_text("8.4").unwrap();
+        program.find(&place.around());
+        let said = program.missing(&place.around()).unwrap();
+        assert!(said.starts_with("there is no howdah-php8.4 in "), "{said}");
+        assert!(said.contains("or PATH (there is: 8.2); install the package howdah-php8.4"), "{said}");
+        assert_eq!(program.show(), "\"8.4\"");
+        let path = PhpProgram::from_text("/x/howdah-php").unwrap();
+        assert_eq!(path.missing(&place.around()).unwrap(), "there is no file /x/howdah-php");
+    }
+}

@@ -1,0 +1,88 @@
+//! Binds a program to one libphp by its full path. Used by the build script.
+//!
+//! Debian's libraries for all versions of PHP say that their name (SONAME) is `libphp.so`, and a linker writes that name
+//! into the program. Where several versions are installed, the dynamic linker then takes whichever `libphp.so` leads to.
+//! So the program is linked with a copy of the library whose name is the path of the real one: a name with a slash is
+//! opened as it stands, and no search path counts. Nothing but the linker reads the copy.
+//!
+//! The layout is that of elf(5).
+
+/// An ELF file of 64 bits, least byte first: the processors that Debian has PHP for and Howdah is built on.
+const IDENTITY: &[u8] = b"\x7fELF\x02\x01";
+const SECTION_TABLE: usize = 0x28;
+const SECTION_SIZE: usize = 0x3a;
+const SECTION_COUNT: usize = 0x3c;
+/// Within a section's header.
+const KIND: usize = 4;
+const OFFSET: usize = 24;
+const SIZE: usize = 32;
+const LINK: usize = 40;
+const DYNAMIC_SECTION: u64 = 6;
+/// The entry of the dynamic section that holds the name, as an offset into the strings.
+const SONAME: u64 = 14;
+const ENTRY: usize = 16;
+
+/// The library with this name in the place of its own; none if it has no name, or is no file of the kind above.
+pub(crate) fn renamed(library: &[u8], name: &str) -> Option<Vec<u8>> {
+    if !library.starts_with(IDENTITY) {
+        return None;
+    }
+    let table = number(library, SECTION_TABLE, 8)?;
+    let (size, count) = (number(library, SECTION_SIZE, 2)?, number(library, SECTION_COUNT, 2)?);
+    let header = |section: usize| table.checked_add(section.checked_mul(size)?);
+    let of = |section: usize, field: usize, width: usize| number(library, header(section)? + field, width);
+    let dynamic = (0..count).find(|&section| of(section, KIND, 4) == Some(DYNAMIC_SECTION as usize))?;
+    let strings = of(dynamic, LINK, 4)?;
+    let (start, length) = (of(strings, OFFSET, 8)?, of(strings, SIZE, 8)?);
+    let entries = of(dynamic, OFFSET, 8)?;
+    let mut entries = (entries..entries.checked_add(of(dynamic, SIZE, 8)?)?).step_by(ENTRY);
+    let entry = entries.find(|&entry| number(library, entry, 8) == Some(SONAME as usize))?;
+    // The strings again, at the file's end, where there is room for one more.
+    let mut out = library.to_vec();
+    let moved = out.len();
+    out.extend_from_slice(library.get(start..start.checked_add(length)?)?);
+    out.extend_from_slice(name.as_bytes());
+    out.push(0);
+    let grown = out.len() - moved;
+    write(&mut out, entry + 8, length)?;
+    write(&mut out, header(strings)? + OFFSET, moved)?;
+    write(&mut out, header(strings)? + SIZE, grown)?;
+    Some(out)
+}
+
+fn number(bytes: &[u8], at: usize, width: usize) -> Option<usize> {
+    let mut wide = [0; 8];
+    wide.get_mut(..width)?.copy_from_slice(bytes.get(at..at.checked_add(width)?)?);
+    usize::try_from(u64::from_le_bytes(wide)).ok()
+}
+
+fn write(bytes: &mut [u8], at: usize, value: usize) -> Option<()> {
+    bytes.get_mut(at..at.checked_add(8)?)?.copy_from_slice(&(value as u64).to_le_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_has_the_very_library_that_it_was_built_with() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let built_with = std::fs::canonicalize(env!("HOWDAH_LIBPHP")).unwrap();
+        let loaded: Vec<_> = maps.lines().filter(|line| line.contains("libphp")).collect();
+        assert!(!loaded.is_empty());
+        assert!(loaded.iter().all(|line| line.ends_with(&format!(" {}", built_with.display()))), "{loaded:?}");
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        let needed = format!("\0{}\0", env!("HOWDAH_LIBPHP"));
+        assert!(program.windows(needed.len()).any(|bytes| bytes == needed.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_no_library_stays_as_it_is() {
+        assert_eq!(renamed(b"", "/x"), None);
+        assert_eq!(renamed(b"INPUT(libphp8.2.so)", "/x"), None);
+        assert_eq!(renamed(b"\x7fELF\x02\x01 and then it ends", "/x"), None);
+        // A program has a dynamic section and no name.
+        assert_eq!(renamed(&std::fs::read("/proc/self/exe").unwrap(), "/x"), None);
+    }
+}

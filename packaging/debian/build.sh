@@ -1,0 +1,117 @@
+#!/bin/bash
+# Makes Debian packages of what `make build` has made: `build.sh [server] [php]`, both by default. They are written into OUT
+# (target/debian).
+#
+# dpkg-deb and not cargo-deb: which package there is, and what it depends on, follows from the PHP that howdah-php was built
+# with and not from Cargo.toml, and what is in it is what `make install` installs.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$here"
+
+for tool in dpkg-deb dpkg-shlibdeps strip; do
+    command -v $tool >/dev/null || { echo "build.sh: there is no $tool: apt-get install dpkg-dev binutils" >&2; exit 1; }
+done
+out=${OUT:-target/debian}
+built=${BUILT:-target/release}
+arch=$(dpkg --print-architecture)
+debian=packaging/debian
+# A version of its own for each Debian, since the libraries differ: 0.1.0-1~deb12.
+release=$(. /etc/os-release && echo "${VERSION_ID:-0}")
+version=${VERSION:-$("$built/howdah" version | cut -d' ' -f2)-1~deb$release}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+
+# depends PROGRAM…: the packages of the libraries that programs need. libphp is not asked for: its package is named by hand.
+depends() {
+    mkdir -p "$work/shlibdeps/debian"
+    printf 'Source: howdah\n\nPackage: howdah\nArchitecture: any\n' >"$work/shlibdeps/debian/control"
+    local list=()
+    for program in "$@"; do list+=("-e$program"); done
+    (cd "$work/shlibdeps" && dpkg-shlibdeps -O --ignore-missing-info "${list[@]}" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
+}
+
+# package NAME TREE: control files, checksums, and the package of a tree. Scripts are those of $debian/PART.*.
+package() {
+    local name=$1 tree=$2 part=$3 script
+    install -D -m 0644 "$debian/copyright" "$tree/usr/share/doc/$name/copyright"
+    gzip -9nc CHANGELOG.md >"$tree/usr/share/doc/$name/changelog.gz"
+    chmod 0644 "$tree/usr/share/doc/$name/changelog.gz"
+    for script in preinst postinst prerm postrm; do
+        [ -e "$debian/$part.$script" ] || continue
+        sed "s/@PHP@/${php-}/g" "$debian/$part.$script" >"$tree/DEBIAN/$script"
+        chmod 0755 "$tree/DEBIAN/$script"
+    done
+    # Everything below /etc is the administrator's.
+    (cd "$tree" && [ ! -d etc ] || find etc -type f -printf '/%p\n' | sort >DEBIAN/conffiles)
+    [ -s "$tree/DEBIAN/conffiles" ] || rm -f "$tree/DEBIAN/conffiles"
+    (cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+    {
+        printf 'Package: %s\nVersion: %s\nArchitecture: %s\n' "$name" "$version" "$arch"
+        printf 'Maintainer: %s\n' "${MAINTAINER:-Howdah <packages@howdah.invalid>}"
+        printf 'Installed-Size: %s\n' "$(du -sk --exclude=DEBIAN "$tree" | cut -f1)"
+        cat
+    } >"$tree/DEBIAN/control"
+    chmod -R go-w,u+rwX,go+rX "$tree"
+    # zstd is unknown to dpkg of Debian 11 and before.
+    dpkg-deb --root-owner-group -Zxz --build "$tree" "$out/${name}_${version}_$arch.deb" >/dev/null
+    echo "$out/${name}_${version}_$arch.deb"
+}
+
+stripped() {
+    strip --strip-debug --strip-unneeded "$@"
+    chmod 0755 "$@"
+}
+
+server() {
+    local tree=$work/server
+    mkdir -p "$tree/DEBIAN"
+    PREFIX=/usr DESTDIR=$tree BUILT=$built scripts/install.sh install server >/dev/null
+    stripped "$tree/usr/bin/howdah"
+    package howdah "$tree" server <<CONTROL
+Depends: $(depends "$tree/usr/bin/howdah"), passwd
+Recommends: howdah-php, logrotate
+Suggests: ca-certificates
+Section: httpd
+Priority: optional
+Homepage: https://github.com/howdah-php/howdah
+Description: PHP application server
+ One program in the place of a web server with PHP-FPM: HTTP/1, 2 and 3 with
+ certificates that it gets by itself, static files, and PHP in worker processes
+ that it supervises. PHP itself comes with the packages howdah-phpX.Y, of which
+ several can be installed beside each other.
+CONTROL
+}
+
+php() {
+    local tree=$work/php php
+    mkdir -p "$tree/DEBIAN"
+    PREFIX=/usr DESTDIR=$tree BUILT=$built scripts/install.sh install php >/dev/null
+    local program=("$tree"/usr/libexec/howdah/howdah-php*)
+    php=${program[0]##*howdah-php}
+    stripped "${program[0]}"
+    # Patch releases of PHP bring functions that the host may use; none has taken one away.
+    local against
+    against=$("$built/howdah-php" --capabilities=json | sed -n 's/.*"built_against":"\([0-9.]*\)".*/\1/p')
+    package "howdah-php$php" "$tree" php <<CONTROL
+Depends: $(depends "${program[0]}"), libphp$php-embed (>= ${against:?})
+Recommends: php$php-opcache
+Enhances: howdah
+Provides: howdah-php
+Section: httpd
+Priority: optional
+Homepage: https://github.com/howdah-php/howdah
+Description: PHP application server: PHP $php
+ The host of PHP $php for the server howdah: a pool runs it by \`php = "$php"\`.
+ It is bound to the libphp of this version, so several versions can be installed
+ beside each other.
+CONTROL
+}
+
+for part in "${@:-server}"; do
+    case $part in server | php) ;; *) echo "build.sh: unknown part: $part" >&2; exit 2 ;; esac
+done
+[ $# -gt 0 ] || set -- server php
+for part in "$@"; do
+    "$part"
+done

@@ -1,0 +1,129 @@
+#!/bin/bash
+# Puts what `make build` has made, and what goes with it, where a system has such things: `install.sh install|uninstall [PART…]`.
+# Parts: `server` (the program, manual pages, completions, units, settings) and `php` (the host of one version of PHP); both
+# if none is named. `packaging/debian/build.sh` makes packages of the same parts.
+#
+# PREFIX (/usr/local), DESTDIR (none), SYSCONFDIR (/etc), BUILT (target/release). Settings that are there are never replaced,
+# and `uninstall` leaves them, logs and state.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+what=${1:?install or uninstall}
+shift
+parts=${*:-server php}
+prefix=${PREFIX:-/usr/local}
+destdir=${DESTDIR-}
+etc=${SYSCONFDIR:-/etc}
+built=${BUILT:-target/release}
+
+fail() { printf 'install: %s\n' "$*" >&2; exit 1; }
+
+# place MODE SOURCE TARGET: one file there, or gone from there. Units and the like say where the programs are.
+place() {
+    local target=$destdir$3
+    if [ "$what" = uninstall ]; then
+        rm -f "$target"
+    else
+        install -D -m "$1" "$2" "$target"
+    fi
+}
+
+# The same for a text that names the programs by Debian's paths.
+place_text() {
+    local text
+    if [ "$what" = install ]; then
+        text=$(mktemp)
+        sed -e "s#/usr/bin/#$prefix/bin/#g" -e "s#/usr/share/#$prefix/share/#g" "$2" >"$text"
+        place "$1" "$text" "$3"
+        rm -f "$text"
+    else
+        place "$1" "$2" "$3"
+    fi
+}
+
+# Settings: not over those that are there.
+place_settings() {
+    if [ "$what" = uninstall ]; then
+        [ ! -e "$destdir$2" ] || echo "install: $2 stays"
+    elif [ -e "$destdir$2" ]; then
+        echo "install: $2 is there already and stays as it is"
+    else
+        place_text 0644 "$1" "$2"
+    fi
+}
+
+# The program writes these itself. An uninstall takes the names of what is there.
+place_written() {
+    local made
+    if [ "$what" = install ]; then
+        made=$(mktemp -d)
+        "$built/howdah" man "$made"
+        for page in "$made"/*; do
+            gzip -9n "$page"
+            place 0644 "$page.gz" "$prefix/share/man/man${page##*.}/$(basename "$page").gz"
+        done
+        "$built/howdah" completions bash >"$made/bash"
+        "$built/howdah" completions zsh >"$made/zsh"
+        "$built/howdah" completions fish >"$made/fish"
+        place 0644 "$made/bash" "$prefix/share/bash-completion/completions/howdah"
+        place 0644 "$made/zsh" "$prefix/share/zsh/vendor-completions/_howdah"
+        place 0644 "$made/fish" "$prefix/share/fish/vendor_completions.d/howdah.fish"
+        rm -rf "$made"
+    else
+        rm -f "$destdir$prefix"/share/man/man1/howdah.1.gz "$destdir$prefix"/share/man/man1/howdah-*.1.gz \
+            "$destdir$prefix"/share/man/man5/howdah.toml.5.gz \
+            "$destdir$prefix/share/bash-completion/completions/howdah" \
+            "$destdir$prefix/share/zsh/vendor-completions/_howdah" \
+            "$destdir$prefix/share/fish/vendor_completions.d/howdah.fish"
+    fi
+}
+
+server() {
+    local file
+    place 0755 "$built/howdah" "$prefix/bin/howdah"
+    place_written
+    for file in howdah.service howdah@.service; do
+        place_text 0644 "packaging/$file" "$prefix/lib/systemd/system/$file"
+    done
+    place 0644 packaging/howdah.sysusers "$prefix/lib/sysusers.d/howdah.conf"
+    place 0644 packaging/howdah.tmpfiles "$prefix/lib/tmpfiles.d/howdah.conf"
+    for file in examples/hello/*; do
+        place 0644 "$file" "$prefix/share/howdah/welcome/$(basename "$file")"
+    done
+    place 0644 docs/reference/howdah.toml "$prefix/share/doc/howdah/examples/howdah.toml"
+    place 0644 docs/reference/howdah.schema.json "$prefix/share/howdah/howdah.schema.json"
+    place_settings packaging/howdah.toml "$etc/howdah/howdah.toml"
+    place_settings packaging/howdah.logrotate "$etc/logrotate.d/howdah"
+    if [ "$what" = install ]; then
+        install -d -m 0755 "$destdir$etc/howdah/sites"
+    else
+        rmdir --ignore-fail-on-non-empty "$destdir$etc/howdah/sites" "$destdir$prefix/share/howdah/welcome" \
+            "$destdir$prefix/share/howdah" "$destdir$prefix/share/doc/howdah/examples" "$destdir$prefix/share/doc/howdah" 2>/dev/null || true
+    fi
+}
+
+# One program for each version of PHP, side by side.
+php() {
+    if [ "$what" = uninstall ]; then
+        rm -f "$destdir$prefix"/libexec/howdah/howdah-php*
+        rmdir --ignore-fail-on-non-empty "$destdir$prefix/libexec/howdah" 2>/dev/null || true
+        return
+    fi
+    local version
+    version=$("$built/howdah-php" --version | sed -n 's/^howdah-php .* (PHP \([0-9]*\.[0-9]*\)\..*)$/\1/p')
+    [ -n "$version" ] || fail "$built/howdah-php does not say which PHP it is for"
+    place 0755 "$built/howdah-php" "$prefix/libexec/howdah/howdah-php$version"
+}
+
+if [ "$what" = install ]; then
+    for program in howdah howdah-php; do
+        [ -x "$built/$program" ] || fail "there is no $built/$program: run 'make build' first (not as root)"
+    done
+fi
+for part in $parts; do
+    case $part in
+        server) server ;;
+        php) php ;;
+        *) fail "unknown part: $part" ;;
+    esac
+done

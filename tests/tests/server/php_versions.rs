@@ -1,0 +1,163 @@
+//! Several versions of PHP beside each other: a `howdah-php` has the libphp that it was built with and no other, and pools
+//! name the version they want. One version is enough for these; what pretends to be another is made here.
+
+use howdah_tests::howdah::{copy_program, php_program, program};
+use howdah_tests::{Mode, Setup, php, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn command(program: &Path, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).env("HOWDAH_ALLOW_ROOT", "true").output().unwrap()
+}
+
+fn texts(output: &Output) -> (String, String) {
+    (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// What the host under test says of itself.
+fn capabilities() -> Value {
+    serde_json::from_slice(&command(&php_program(), &["--capabilities=json"]).stdout).unwrap()
+}
+
+/// The version that the host is for: `8.2`.
+fn version() -> String {
+    let full = capabilities()["built_against"].as_str().unwrap().to_owned();
+    full.rsplit_once('.').unwrap().0.to_owned()
+}
+
+/// Compiles a shared library.
+fn library(place: &Path, name: &str, code: &str) -> PathBuf {
+    let (source, library) = (place.join("source.c"), place.join(name));
+    std::fs::write(&source, code).unwrap();
+    let flags = ["-shared", "-fPIC", &format!("-Wl,-soname,{name}"), "-o"];
+    let built = Command::new("cc").args(flags).arg(&library).arg(&source).output().unwrap();
+    assert!(built.status.success(), "{}", texts(&built).1);
+    library
+}
+
+#[test]
+fn a_host_has_its_own_libphp_whatever_else_has_that_name() {
+    let place = tempfile::tempdir().unwrap();
+    // The name that Debian's libraries of all versions have.
+    library(place.path(), "libphp.so", "");
+    let own = std::fs::canonicalize(capabilities()["library"].as_str().unwrap()).unwrap();
+    let expected = format!("{} {}", version(), own.display());
+    let misled = |setup: Setup| {
+        setup.env("LD_LIBRARY_PATH", place.path().to_str().unwrap()).php("which.php", php!("php_versions/which.php"))
+    };
+    run(Mode::Classic, misled, |site| assert_eq!(site.get_ok("/which.php"), expected));
+}
+
+/// A function of newer PHPs, in front of libphp's: whoever asks for the version is told this one.
+const PRETENDER: &str = "unsigned int php_version_id(void) { return 80142; }";
+
+#[test]
+fn a_host_that_has_another_php_says_so_and_ends() {
+    if std::env::var_os("HOWDAH_TEST_SANITIZED").is_some() {
+        howdah_skip::skip!("preloading", "the sanitizer wants to be the first library itself");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let pretender = library(place.path(), "pretender.so", PRETENDER);
+    let expected = format!("this is the host of PHP {} (built with ", version());
+    let misled = |setup: Setup| {
+        setup
+            .env("LD_PRELOAD", pretender.to_str().unwrap())
+            .expect_boot_failure()
+            .expect_log("is PHP 8.1: install libphp")
+            .php("a.php", "echo 'never';")
+    };
+    run(Mode::Classic, misled, |site| {
+        assert_eq!(site.get("/a.php").status, 503);
+        let log = site.wait_for_log(&[expected.as_str()]);
+        assert!(!log.contains("signal"), "it ended by itself: {log}");
+        let (status, _) = texts(&site.howdah().command(&["status"]));
+        assert!(status.contains("PHP DOES NOT START") && status.contains(&expected), "{status}");
+    });
+    let settings = place.path().join("howdah.toml");
+    std::fs::write(
+        &settings,
+        format!("php.binary = {:?}\nphp.env.LD_PRELOAD = {pretender:?}\nroot = \".\"\n", php_program()),
+    )
+    .unwrap();
+    let checked = command(&program(), &["check", "--config", settings.to_str().unwrap()]);
+    let (_, said) = texts(&checked);
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    assert!(said.contains("howdah: pool default: ") && said.contains(&expected), "{said}");
+}
+
+/// `howdah` and its host, as packages place them.
+struct Installed {
+    place: tempfile::TempDir,
+}
+
+impl Installed {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let (bin, libexec) = (place.path().join("bin"), place.path().join("libexec/howdah"));
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::create_dir_all(&libexec).unwrap();
+        copy_program(&program(), &bin.join("howdah"));
+        copy_program(&php_program(), &libexec.join(format!("howdah-php{}", version())));
+        Self { place }
+    }
+
+    fn check(&self, settings: &str) -> (Option<i32>, String, String) {
+        let file = self.place.path().join("howdah.toml");
+        std::fs::write(&file, settings).unwrap();
+        let output = Command::new(self.place.path().join("bin/howdah"))
+            .args(["check", "--config"])
+            .arg(&file)
+            // Nothing but what is installed here.
+            .env_clear()
+            .env("PATH", "/nonexistent")
+            .env("HOWDAH_ALLOW_ROOT", "true")
+            .output()
+            .unwrap();
+        let (out, err) = texts(&output);
+        (output.status.code(), out, err)
+    }
+}
+
+#[test]
+fn a_pool_names_its_version_and_check_names_what_is_missing() {
+    let installed = Installed::new();
+    let version = version();
+    let (status, said, errors) = installed.check(&format!("[pool.named]\nphp = \"{version}\"\n"));
+    assert_eq!(status, Some(0), "{errors}");
+    let host = installed.place.path().join(format!("libexec/howdah/howdah-php{version}"));
+    for pool in ["default", "named"] {
+        let line = said.lines().find(|line| line.starts_with(&format!("# PHP of pool {pool}: howdah-php ")));
+        let line = line.unwrap_or_else(|| panic!("{said}"));
+        assert!(line.contains(&format!("(PHP {version}.")) && line.ends_with(host.to_str().unwrap()), "{line}");
+    }
+    let (status, _, errors) = installed.check("[pool.newer]\nphp = \"8.99\"\n");
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(errors.contains("[pool.newer] binary: there is no howdah-php8.99 in "), "{errors}");
+    assert!(errors.contains(&format!("(there is: {version}); install the package howdah-php8.99")), "{errors}");
+    std::fs::remove_file(host).unwrap();
+    let (status, _, errors) = installed.check("");
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("howdah: warning: no PHP will run: there is no howdah-php in "), "{errors}");
+}
+
+#[test]
+fn status_shows_the_version_of_each_pool() {
+    let second = format!("{:?}", php_program());
+    let pools = |setup: Setup| {
+        setup
+            .setting("pool.second.php", &second)
+            .setting("pool.second.workers", "1")
+            .setting("route", "[{ match = \"/second/*\", pool = \"second\" }]")
+            .more_processes(2)
+            .php("second/which.php", php!("php_versions/which.php"))
+    };
+    run(Mode::Classic, pools, |site| {
+        assert!(site.get_ok("/second/which.php").starts_with(&version()));
+        let (status, _) = texts(&site.howdah().command(&["status"]));
+        for pool in ["default", "second"] {
+            let line = format!("pool {pool} (classic mode, PHP {}.", version());
+            assert!(status.contains(&line), "{status}");
+        }
+    });
+}
