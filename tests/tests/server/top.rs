@@ -92,10 +92,9 @@ scenario!(
         waiting.send("GET /held.php?n=7 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let held = gate.wait();
         let mut top = Terminal::start(site, &["top"]);
-        let seen = top.wait_for(|text| text.contains("GET /held.php?n=7"));
-        for word in ["requests/s", "pools", "1/2", "classic", "workers", "slowest routes", "p99 ms", "q quit"] {
-            assert!(seen.contains(word), "{word} in\n{seen}");
-        }
+        // The terminal may have got a part of the picture only.
+        let words = ["GET /held.php?n=7", "requests/s", "pools", "1/2", "classic", "workers", "slowest routes"];
+        let _ = top.wait_for(|text| words.iter().chain(&["p99 ms", "q quit"]).all(|word| text.contains(word)));
         drop(held);
         assert_eq!(waiting.response("GET").status, 200);
         top.wait_for(|text| !text.contains("/held.php"));
