@@ -8,10 +8,11 @@ use howdah_pool::{
     Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
 };
 use howdah_site::Sites;
+use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
-use howdah_transport::{CText, WorkerSpec};
+use howdah_transport::{CText, Mode, WorkerSpec};
 use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
@@ -34,12 +35,15 @@ impl Pools {
         metrics: &Metrics,
         launcher: &Launcher,
         sites: Arc<Sites>,
+        settings: &Arc<Settings>,
     ) -> Self {
-        let start = |config: PoolConfig| {
+        let start = |(number, config): (usize, PoolConfig)| {
+            let settings = settings.clone();
             let metrics = metrics.pool(&config.boot.pool);
-            start_pool(config, io_threads.clone(), metrics, launcher.clone())
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode)
         };
-        Self { pools: configs.into_iter().map(start).collect(), sites }
+        Self { pools: configs.into_iter().enumerate().map(start).collect(), sites }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
@@ -189,11 +193,10 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             wire_version: WIRE_VERSION,
             pool: pool.name.clone(),
             worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
-            warmup: pool.warmup.clone(),
             root: path_text(Some(settings.root_of(pool))),
-            front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
+        warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
         binary: pool.php.binary.clone(),
         env,
         clear_env: pool.php.clear_env,
