@@ -110,7 +110,7 @@ impl Maker {
 /// A host that the site is for.
 fn host(site: &Site) -> String {
     let named = site.settings.hosts.iter().find_map(|host| match host {
-        HostPattern::Exact(name) => Some(name.to_string()),
+        HostPattern::Exact(name) => Some(name.clone()),
         HostPattern::Below(name) => Some(format!("www.{name}")),
         HostPattern::Any => None,
     });
