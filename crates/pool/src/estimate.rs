@@ -52,6 +52,8 @@ pub(crate) struct Took {
     pub(crate) php: u64,
     /// Of a processor; `None`: not measured.
     pub(crate) cpu: Option<u64>,
+    /// The script's peak memory in bytes.
+    pub(crate) memory: u64,
 }
 
 impl Expected {
@@ -196,7 +198,7 @@ mod tests {
     const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
 
     fn clock(php: u64) -> Took {
-        Took { php, cpu: None }
+        Took { php, cpu: None, memory: 0 }
     }
 
     fn after(requests: impl IntoIterator<Item = u64>) -> Expected {
@@ -235,7 +237,7 @@ mod tests {
     fn what_waits_is_told_from_what_computes() {
         let known = |cpu| {
             let mut estimates = Estimates::default();
-            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu }));
+            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu, memory: 0 }));
             estimates.expected(KEY).cpu
         };
         assert_eq!(known(None), 0);

@@ -26,6 +26,7 @@ use crate::connection_pools;
 use crate::estimate::{Estimates, Took};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Lane, LaneKind, SnapshotWork};
+use crate::last_request::LastRequest;
 use crate::pending::Pending;
 use crate::precedence::Precedence;
 use crate::quarantine::{self, Quarantine};
@@ -91,6 +92,18 @@ pub(crate) struct Scheduler {
     pub(crate) down: Option<String>,
     /// What the connection pools of workers that have ended had counted.
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
+    pub(crate) tally: Tally,
+}
+
+/// Counts of the scheduler's own, under its lock.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    /// Requests that were taken, waiting ones included.
+    pub(crate) accepted: u64,
+    /// The most that waited at once.
+    pub(crate) most_waiting: usize,
+    /// The most workers that were busy at once.
+    pub(crate) most_busy: usize,
 }
 
 /// One I/O thread's look at requests that wait behind others.
@@ -138,14 +151,20 @@ impl Scheduler {
             Some(index) => self.send_behind(index, pending, now),
             None => Some(pending),
         };
-        let Some(pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else { return Ok(()) };
+        let Some(mut pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else {
+            self.tally.accepted += 1;
+            return Ok(());
+        };
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
         if self.queue.is_full() && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
+        pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
         self.queue.push(pending);
+        self.tally.accepted += 1;
+        self.tally.most_waiting = self.tally.most_waiting.max(self.queue.len());
         Ok(())
     }
 
@@ -292,7 +311,10 @@ impl Scheduler {
             LaneKind::Multiplexed(_) => 0,
         };
         match lane.send(pending, flags, now) {
-            Ok(()) => None,
+            Ok(()) => {
+                self.note_busy();
+                None
+            }
             Err((pending, SendError::Full)) => Some(pending),
             Err((pending, SendError::TooLarge)) => {
                 pending.sink.fail(Fault::new(FaultKind::HeadTooLarge));
@@ -305,6 +327,14 @@ impl Scheduler {
                 lane.kill(KillReason::Broken(error.to_string()));
                 Some(pending)
             }
+        }
+    }
+
+    /// Counts the workers that are busy, if they may be more than ever.
+    fn note_busy(&mut self) {
+        if self.lanes.len().saturating_sub(self.idle.len()) > self.tally.most_busy {
+            let busy = self.lanes.iter().flatten().filter(|lane| !lane.in_flight.is_empty()).count();
+            self.tally.most_busy = self.tally.most_busy.max(busy);
         }
     }
 
@@ -321,16 +351,18 @@ impl Scheduler {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if let Some(request) = lane.end_request(number, now) {
             lane.snapshot = snapshot;
+            let pending = request.pending;
             // Putting a snapshot back keeps the worker from its next request as well.
             let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
             // It cannot have taken longer than it was away.
-            let away = now.saturating_duration_since(request.pending.entered).as_micros() as u64;
+            let away = now.saturating_duration_since(pending.entered).as_micros() as u64;
             let php = took.php.saturating_add(restore_us).min(away);
-            self.estimates.note(request.pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)) });
+            self.estimates.note(pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)), ..took });
             if !self.quarantine.is_empty() {
-                let head = &request.pending.request.head;
+                let head = &pending.request.head;
                 self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);
             }
+            lane.last = Some(LastRequest::of(pending.request, took));
         }
         if retire {
             self.drain_lane(index, now);
@@ -497,6 +529,17 @@ impl Scheduler {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
         let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
         in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
+    }
+
+    /// How many workers stand ready: idle ones, and of those that run many requests at once the part that is free.
+    pub(crate) fn spare(&self) -> usize {
+        if !self.multiplexed {
+            return self.idle.len();
+        }
+        let serving = self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
+        let (free, depth) =
+            serving.fold((0, 1), |(free, depth), lane| (free + lane.free_places(), depth.max(lane.depth())));
+        free / depth
     }
 
     /// Idle workers, the longest idle first.

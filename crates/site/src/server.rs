@@ -6,7 +6,7 @@ use crate::passwords::Passwords;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
-use howdah_observe::{AccessLog, Metrics};
+use howdah_observe::{AccessLog, Metrics, RequestMetrics};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,6 +25,8 @@ pub struct Server {
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// The cells of requests that come to no site.
+    pub misdirected: Arc<RequestMetrics>,
     /// The access log of requests that come to no site, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
     /// Where request bodies are spooled.
@@ -55,6 +57,7 @@ impl Server {
         metrics.set_budgets(budgets);
         Self {
             budgets,
+            misdirected: metrics.requests.of("", ""),
             passwords: Passwords::new(metrics.clone()),
             metrics,
             access_log,
