@@ -25,6 +25,8 @@ const REMEMBERED: u16 = 32;
 const CLAMP: u32 = 60_000_000;
 /// A request is short if it takes no longer than this, rare cases included. Microseconds.
 const SHORT: u32 = 200;
+/// A request that uses as much of a processor computes. Microseconds.
+const COMPUTES: u32 = 1_000;
 /// Requests up to this are not called surprisingly long, in microseconds.
 const NO_SURPRISE: u32 = 200;
 /// What one surprise adds to an entry's share of them; each request takes a sixteenth of the share away.
@@ -63,6 +65,16 @@ impl Expected {
     /// True for requests that may share a lane although workers are idle.
     pub(crate) const fn is_short(self) -> bool {
         self.high <= SHORT
+    }
+
+    /// True for requests that keep a processor, and a multiplexed worker, from others.
+    pub(crate) const fn computes(self) -> bool {
+        self.cpu >= COMPUTES
+    }
+
+    /// True if it is worth measuring whether such a request computes.
+    pub(crate) const fn may_compute(self) -> bool {
+        self.mean >= COMPUTES
     }
 
     /// How much longer a request takes that has run for so long, in microseconds. `None`: it has taken longer than

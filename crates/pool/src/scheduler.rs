@@ -16,8 +16,9 @@
 //! been begun (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
 //!
 //! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
-//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that a
-//! busy worker does not even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
+//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that
+//! compute keep to half of the workers while others come; requests that a busy worker does not even take are taken back
+//! after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 //! Time is what callers say it is: `simulation` plays this code with a clock of its own.
@@ -35,6 +36,7 @@ use crate::shares::Shares;
 use crate::worker_state::{KillReason, WorkerState};
 use howdah_observe::ConnectionPool;
 use howdah_transport::SendError;
+use howdah_transport::wire::REQUEST_MEASURE;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -86,6 +88,8 @@ pub(crate) struct Scheduler {
     asks_for_workers: bool,
     /// Workers run many requests at once.
     multiplexed: bool,
+    /// How many requests can compute at the same time.
+    pub(crate) processors: usize,
     /// `UNTAKEN`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
     /// Set while no worker can be started: what callers are told.
@@ -130,6 +134,7 @@ impl Scheduler {
             multiplexed,
             watches,
             asks_for_workers: true,
+            processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             untaken: UNTAKEN,
             ..Self::default()
         }
@@ -143,8 +148,8 @@ impl Scheduler {
         // It has just entered; a look at the clock for each step would cost more than the steps.
         let now = pending.entered;
         pending.expected = self.estimates.expected(pending.key);
-        if pending.expected.is_short() {
-            self.precedence.short_came(now);
+        if pending.expected.is_short() || self.multiplexed && !pending.expected.computes() {
+            self.precedence.other_came(now);
         }
         pending.cost = pending.expected.mean / self.shares.weight(pending.request.route);
         let pending = match self.pick_behind_short(&pending, io_thread, now) {
@@ -308,6 +313,7 @@ impl Scheduler {
         }
         let flags = match lane.kind {
             LaneKind::Serial(_) => self.precedence.flags(lane.gives_way(), gives_way, pending.expected, others),
+            LaneKind::Multiplexed(_) if pending.expected.may_compute() => REQUEST_MEASURE,
             LaneKind::Multiplexed(_) => 0,
         };
         match lane.send(pending, flags, now) {
@@ -383,9 +389,12 @@ impl Scheduler {
             if !has_place {
                 return;
             }
+            // A multiplexed worker that computes nothing may be kept for requests that do not.
+            let kept = lane.in_flight.computing() == 0 && self.are_kept_together(now);
+            let may_go = |pending: &Pending| !(kept && pending.expected.computes());
             let (shares, lanes) = (&self.shares, &self.lanes);
-            let next = self.queue.pop(|pending| shares.may_run(pending, lanes));
-            let Some(pending) = next.or_else(|| if free { self.steal(now) } else { None }) else {
+            let next = self.queue.pop(|pending| may_go(pending) && shares.may_run(pending, lanes));
+            let Some(pending) = next.or_else(|| if free { self.steal(may_go, now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
                         lane.idle_since = now;
@@ -407,10 +416,11 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request that waits behind a running one, the one that has been sent first. Behind short ones it may stay.
-    fn steal(&mut self, now: Instant) -> Option<Box<Pending>> {
+    /// Takes a request that waits behind a running one and may go, the one that has been sent first. Behind short ones it
+    /// may stay.
+    fn steal(&mut self, may_go: impl Fn(&Pending) -> bool, now: Instant) -> Option<Box<Pending>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
-            lane.in_flight.len() > 1
+            lane.in_flight.back().is_some_and(|last| may_go(&last.pending))
                 && lane.holds_waiting_request()
                 && lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE)
         });
