@@ -9,7 +9,6 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kind::Kind;
-use crate::manual::SHELLS;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
@@ -119,7 +118,10 @@ pub struct ControlFlags {
 /// The name of the program.
 pub(crate) const PROGRAM: &str = "howdah";
 
-/// Those of `completions` and `man`.
+/// The shells that completions can be had for.
+pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
+
+/// The arguments of `completions` and `man`.
 const SHELL: &str = "shell";
 const DIRECTORY: &str = "directory";
 

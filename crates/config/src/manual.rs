@@ -14,9 +14,6 @@ use crate::settings_route::RouteKeys;
 use crate::settings_site::SiteKeys;
 use crate::strict::SECTIONS;
 
-/// The shells that completions can be had for.
-pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
-
 /// Completions of the command line; empty for a shell that is not in the list.
 #[must_use]
 pub fn completions(shell: &str) -> Vec<u8> {
@@ -116,6 +113,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::SHELLS;
 
     #[test]
     fn every_command_has_its_page_and_every_setting_its_paragraph() {
