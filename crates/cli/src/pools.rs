@@ -10,6 +10,7 @@ use howdah_pool::{
 };
 use howdah_site::Sites;
 use howdah_site::upstream::{PoolPage, PoolPageText};
+use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
@@ -42,13 +43,21 @@ impl Pools {
         metrics: &Metrics,
         launcher: &Launcher,
         sites: Arc<Sites>,
+        settings: &Arc<Settings>,
     ) -> Self {
-        let start = |config: PoolConfig| {
+        let start = |(number, config): (usize, PoolConfig)| {
+            let settings = settings.clone();
             let metrics = metrics.pool(&config.boot.pool);
-            start_pool(config, io_threads.clone(), metrics, launcher.clone())
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode)
         };
         let pongs = sites.server.settings.pools.iter().map(|pool| pool.ping_response.clone()).collect();
-        Self { pools: configs.into_iter().map(start).collect(), pongs, sites, draining: AtomicBool::new(false) }
+        Self {
+            pools: configs.into_iter().enumerate().map(start).collect(),
+            pongs,
+            sites,
+            draining: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
@@ -242,11 +251,10 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             wire_version: WIRE_VERSION,
             pool: pool.name.clone(),
             worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
-            warmup: pool.warmup.clone(),
             root: path_text(Some(settings.root_of(pool))),
-            front_controller: settings.front_controller_of(pool).unwrap_or_default().to_owned(),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
+        warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
         binary: pool.php.binary.clone(),
         env,
         clear_env: pool.php.clear_env,

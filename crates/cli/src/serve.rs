@@ -133,7 +133,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone()));
+    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");

@@ -197,7 +197,7 @@ settings! {
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
         /// The longest time that PHP may take to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
-        /// Paths that are requested from each new worker before it takes work.
+        /// Paths that snapshot mode requests for the snapshot before a worker takes work.
         warmup: Vec<String> = "[]" example(r#"["/", "/login"]"#);
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.

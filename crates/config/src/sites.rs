@@ -69,10 +69,4 @@ impl Settings {
         let users = self.sites.iter().filter(|site| site.uses(&pool.name)).map(|site| site.root.as_path());
         users.filter(|root| *root != first).collect()
     }
-
-    /// The front controller that goes with it.
-    #[must_use]
-    pub fn front_controller_of(&self, pool: &PoolSettings) -> Option<&str> {
-        self.site_of(pool).map_or(self.front_controller.as_deref(), |site| site.front_controller.as_deref())
-    }
 }

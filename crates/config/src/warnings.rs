@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::choice::{AccessTarget, LogTarget};
+use crate::choice::{AccessTarget, LogTarget, Mode};
 use crate::load::Loaded;
 
 impl Loaded {
@@ -11,7 +11,18 @@ impl Loaded {
     pub fn warnings(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.private_files_below_the_root(&mut found);
+        self.warm_ups_that_do_nothing(&mut found);
         found
+    }
+
+    /// Only the boot of a snapshot keeps anything of such requests.
+    fn warm_ups_that_do_nothing(&self, found: &mut Vec<String>) {
+        for pool in self.settings.pools.iter().filter(|pool| pool.mode != Mode::Snapshot && !pool.warmup.is_empty()) {
+            let (name, mode) = (&pool.name, pool.mode);
+            found.push(format!(
+                "warmup of the pool {name} has no effect in mode \"{mode}\": only snapshot pools have one"
+            ));
+        }
     }
 
     /// Files below the root that clients must not have. The server does not send them, but another one that serves the

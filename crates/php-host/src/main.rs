@@ -20,7 +20,6 @@ mod sharing;
 mod stack_signal;
 mod strangers;
 mod template;
-mod warmup;
 mod warmup_check;
 mod warmup_report;
 mod worker;

@@ -1,8 +1,8 @@
 //! The shim's C functions, each wrapped once.
 
-use crate::{warmup, warmup_report};
+use crate::warmup_report;
 use howdah_transport::wire::WireRequest;
-use howdah_transport::zygote_protocol::BootSpec;
+use howdah_transport::zygote_protocol::{BootSpec, WarmUpRequest};
 use howdah_transport::{SandboxProfile, WorkerSpec};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -108,10 +108,10 @@ pub(crate) fn version() -> String {
 }
 
 /// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.
-pub(crate) fn start(spec: &BootSpec) -> Result<(), String> {
-    warmup_report::targets(&spec.warmup);
-    let warmup: Vec<*const WireRequest> =
-        spec.warmup.iter().map(|target| Box::leak(warmup::request(spec, target)).as_ptr().cast()).collect();
+pub(crate) fn start(spec: &BootSpec, warm_up: Vec<WarmUpRequest>) -> Result<(), String> {
+    let (targets, requests): (Vec<_>, Vec<_>) = warm_up.into_iter().map(|one| (one.target, one.words)).unzip();
+    warmup_report::targets(targets);
+    let warmup: Vec<*const WireRequest> = requests.into_iter().map(|words| Box::leak(words).as_ptr().cast()).collect();
     let boot = Boot {
         worker: Box::leak(Box::new(spec.worker.clone())),
         n_warmup: warmup.len(),

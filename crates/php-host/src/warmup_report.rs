@@ -59,8 +59,8 @@ impl Recorded {
 static TARGETS: OnceLock<Vec<String>> = OnceLock::new();
 
 /// Once, before the first worker.
-pub(crate) fn targets(targets: &[String]) {
-    let _ = TARGETS.set(targets.to_vec());
+pub(crate) fn targets(targets: Vec<String>) {
+    let _ = TARGETS.set(targets);
 }
 
 /// Snapshot mode: whether this worker boots for others and has not said yet how that went.

@@ -9,7 +9,7 @@ use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
 use crate::{library, php, priority, sandbox, worker, zygote_memory};
 use howdah_transport::wire::WIRE_VERSION;
-use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote};
+use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote, WarmUpRequest};
 use howdah_transport::{Mode, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
@@ -50,17 +50,21 @@ pub(crate) fn run() -> ExitCode {
         }
     };
     // Should the server die between here and its first order, the poll below sees the end of file.
-    let spec = match receive(&socket) {
-        Ok(Some((ToZygote::Boot(spec), _))) => spec,
-        Ok(_) => return ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("howdah-php: {error}");
-            return ExitCode::FAILURE;
+    let mut warm_up = Vec::new();
+    let spec = loop {
+        match receive(&socket) {
+            Ok(Some((ToZygote::WarmUp(request), _))) => warm_up.push(request),
+            Ok(Some((ToZygote::Boot(spec), _))) => break spec,
+            Ok(_) => return ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("howdah-php: {error}");
+                return ExitCode::FAILURE;
+            }
         }
     };
     // Removed at the end of this function, when all workers have ended.
     let temporary = sandbox::PrivateDirectory::make(&spec);
-    let learner = match temporary.as_ref().map_err(Clone::clone).and_then(|_| boot(&spec)) {
+    let learner = match temporary.as_ref().map_err(Clone::clone).and_then(|_| boot(&spec, warm_up)) {
         Ok(learner) => learner,
         Err(error) => {
             let _ = tell(&socket, &FromZygote::BootFailed { error }, &[]);
@@ -120,14 +124,14 @@ fn take_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn boot(spec: &BootSpec) -> Result<Option<Learner>, String> {
+fn boot(spec: &BootSpec, warm_up: Vec<WarmUpRequest>) -> Result<Option<Learner>, String> {
     if spec.wire_version != WIRE_VERSION {
         return Err(format!(
             "howdah speaks wire version {}, this howdah-php {WIRE_VERSION}: install both from one build",
             spec.wire_version
         ));
     }
-    php::start(spec)?;
+    php::start(spec, warm_up)?;
     if spec.worker.mode == Mode::Async {
         library::compile_once();
     }
@@ -162,7 +166,7 @@ impl Zygote {
         match receive(&self.socket)? {
             Some((ToZygote::Fork { worker }, fds)) => self.place(Order { worker, fds })?,
             Some((ToZygote::DropTemplate, _)) => self.drop_template()?,
-            Some((ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
+            Some((ToZygote::WarmUp(_) | ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
             None => return Ok(Next::End),
         }
         Ok(Next::Continue)

@@ -30,6 +30,8 @@ pub struct SpareWorkers {
 pub struct PoolConfig {
     /// How its PHP starts, with its name in logs, metrics and `status`.
     pub boot: BootSpec,
+    /// Paths that its workers are warmed up with, in snapshot mode.
+    pub warmup: Vec<String>,
     /// Path of the `howdah-php` program.
     pub binary: PathBuf,
     /// Variables added to the environment of PHP.

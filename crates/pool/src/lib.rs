@@ -78,3 +78,4 @@ pub use response_sink::{Response, ResponseBody};
 pub use response_stand_in::ResponseWriter;
 pub use sandbox_report::sandbox_report;
 pub use status::{Durations, PoolStatus, WorkerStatus};
+pub use warm_up::EncodeWarmUp;

@@ -14,6 +14,7 @@ use crate::response_sink::{self, ResponseBody};
 use crate::shared::Shared;
 use crate::status::{self, PoolStatus};
 use crate::supervisor::Supervisor;
+use crate::warm_up::EncodeWarmUp;
 use crate::watch;
 use howdah_budget::Charge;
 use howdah_observe::PoolMetrics;
@@ -39,10 +40,11 @@ pub fn start_pool(
     io_threads: IoThreads,
     metrics: Arc<PoolMetrics>,
     launcher: Launcher,
+    encode_warm_up: EncodeWarmUp,
 ) -> Arc<Pool> {
     let (sender, events) = mpsc::unbounded_channel();
     let pool = Pool::unsupervised(config, io_threads, metrics, sender.clone());
-    tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher).run());
+    tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up).run());
     pool
 }
 

@@ -16,7 +16,7 @@ use crate::launcher::Launcher;
 use crate::process_end::{Deaths, End};
 use crate::scheduler;
 use crate::shared::Shared;
-use crate::warm_up::{self, WarmUp};
+use crate::warm_up::{self, EncodeWarmUp, WarmUp};
 use crate::worker_state::KillReason;
 use crate::zygote::Zygote;
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
@@ -82,6 +82,7 @@ pub(crate) struct Supervisor {
     /// A warm-up was advised.
     advised: bool,
     launcher: Launcher,
+    encode_warm_up: EncodeWarmUp,
 }
 
 impl Supervisor {
@@ -91,6 +92,7 @@ impl Supervisor {
         events: mpsc::UnboundedReceiver<Event>,
         sender: mpsc::UnboundedSender<Event>,
         launcher: Launcher,
+        encode_warm_up: EncodeWarmUp,
     ) -> Self {
         Self {
             target: pool.config().start_workers,
@@ -111,6 +113,7 @@ impl Supervisor {
             refused: None,
             advised: false,
             launcher,
+            encode_warm_up,
         }
     }
 
@@ -400,14 +403,16 @@ impl Supervisor {
     fn start_generation(&mut self) -> io::Result<Generation> {
         self.last_generation += 1;
         let number = self.last_generation;
-        let zygote = Zygote::start(self.pool.config(), &self.launcher, number, &self.sender)?;
+        let mut warm_up = WarmUp::default();
+        let requests = warm_up.requests(self.pool.config(), &self.encode_warm_up);
+        let zygote = Zygote::start(self.pool.config(), &self.launcher, requests, number, &self.sender)?;
         Ok(Generation {
             number,
             zygote,
             started: Instant::now(),
             booted: false,
             boots: Boots::Unknown,
-            warm_up: WarmUp::default(),
+            warm_up,
             ordered: HashMap::new(),
             proven: false,
             too_slow: false,
@@ -428,7 +433,7 @@ impl Supervisor {
                     self.pool.update_about(|about| {
                         about.generation = generation.number;
                         about.boots = Boots::Unknown;
-                        about.warm_up = WarmUp::default();
+                        about.warm_up = generation.warm_up.clone();
                     });
                     self.current = Some(generation);
                 }

@@ -3,10 +3,15 @@
 use crate::config::PoolConfig;
 use crate::lane::Lane;
 use howdah_transport::Mode;
-use howdah_transport::zygote_protocol::Finding;
+use howdah_transport::wire::EncodedRequest;
+use howdah_transport::zygote_protocol::{Finding, WarmUpRequest};
 
 /// Requests of a worker after which its restores are judged.
 const REQUESTS_TO_JUDGE: u64 = 50;
+
+/// Encodes the request for a path, or says why none comes to the pool. Asked for each generation anew: files may have
+/// changed.
+pub type EncodeWarmUp = Box<dyn Fn(&str) -> Result<EncodedRequest, String> + Send + Sync>;
 
 /// What the warm-up of a generation has shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +23,21 @@ pub(crate) struct WarmUp {
 }
 
 impl WarmUp {
+    /// The requests that a generation is warmed up with.
+    pub(crate) fn requests(&mut self, config: &PoolConfig, encode: &EncodeWarmUp) -> Vec<WarmUpRequest> {
+        let mut requests = Vec::new();
+        for target in &config.warmup {
+            match encode(target) {
+                Ok(request) => requests.push(WarmUpRequest { target: target.clone(), words: request.to_words() }),
+                Err(why) => {
+                    let text = format!("{target} is not asked for: {why}");
+                    self.note(config.name(), false, vec![Finding { is_error: true, text }]);
+                }
+            }
+        }
+        requests
+    }
+
     /// Says what a boot has shown. What a later boot, without warm-up, has to say is added.
     pub(crate) fn note(&mut self, name: &str, refused: bool, findings: Vec<Finding>) {
         for finding in &findings {
@@ -42,7 +62,7 @@ impl WarmUp {
 
 /// Says that a snapshot pool restores the slow way for want of a warm-up. True when that was said.
 pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'a Lane>) -> bool {
-    if config.worker().mode != Mode::Snapshot || !config.boot.warmup.is_empty() {
+    if config.worker().mode != Mode::Snapshot || !config.warmup.is_empty() {
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));

@@ -9,7 +9,7 @@ use crate::process_end::End;
 use crate::program::Program;
 use crate::{orphans, panics};
 use howdah_transport::control_socket;
-use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
+use howdah_transport::zygote_protocol::{FromZygote, ToZygote, WarmUpRequest};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -55,6 +55,7 @@ impl Zygote {
     pub(crate) fn start(
         config: &PoolConfig,
         launcher: &Launcher,
+        warm_up: Vec<WarmUpRequest>,
         generation: u64,
         events: &mpsc::UnboundedSender<Event>,
     ) -> io::Result<Self> {
@@ -73,10 +74,13 @@ impl Zygote {
         tokio::spawn(async move {
             let _ = gone.send(Event::ZygoteGone { generation, end: ended.await });
         });
-        match zygote.send(&ToZygote::Boot(Box::new(config.boot.clone())), &[]) {
-            // It has ended already: why, `ZygoteGone` tells.
-            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
-            sent => sent?,
+        let boot = ToZygote::Boot(Box::new(config.boot.clone()));
+        for message in warm_up.into_iter().map(ToZygote::WarmUp).chain([boot]) {
+            match zygote.send(&message, &[]) {
+                // It has ended already: why, `ZygoteGone` tells.
+                Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {}
+                sent => sent?,
+            }
         }
         Ok(zygote)
     }

@@ -86,6 +86,12 @@ impl Connection {
         Self { peer, session: OnceLock::new(), share, shared, state, informational }
     }
 
+    /// The connection of a request that the server itself makes.
+    #[must_use]
+    pub fn of_no_client(shared: Arc<Shared>, peer: Peer) -> Self {
+        Self::new(shared, peer, 1)
+    }
+
     /// The same connection for those who ask whose it is, after its client has moved to another address.
     pub(crate) fn moved(&self, peer: Peer) -> Self {
         let (state, informational) = (State::new(1), Queue::default());

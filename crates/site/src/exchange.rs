@@ -29,6 +29,8 @@ pub struct Exchange {
     pub informational: Option<Informational>,
     /// Its id.
     pub id: RequestId,
+    /// Nobody has sent it: the server itself lets it in.
+    pub is_warm_up: bool,
     /// When its head was complete.
     pub started: Instant,
     /// The same, as a time of day.
@@ -122,6 +124,7 @@ impl Exchange {
             head,
             informational,
             id: id.unwrap_or_else(request_id::next),
+            is_warm_up: false,
             started: received,
             time,
             ruled: None,

@@ -3,7 +3,8 @@
 //! Reading order, which is the path of a request: `service` (the phases in order), `phase/*` (one file per phase). What leaves
 //! for PHP goes through `upstream`. `sites` finds the `site` that it is for, `server` is what these share; `exchange` holds
 //! what is known of one request, `ruled` what rules have settled for it. A site consists of what knows neither: `static_files`, `withheld`, `handed_over`,
-//! `compress`. `explain` asks the same code what would become of a request. Connections and sockets are `howdah-protocol`'s;
+//! `compress`. `explain` asks the same code what would become of a request, `warm_up` has it make
+//! requests that nobody has sent. Connections and sockets are `howdah-protocol`'s;
 //! nothing here sees them.
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod site;
 pub mod sites;
 pub mod static_files;
 pub mod upstream;
+pub mod warm_up;
 pub mod withheld;
 
 pub use service::Service;

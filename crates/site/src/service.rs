@@ -91,7 +91,7 @@ impl<U: Upstream> Service<U> {
     }
 
     /// The phases that find the response.
-    async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
+    pub(crate) async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = exchange.site.clone();
         if let Some(challenges) = site.server.challenges()
             && let Some(response) =

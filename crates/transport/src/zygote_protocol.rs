@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum ToZygote {
-    /// First message: start PHP.
+    /// First of all, for a pool with a warm-up: one of its requests.
+    WarmUp(WarmUpRequest),
+    /// Then: start PHP.
     Boot(Box<BootSpec>),
     /// Fork a worker. The zygote passes this on to the template, where it has one. Descriptors: the lane, the eventfd,
     /// the worker's end of its control socket; in async mode also its end of the wake pipe.
@@ -100,6 +102,15 @@ pub struct Finding {
     pub text: String,
 }
 
+/// A request that new workers run before they serve.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUpRequest {
+    /// Its target, for messages.
+    pub target: String,
+    /// As it would lie in a lane (`EncodedRequest::to_words`).
+    pub words: Box<[u64]>,
+}
+
 /// How a pool's PHP starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
@@ -109,12 +120,8 @@ pub struct BootSpec {
     pub pool: String,
     /// What its workers are told.
     pub worker: WorkerSpec,
-    /// Request targets that a new worker runs before it takes requests.
-    pub warmup: Vec<String>,
-    /// The directory that is served, for those.
+    /// The directory that is served.
     pub root: String,
-    /// The script below the root that runs where no file matches, or empty.
-    pub front_controller: String,
     /// What workers may do to the rest of the machine.
     pub sandbox: SandboxSpec,
 }

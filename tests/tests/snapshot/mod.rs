@@ -13,3 +13,4 @@ mod sessions;
 mod state;
 mod template;
 mod warmup;
+mod warmup_requests;

@@ -27,8 +27,9 @@ pub(crate) fn print() -> ExitCode {
     if spec.sandbox.profile == SandboxProfile::Off {
         return ExitCode::SUCCESS;
     }
-    let profile =
-        without_preload(&mut spec).and_then(|()| php::start(&spec)).and_then(|()| Profile::of(&spec, &php::setting));
+    let profile = without_preload(&mut spec)
+        .and_then(|()| php::start(&spec, Vec::new()))
+        .and_then(|()| Profile::of(&spec, &php::setting));
     let text = profile.and_then(|profile| {
         // Filters that cannot be made are found here, and not by the server.
         system_calls::Filters::of(&profile, &means)?;

