@@ -4,12 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::document::quoted;
-use crate::kind::Kind;
-use crate::value::Value;
-
 /// What stands in a secret's place.
-const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// Words in the names of variables and of PHP's settings whose values are secret.
 const NAMES: &[&str] =
@@ -40,18 +36,6 @@ impl From<&str> for Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
-    }
-}
-
-impl Value for Secret {
-    const KIND: Kind = Kind::Text;
-
-    fn from_text(text: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
-    }
-
-    fn show(&self) -> String {
-        quoted(HIDDEN)
     }
 }
 
@@ -100,7 +84,7 @@ mod tests {
     #[test]
     fn a_secret_is_in_nothing_that_is_printed() {
         let secret = Secret::from("abc");
-        assert_eq!((secret.expose(), secret.show().as_str()), ("abc", "\"(hidden)\""));
+        assert_eq!(secret.expose(), "abc");
         assert!(!format!("{:?}", Some(&secret)).contains("abc"));
     }
 

@@ -12,7 +12,7 @@ use crate::choice::{
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
 use crate::pattern::{NamePattern, PathPattern};
-use crate::secret::{Secret, without_password};
+use crate::secret::{HIDDEN, Secret, without_password};
 use crate::upstream_address::UpstreamAddr;
 
 /// A type that settings can have.
@@ -126,6 +126,18 @@ impl Value for String {
 
     fn show(&self) -> String {
         quoted(&without_password(self))
+    }
+}
+
+impl Value for Secret {
+    const KIND: Kind = Kind::Text;
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+
+    fn show(&self) -> String {
+        quoted(HIDDEN)
     }
 }
 
