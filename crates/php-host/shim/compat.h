@@ -40,8 +40,8 @@
 #error "Howdah's PHP host needs a PHP that is not thread-safe (NTS)"
 #endif
 
-/* The version of the libphp that is loaded, in PHP_VERSION_ID's form; 8.2 cannot be asked before it has started. One that is
- * older still lacks functions that this program needs, and the dynamic linker says so. */
+/* The version of the libphp that is loaded, in PHP_VERSION_ID's form; 8.2 cannot be asked before it has started. One
+ * that is older still lacks functions that this program needs, and the dynamic linker says so. */
 static inline uint32_t shim_compat_loaded_version(void) {
     unsigned int (*ask)(void) = (unsigned int (*)(void))dlsym(RTLD_DEFAULT, "php_version_id");
     return ask != NULL ? ask() : 80200;

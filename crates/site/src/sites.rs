@@ -44,8 +44,11 @@ pub struct Sites {
     covers: OnceLock<Covers>,
 }
 
-/// Whether the certificate that clients get who send the first name is for the second one too.
-pub struct Covers(pub Box<dyn Fn(&str, &str) -> bool + Send + Sync>);
+/// Tells whether the certificate that clients get who send the first name is for the second one too.
+type IsFor = dyn Fn(&str, &str) -> bool + Send + Sync;
+
+/// What knows the certificates.
+pub struct Covers(pub Box<IsFor>);
 
 impl std::fmt::Debug for Covers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
