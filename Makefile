@@ -81,9 +81,12 @@ unit-test: setup-build test-php
 test-php: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
-test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
+test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
-	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps
+	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps -- --skip packaged::
+	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
+		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
 
 lint: setup-lint ## Formatting, clippy, clang-format, documentation; warnings are errors
 	@scripts/lint.sh
