@@ -171,6 +171,7 @@ fn environment(services: &Services) -> String {
 
 fn bench(dir: &Path, services: &Services) -> Result<PathBuf> {
     write(dir, BENCH)?;
+    fs::write(dir.join("public/hello.txt"), catalogue::SMALL_FILE)?;
     fs::write(dir.join("public/photo.jpg"), catalogue::static_file())?;
     fs::write(dir.join("environment.php"), environment(services))?;
     Ok(dir.join("public"))

@@ -321,7 +321,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(files, 5);
+        assert_eq!(files, 6);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod apps;
 pub mod cases;
+pub mod certificate;
 pub mod cli;
 pub mod clock;
 pub mod descriptors;

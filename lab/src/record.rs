@@ -164,6 +164,9 @@ pub struct CaseRecord {
     /// Whether PHP compiled with its JIT.
     #[serde(default)]
     pub jit: bool,
+    /// How clients come, where it is not plain HTTP/1.1 on connections that stay open.
+    #[serde(default)]
+    pub way: String,
     /// The groups of clients in words, for a mixed load.
     #[serde(default)]
     pub clients: Vec<String>,
@@ -177,7 +180,8 @@ impl CaseRecord {
     pub fn load(&self) -> String {
         let jit = if self.jit { format!(", {}", jit::WORDS) } else { String::new() };
         let pool: String = self.pool.iter().map(|setting| format!(", {setting}")).collect();
-        format!("{} connections, {} workers{pool}{jit}", self.connections, self.workers)
+        let way = if self.way.is_empty() { String::new() } else { format!(", {}", self.way) };
+        format!("{} connections{way}, {} workers{pool}{jit}", self.connections, self.workers)
     }
 }
 

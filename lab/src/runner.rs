@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::apps;
-use crate::cases::Case;
+use crate::cases::{Case, Way};
 use crate::clock;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::load::{Load, LoadReport, Shape, Target, client, floor};
@@ -82,11 +82,12 @@ impl Runner<'_> {
             }
             if plan.latency
                 && case.mix.is_none()
+                && case.way.has_constant_rate()
                 && let Some(rate) = self.common_rate(results, &case.id)
             {
                 self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
             }
-            if self.floor && case.mix.is_none() {
+            if self.floor && case.mix.is_none() && case.way == Way::Plain {
                 self.measure_floor(case, plan, results)?;
             }
             self.measure_loop(case, plan, results)?;
@@ -104,7 +105,7 @@ impl Runner<'_> {
         let (address_text, bytes_text) = (address.to_string(), bytes.to_string());
         let binary = crate::guard::binary()?;
         running.spawn(&site.launch("stand-in", binary, &[floor::SUBCOMMAND, &address_text, &bytes_text]))?;
-        let target = Target { address, path: case.path.clone(), accept_encoding: case.accept_encoding.clone() };
+        let target = self.stage.target(case, address, case.path.clone());
         wait_until_ready(&running, &target, self.interrupt)?;
         let roots = running.roots();
         let before = Reading::take(&roots, &|_| Role::Front, &[]);
@@ -192,7 +193,7 @@ impl Runner<'_> {
             let outcome = if left_out {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason: "left out of this run (--skip)".into() }
-            } else if let Some(reason) = system.refuses(case).or_else(|| lacks_pool(system, case)) {
+            } else if let Some(reason) = system.refuses(case).or_else(|| lacks(system, case)) {
                 given_up.insert(id.clone());
                 Outcome::Skipped { reason }
             } else if let Some(message) = hopeless(results, &id) {
@@ -248,7 +249,7 @@ impl Runner<'_> {
             return Err(trouble(LACKS, anyhow::Error::msg(lack)));
         }
         let running = system.start(&site).map_err(|error| trouble("start", error))?;
-        let target = Target { address, path: system.path(case), accept_encoding: case.accept_encoding.clone() };
+        let target = self.stage.target(case, address, system.path(case));
         let measured = self.measure(system, case, &running, &target, shape, warmup, rate, results);
         let measured = measured.map_err(|(stage, error)| {
             let error = match running.ended() {
@@ -364,8 +365,19 @@ impl Runner<'_> {
     }
 }
 
-/// The reason why a system cannot be measured on a case that needs a pool of a certain kind.
-fn lacks_pool(system: &dyn System, case: &Case) -> Option<String> {
+/// The reason why the lab cannot set up a system as a case needs it.
+fn lacks(system: &dyn System, case: &Case) -> Option<String> {
+    if let Way::Tls(protocol, _) = case.way
+        && !system.speaks(protocol)
+    {
+        return Some(format!(
+            "it does not speak {} here, or the lab does not know how to set that up in it",
+            protocol.words()
+        ));
+    }
+    if case.is_proxied() && !system.proxies() {
+        return Some("the lab does not know how to let it hand requests on".into());
+    }
     let needs = case.pool.fewest.is_some() || case.pool.max_requests.is_some();
     (needs && !system.shapes_pool()).then(|| "the lab does not know how to set up such a pool in it".into())
 }

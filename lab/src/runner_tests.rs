@@ -262,6 +262,9 @@ fn an_application_without_the_right_script_is_skipped() {
         workers: 1,
         pool: Default::default(),
         connections: 1,
+        certificate: None,
+        protocol: crate::cases::Protocol::Http1,
+        upstream: None,
         address: free_address().unwrap(),
         dir: "/tmp".into(),
     };

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::apps;
-use crate::cases::{App, Case, Need};
+use crate::cases::{App, Case, Need, Way};
+use crate::certificate::Certificate;
 use crate::guard::DIRECTORY_PREFIX;
 use crate::interrupt::Interrupt;
 use crate::jit;
+use crate::load::{Target, Tls};
 use crate::services::Services;
 use crate::systems::Site;
 
@@ -24,6 +26,8 @@ pub struct Stage {
     pub services: Services,
     /// Document roots, or why there is none. An application that cannot be prepared fails its own cases only.
     roots: Vec<(App, Result<PathBuf, String>)>,
+    /// What every system shows, where a case is over TLS.
+    certificate: Option<Certificate>,
     starts: Cell<u32>,
     // Last, so that the services are gone before their directory is removed.
     dir: tempfile::TempDir,
@@ -39,6 +43,8 @@ impl Stage {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
         let needs: BTreeSet<Need> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
         let services = Services::start(&needs, dir.path(), interrupt)?;
+        let tls = cases.iter().any(|case| case.way != Way::Plain);
+        let certificate = tls.then(|| Certificate::make(&dir.path().join("tls"))).transpose()?;
         let mut roots = Vec::new();
         if let Some(root) = user_root {
             roots.push((App::User, Ok(root)));
@@ -52,7 +58,7 @@ impl Stage {
                 roots.push((app, root.map_err(|error| format!("{error:#}"))));
             }
         }
-        Ok(Self { services, roots, starts: Cell::new(0), dir })
+        Ok(Self { services, roots, certificate, starts: Cell::new(0), dir })
     }
 
     /// What a system is asked to serve for one case, in a fresh private directory.
@@ -79,6 +85,9 @@ impl Stage {
             boot_file: root.parent().and_then(|app| existing(app.join("boot.php"))),
             path: case.path.clone(),
             root,
+            certificate: self.certificate.clone().filter(|_| case.way != Way::Plain),
+            protocol: case.way.protocol(),
+            upstream: self.services.upstream.as_ref().map(|upstream| upstream.address).filter(|_| case.is_proxied()),
             workers: case.workers,
             pool: case.pool.clone(),
             jit: case.jit,
@@ -86,6 +95,17 @@ impl Stage {
             address,
             dir,
         })
+    }
+
+    /// Where a case's requests go, and over what.
+    pub fn target(&self, case: &Case, address: SocketAddr, path: String) -> Target {
+        let tls = match (case.way, &self.certificate) {
+            (Way::Tls(protocol, connections), Some(certificate)) => {
+                Some(Tls { protocol, connections, authority: certificate.authority.clone() })
+            }
+            _ => None,
+        };
+        Target { address, path, accept_encoding: case.accept_encoding.clone(), tls }
     }
 
     /// The application's script that calls its handler in a plain loop.

@@ -435,6 +435,7 @@ pub(crate) mod sample_results {
                 accept_encoding: "gzip".into(),
                 wait_ms: 0.0,
                 jit: false,
+                way: String::new(),
                 clients: Vec::new(),
                 pool: Vec::new(),
             }],

@@ -370,6 +370,58 @@ fn a_mixed_load_is_measured_by_kind_and_an_open_loop_follows_a_capacity() {
 }
 
 #[test]
+fn cases_over_tls_and_through_a_proxy_are_measured_with_every_protocol() {
+    let systems: Vec<String> = systems_here(&["nginx-fpm", "apache", "howdah-classic"]);
+    if !has_generator() || systems.is_empty() {
+        skip!("wrk", "or none of the systems is here: {systems:?}");
+    }
+    let bench = Bench::new();
+    let (systems, out) = (systems.join(","), bench.out());
+    let arguments = [
+        "run",
+        "--suite",
+        "tls",
+        "--systems",
+        &systems,
+        "--rounds",
+        "1",
+        "--duration",
+        "1",
+        "--warmup",
+        "0",
+        "--out",
+        &out,
+    ];
+    let output = bench.command(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let results = bench.results();
+    let mut measured = 0;
+    for run in &results.runs {
+        match &run.outcome {
+            Outcome::Measured(sample) => {
+                measured += 1;
+                assert!(sample.server_us() > 0.5 && sample.cpu.generator > 0.0, "{run:?}");
+                assert_eq!(sample.errors.total(), 0, "{run:?}");
+            }
+            // Howdah serves all of them.
+            Outcome::Skipped { reason } => {
+                assert!(!run.system.starts_with("howdah") && reason.contains("does not"), "{run:?}");
+            }
+            Outcome::Failed { .. } => panic!("{run:?}"),
+        }
+    }
+    assert!(measured >= results.cases.len(), "{}", text(&output));
+    let sample = results.runs.iter().find_map(|run| match &run.outcome {
+        Outcome::Measured(sample) if run.case == "proxy" => Some(sample),
+        _ => None,
+    });
+    assert!(sample.is_some_and(|sample| sample.cpu.services.contains_key("upstream")), "{sample:?}");
+    let report = fs::read_to_string(bench.path("out/report.md")).unwrap();
+    assert!(report.contains("HTTP/1.1 over TLS, a resumed handshake for each request"), "{report}");
+    bench.assert_clean();
+}
+
+#[test]
 fn a_load_from_a_file_is_sent_to_a_server_that_already_runs() {
     let bench = Bench::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -281,7 +281,8 @@ impl Howdah {
         let Some(pools) = status.as_ref().and_then(|status| status["pools"].as_array()) else { return false };
         let known: Vec<_> = pools.iter().filter_map(|pool| pool["workers"].as_array()).flatten().collect();
         let started = |pool: &serde_json::Value| {
-            !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
+            let on_demand = pool["manager"] == "ondemand" && !pool["php_version"].is_null();
+            on_demand || !pool["down"].is_null() || pool["workers"].as_array().is_some_and(|w| !w.is_empty())
         };
         // The server and the default pool's zygote are counted by nobody else.
         self.processes().len() >= workers + 2

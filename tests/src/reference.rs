@@ -38,11 +38,24 @@ fn fpm_configuration(place: &Place, setup: &Setup) -> String {
     let run = place.run.display();
     let user = if as_root() { "user = root\ngroup = root\n" } else { "" };
     let env: String = setup.env.iter().map(|(key, value)| format!("env[{key}] = \"{value}\"\n")).collect();
+    let pages: String = ["status_path", "ping_path", "ping_response"]
+        .iter()
+        .filter_map(|key| Some((key, setup.settings.iter().find(|(own, _)| own == key)?)))
+        .map(|(key, (_, value))| format!("{} = {value}\n", fpm_name(key)))
+        .collect();
     format!(
         "[global]\nerror_log = {run}/fpm.log\ndaemonize = no\n[www]\n{user}listen = {run}/fpm.sock\nlisten.backlog = 511\n\
-         pm = static\npm.max_children = {}\ncatch_workers_output = yes\n{env}",
+         pm = static\npm.max_children = {}\ncatch_workers_output = yes\n{pages}{env}",
         setup.workers
     )
+}
+
+fn fpm_name(key: &str) -> &str {
+    match key {
+        "status_path" => "pm.status_path",
+        "ping_path" => "ping.path",
+        _ => "ping.response",
+    }
 }
 
 fn nginx_configuration(place: &Place, setup: &Setup, port: u16) -> String {
@@ -51,6 +64,14 @@ fn nginx_configuration(place: &Place, setup: &Setup, port: u16) -> String {
     let user = if as_root() { "user root;" } else { "" };
     let body =
         setup.settings.iter().find(|(key, _)| key == "http.max_body").map_or("128m", |(_, value)| value.as_str());
+    let pages: String = setup
+        .settings
+        .iter()
+        .filter(|(key, _)| matches!(key.as_str(), "status_path" | "ping_path"))
+        .map(|(_, path)| {
+            format!("location = {path} {{ include /etc/nginx/fastcgi.conf; fastcgi_pass unix:{run}/fpm.sock; }}\n")
+        })
+        .collect();
     format!(
         r"{user}
 daemon off; worker_processes 1; pid {run}/nginx.pid; error_log {run}/nginx.log info;
@@ -62,7 +83,7 @@ http {{
   client_max_body_size {body};
   server {{
     listen 127.0.0.1:{port}; server_name localhost; root {root}; index index.php index.html;
-    location / {{ try_files $uri $uri/ /index.php?$query_string; }}
+    {pages}location / {{ try_files $uri $uri/ /index.php?$query_string; }}
     location ~ [^/]\.php(/|$) {{
       fastcgi_split_path_info ^(.+?\.php)(/.*)$;
       try_files $fastcgi_script_name =404;

@@ -2,18 +2,21 @@
 //! and `stop`, by scrapers and by health checks.
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
+//! `GET /livez`, `GET /readyz`, `GET /pools/NAME/status` and `/ping` (`fpm_status`),
 //! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
 //! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
-use crate::admin_guard::Guard;
+use crate::admin_guard::{DASHBOARD, Guard};
 use crate::pools::Pools;
 use crate::{admin_frankenphp, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
-use howdah_observe::{Metrics, UpstreamMetrics};
-use howdah_pool::PoolStatus;
+use howdah_observe::cell::BOUNDS_US;
+use howdah_observe::{Metrics, RequestMetrics, UpstreamMetrics};
+use howdah_pool::{Durations, PoolStatus};
 use howdah_protocol::unix_socket::{self, UnixAccess};
+use howdah_site::upstream::PoolPage;
 use howdah_tls::acme::{NameReport, Report};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -21,6 +24,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
@@ -31,6 +35,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
+
+/// What there is, for whoever asks for something else.
+const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
+    POST /reload, /stop, /pools/NAME/reload, /pools/NAME/workers/NUMBER/drain";
 
 /// What the endpoint asks of the server.
 #[derive(Debug)]
@@ -45,6 +53,11 @@ struct Status {
     version: &'static str,
     pid: u32,
     uptime_s: u64,
+    /// Whether requests should be sent here, and else why not.
+    ready: bool,
+    not_ready: Option<String>,
+    /// The dashboard may give orders.
+    dashboard_orders: bool,
     connections: Connections,
     budgets: Vec<BudgetStatus>,
     /// Lines lost because a log could not be written, or not fast enough.
@@ -52,8 +65,24 @@ struct Status {
     access_log_dropped: u64,
     /// Those that the server got or made itself.
     certificates: Vec<NameReport>,
+    /// The bounds of all distributions of durations.
+    duration_bounds_us: &'static [u64],
+    /// How long all requests took, from the end of their header to the end of their response.
+    requests: Durations,
+    routes: Vec<RouteStatus>,
     pools: Vec<PoolStatus>,
     upstreams: Vec<UpstreamStatus>,
+}
+
+/// The requests to a route of a site; to none if its name is empty.
+#[derive(Debug, Serialize)]
+struct RouteStatus {
+    site: String,
+    route: String,
+    /// By class of status.
+    status: BTreeMap<&'static str, u64>,
+    sent_bytes: u64,
+    requests: Durations,
 }
 
 /// The connections of clients.
@@ -98,6 +127,7 @@ pub(crate) struct Outcome {
 
 struct State {
     guard: Guard,
+    dashboard_orders: bool,
     pools: Arc<Pools>,
     metrics: Arc<Metrics>,
     certificates: Arc<Report>,
@@ -155,8 +185,15 @@ pub(crate) fn start(
         Socket::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
         Socket::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
     };
-    let state =
-        Arc::new(State { guard: Guard::new(settings), pools, metrics, certificates, orders, started: Instant::now() });
+    let state = Arc::new(State {
+        guard: Guard::new(settings),
+        dashboard_orders: settings.dashboard_orders,
+        pools,
+        metrics,
+        certificates,
+        orders,
+        started: Instant::now(),
+    });
     let (end, ended) = watch::channel(false);
     let connections = ended.clone();
     let task = tokio::spawn(accept(socket, state, ended));
@@ -255,6 +292,17 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watc
 }
 
 async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    // Probes name no host that anybody could know before, and carry no token.
+    if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
+        return match if path == "/readyz" { state.pools.ready() } else { Ok(()) } {
+            Ok(()) => text("text/plain;charset=UTF-8", "ok\n"),
+            Err(why) => {
+                let mut response = text("text/plain;charset=UTF-8", format!("{why}\n"));
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                response
+            }
+        };
+    }
     if let Err((status, why)) = state.guard.lets_pass(request.method(), request.uri(), request.headers()) {
         return outcome(status, false, why);
     }
@@ -263,7 +311,14 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
         *response.status_mut() = content.status;
         return response;
     }
+    if let Some(response) = pool_page(state, &request) {
+        return response;
+    }
+    if let Some(response) = pool_order(state, &request).await {
+        return response;
+    }
     match (request.method(), request.uri().path()) {
+        (&Method::GET, DASHBOARD | "/") => dashboard(),
         (&Method::GET, "/status") => json(StatusCode::OK, &status(state)),
         (&Method::GET, "/metrics") => {
             for pool in state.pools.iter() {
@@ -289,18 +344,88 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
             let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
             outcome(StatusCode::OK, sent, "stopping")
         }
-        (_, "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {
-            outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /status, /metrics, /health; POST /reload, /stop")
+        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {
+            outcome(StatusCode::METHOD_NOT_ALLOWED, false, PATHS)
         }
-        _ => outcome(StatusCode::NOT_FOUND, false, "GET /status, /metrics, /health; POST /reload, /stop"),
+        _ => outcome(StatusCode::NOT_FOUND, false, PATHS),
     }
 }
 
+/// The page of `dashboard.html`: it loads nothing from anywhere, and asks this endpoint alone.
+fn dashboard() -> Response<Full<Bytes>> {
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
+        img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+    let mut response = text("text/html; charset=utf-8", include_str!("dashboard.html"));
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-cache"),
+    ] {
+        let value = hyper::header::HeaderValue::from_static(value);
+        response.headers_mut().insert(hyper::header::HeaderName::from_static(name), value);
+    }
+    response
+}
+
+/// `POST /pools/NAME/reload` and `POST /pools/NAME/workers/NUMBER/drain`.
+async fn pool_order(state: &State, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+    let path = request.uri().path().strip_prefix("/pools/")?;
+    let (name, worker) = match path.strip_suffix("/reload") {
+        Some(name) => (name, None),
+        None => {
+            let (name, worker) = path.strip_suffix("/drain")?.rsplit_once("/workers/")?;
+            (name, Some(worker.parse::<u32>().ok()?))
+        }
+    };
+    if request.method() != Method::POST {
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "this is an order: POST"));
+    }
+    let Some(pool) = state.pools.iter().find(|pool| pool.name() == name).cloned() else {
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+    };
+    Some(match worker {
+        None => match pool.reload().await {
+            Ok(()) => outcome(StatusCode::OK, true, "new workers serve; the old ones finish their requests"),
+            Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
+        },
+        Some(worker) if pool.drain_worker(worker) => {
+            outcome(StatusCode::OK, true, "the worker finishes its requests; another takes its place")
+        }
+        Some(worker) => outcome(StatusCode::NOT_FOUND, false, &format!("no worker {worker} serves")),
+    })
+}
+
+/// `/pools/NAME/status` and `/pools/NAME/ping`: what the sites of a pool have under its `status_path` and `ping_path`.
+fn pool_page(state: &State, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+    let (name, page) = request.uri().path().strip_prefix("/pools/")?.rsplit_once('/')?;
+    let page = match page {
+        "status" => PoolPage::Status,
+        "ping" => PoolPage::Ping,
+        _ => return None,
+    };
+    if request.method() != Method::GET {
+        return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let found = state.pools.position(name).and_then(|pool| state.pools.page(pool, page, query.as_bytes()));
+    let Some(found) = found else {
+        return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
+    };
+    let mut response = text(found.media_type, found.body);
+    *response.status_mut() = found.status;
+    Some(response)
+}
+
 fn status(state: &State) -> Status {
+    let ready = state.pools.ready();
     Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
         uptime_s: state.started.elapsed().as_secs(),
+        ready: ready.is_ok(),
+        not_ready: ready.err(),
+        dashboard_orders: state.dashboard_orders,
         connections: Connections {
             open: state.metrics.connections_open.get(),
             displaced: state.metrics.connections_displaced.get(),
@@ -310,8 +435,21 @@ fn status(state: &State) -> Status {
         error_log_dropped: state.metrics.error_log_dropped(),
         access_log_dropped: state.metrics.access_log_dropped.get(),
         certificates: state.certificates.names(),
+        duration_bounds_us: &BOUNDS_US,
+        requests: state.metrics.durations().into(),
+        routes: state.metrics.requests.all().iter().map(|route| route_status(route)).collect(),
         pools: state.pools.iter().map(|p| p.status()).collect(),
         upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
+    }
+}
+
+fn route_status(route: &RequestMetrics) -> RouteStatus {
+    RouteStatus {
+        site: route.site().to_owned(),
+        route: route.route().to_owned(),
+        status: route.by_class().into_iter().filter(|(_, count)| *count > 0).collect(),
+        sent_bytes: route.bytes(),
+        requests: route.durations().into(),
     }
 }
 

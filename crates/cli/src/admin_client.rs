@@ -5,7 +5,7 @@ use crate::admin_guard::ORDER;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::{AdminAddress, ListenAddr};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 }
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
-fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
+pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
     let token = admin.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -61,19 +61,38 @@ pub(crate) fn sandbox(addr: &AdminAddress) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `howdah status`: as text for people, or the JSON as the server gave it.
-pub(crate) fn status(admin: &AdminAddress, json: bool) -> Result<ExitCode> {
-    let (code, body) = ask(admin, "GET", "/status")?;
-    if code != 200 {
-        bail!("the server answered {code}: {body}");
+/// `howdah status`: as text for people, or the JSON as the server gave it; with `watch` every second, until it fails.
+pub(crate) fn status(admin: &AdminAddress, json: bool, watch: bool) -> Result<ExitCode> {
+    // A terminal shows the newest in the place of the one before; whatever else reads this gets one after the other.
+    let clear = if watch && !json && std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    loop {
+        let (code, body) = ask(admin, "GET", "/status")?;
+        if code != 200 {
+            bail!("the server answered {code}: {body}");
+        }
+        let mut shown = match (json, watch) {
+            (true, false) => crate::status_text::plain_json(&body) + "\n",
+            (true, true) => {
+                let status: serde_json::Value =
+                    serde_json::from_str(&body).context("the server's response is no JSON")?;
+                crate::status_text::plain_json(&status.to_string()) + "\n"
+            }
+            (false, _) => {
+                let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
+                crate::status_text::render(&status)
+            }
+        };
+        shown.insert_str(0, clear);
+        let mut out = std::io::stdout().lock();
+        match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            written => written?,
+        }
+        if !watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_secs(1));
     }
-    if json {
-        println!("{}", crate::status_text::plain_json(&body));
-    } else {
-        let status = serde_json::from_str(&body).context("the server's response is no JSON")?;
-        print!("{}", crate::status_text::render(&status));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// `howdah stop`: returns when the server has ended, so that another one can be started next.

@@ -13,6 +13,9 @@ use tokio::net::unix::UCred;
 /// A field that every order carries.
 pub(crate) const ORDER: HeaderName = HeaderName::from_static("x-howdah");
 
+/// The path of the dashboard.
+pub(crate) const DASHBOARD: &str = "/dashboard";
+
 /// What a request is refused with.
 pub(crate) type Refused = (StatusCode, &'static str);
 
@@ -30,6 +33,8 @@ pub(crate) struct Guard {
     token: Option<String>,
     /// A field that a page cannot send without asking, `Content-Type: application/json`, will do for an order.
     json: bool,
+    /// The dashboard may restart pools and drain workers.
+    dashboard_orders: bool,
     /// The settings admit more than the socket's owner.
     shared: bool,
 }
@@ -48,7 +53,14 @@ impl Guard {
         };
         let token = settings.admin_token.clone().filter(|_| hosts.is_some());
         let json = settings.admin_json;
-        Self { hosts, token, json, shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0 }
+        let dashboard_orders = settings.dashboard_orders;
+        Self {
+            hosts,
+            token,
+            json,
+            dashboard_orders,
+            shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0,
+        }
     }
 
     /// Whether a process may use the Unix socket; the error says why not.
@@ -82,11 +94,11 @@ impl Guard {
                 return Err(FOREIGN_HOST);
             }
         }
-        let site = fields.get("sec-fetch-site").map(|site| site.as_bytes());
-        if fields.contains_key(ORIGIN) || site.is_some_and(|site| site != b"none") {
+        if !self.may_come_from(method, uri, fields) {
             return Err(FROM_A_PAGE);
         }
-        if let Some(token) = &self.token {
+        // There is nothing in the dashboard's page itself; what it shows it asks for.
+        if let Some(token) = self.token.as_ref().filter(|_| !matches!(uri.path(), DASHBOARD | "/")) {
             let given = fields.get(AUTHORIZATION).and_then(|field| field.as_bytes().strip_prefix(b"Bearer "));
             if !given.is_some_and(|given| is_same(given, token.as_bytes())) {
                 return Err(NO_TOKEN);
@@ -98,6 +110,26 @@ impl Guard {
             return Err(NO_ORDER);
         }
         Ok(())
+    }
+}
+
+impl Guard {
+    /// Whether a request may come from where it says. Of all pages the dashboard alone asks, and only if it may does it order:
+    /// the host was looked at before, so a page of the same origin is this server's.
+    fn may_come_from(&self, method: &Method, uri: &Uri, fields: &HeaderMap) -> bool {
+        let site = fields.get("sec-fetch-site").map(|site| site.as_bytes());
+        let is_own_page = site == Some(b"same-origin");
+        if site.is_some_and(|site| site != b"none") && !is_own_page {
+            return false;
+        }
+        let is_order = *method != Method::GET && *method != Method::HEAD;
+        let may_order = self.dashboard_orders && uri.path().starts_with("/pools/");
+        if is_own_page && is_order && !may_order {
+            return false;
+        }
+        let host = fields.get(HOST).map(|host| host.as_bytes()).unwrap_or_default();
+        let is_own = |origin: &[u8]| may_order && is_own_page && origin.strip_prefix(b"http://") == Some(host);
+        fields.get(ORIGIN).is_none_or(|origin| is_own(origin.as_bytes()))
     }
 }
 

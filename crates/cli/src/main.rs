@@ -7,6 +7,7 @@ mod admin_frankenphp;
 mod admin_guard;
 mod certificates;
 mod explain;
+mod fpm_status;
 mod frankenphp;
 mod identity;
 mod pools;
@@ -14,6 +15,7 @@ mod sandbox;
 mod serve;
 mod status_text;
 mod tls;
+mod top;
 mod trust;
 mod watch;
 mod ways;
@@ -76,8 +78,12 @@ fn main() -> ExitCode {
             Ok(loaded) => explain::run(&loaded, &Question { method, url, headers, client }, json),
             Err(code) => return code,
         },
-        Command::Status { server, json } => match admin_address(&server) {
-            Ok(addr) => admin_client::status(&addr, json),
+        Command::Status { server, json, watch } => match admin_address(&server) {
+            Ok(addr) => admin_client::status(&addr, json, watch),
+            Err(code) => return code,
+        },
+        Command::Top { server, once } => match admin_address(&server) {
+            Ok(addr) => top::run(&addr, once),
             Err(code) => return code,
         },
         Command::Sandbox(server) => match admin_address(&server) {

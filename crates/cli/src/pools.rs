@@ -1,27 +1,35 @@
 //! From settings to running pools.
 
+use crate::fpm_status;
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, start_pool,
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
 };
 use howdah_site::Sites;
+use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
-use howdah_transport::{CText, WorkerSpec};
+use howdah_transport::{CText, Mode, WorkerSpec};
+use hyper::StatusCode;
 use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The pools in the order of the settings.
 #[derive(Debug)]
 pub(crate) struct Pools {
     pools: Vec<Arc<Pool>>,
+    /// The server takes no new connections and ends when those that it has are done.
+    draining: AtomicBool,
+    /// What each answers to a ping.
+    pongs: Vec<String>,
     /// What they run for.
     sites: Arc<Sites>,
 }
@@ -39,7 +47,8 @@ impl Pools {
             let metrics = metrics.pool(&config.boot.pool);
             start_pool(config, io_threads.clone(), metrics, launcher.clone())
         };
-        Self { pools: configs.into_iter().map(start).collect(), sites }
+        let pongs = sites.server.settings.pools.iter().map(|pool| pool.ping_response.clone()).collect();
+        Self { pools: configs.into_iter().map(start).collect(), pongs, sites, draining: AtomicBool::new(false) }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Pool>> {
@@ -60,6 +69,20 @@ impl Pools {
         if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
     }
 
+    /// From now on the server is not ready.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Relaxed);
+    }
+
+    /// Whether requests should be sent here; the error says why not.
+    pub(crate) fn ready(&self) -> Result<(), String> {
+        if self.draining.load(Relaxed) {
+            return Err("the server is stopping".to_owned());
+        }
+        let down: Vec<&str> = self.pools.iter().filter(|pool| !pool.can_serve()).map(|pool| pool.name()).collect();
+        if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
+    }
+
     /// Stops every pool; returns when no process of theirs is left.
     pub(crate) async fn stop(&self, grace: Duration) {
         let mut stops = tokio::task::JoinSet::new();
@@ -78,6 +101,29 @@ impl Pools {
             Some(pool) => pool.run(request).await,
             None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
         }
+    }
+
+    /// What there is to say about the pool with this position.
+    pub(crate) fn page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+        let (pool, pong) = (self.pools.get(pool)?, self.pongs.get(pool)?);
+        Some(match page {
+            PoolPage::Status => {
+                let page = fpm_status::page(&pool.status(), query);
+                PoolPageText { status: StatusCode::OK, media_type: page.media_type, body: page.body }
+            }
+            PoolPage::Ping => {
+                let (status, body) = match pool.can_serve() {
+                    true => (StatusCode::OK, pong.clone()),
+                    false => (StatusCode::SERVICE_UNAVAILABLE, format!("pool {} has no worker\n", pool.name())),
+                };
+                PoolPageText { status, media_type: "text/plain;charset=UTF-8", body }
+            }
+        })
+    }
+
+    /// The position of the pool with this name.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.pools.iter().position(|pool| pool.name() == name)
     }
 
     /// Returns when that pool has a place for a request, or has had none for a while.
@@ -181,6 +227,13 @@ fn ini_lines(values: &BTreeMap<String, String>) -> String {
     values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
+/// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
+fn started_workers(pool: &PoolSettings) -> usize {
+    let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
+    let (min, max) = (pool.workers.min as usize, pool.workers.max as usize);
+    pool.start_workers.max(min).max(least).min(max)
+}
+
 pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
     env.extend(pool.php.env.clone());
@@ -199,6 +252,11 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         clear_env: pool.php.clear_env,
         min_workers: pool.workers.min as usize,
         max_workers: pool.workers.max as usize,
+        start_workers: started_workers(pool),
+        spare: SpareWorkers {
+            min: pool.spare_workers.min as usize,
+            max: pool.spare_workers.max.map(|max| max as usize),
+        },
         deadline: pool.deadline,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,

@@ -169,6 +169,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         }
     };
     drop((watchers, checks));
+    server.pools.drain();
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,

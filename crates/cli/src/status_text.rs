@@ -107,6 +107,7 @@ pub(crate) fn render(status: &Value) -> String {
             text(&pool["restarts"]),
             text(&pool["reloads"]),
         );
+        let _ = writeln!(out, "  {}", manager(pool));
         if pool["overloaded"] == true {
             let _ =
                 writeln!(out, "  OVERLOADED: more comes than can be served; who waits for `queue_target` is refused");
@@ -193,7 +194,7 @@ fn certificates(out: &mut String, status: &Value) {
 }
 
 /// Text as the logs have it.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     escape::text(&mut plain, text);
     plain
@@ -250,6 +251,31 @@ fn connection_pool(numbers: &Value) -> String {
         }
     }
     line
+}
+
+/// How many workers a pool may have, and what a pool on demand has cost those who found it without any.
+fn manager(pool: &Value) -> String {
+    let number = |name: &str| pool[name].as_u64().unwrap_or(0);
+    let (min, max) = (number("workers_min"), number("workers_max"));
+    let there = pool["workers"].as_array().map_or(0, Vec::len);
+    let mut text = format!("workers {there}, ");
+    let _ = match pool["manager"].as_str() {
+        Some("ondemand") => write!(text, "on demand up to {max}"),
+        Some("dynamic") => write!(text, "from {min} to {max}, {} ready", number("workers_spare")),
+        _ => write!(text, "always {max}"),
+    };
+    let cold = &pool["cold_starts"];
+    if cold["requests"].as_u64().is_some_and(|requests| requests > 0) {
+        let ms = |name: &str| cold[name].as_f64().unwrap_or(0.0);
+        let _ = write!(
+            text,
+            "; {} requests found none and waited {:.1} ms (p50), {:.1} ms (p99)",
+            cold["requests"],
+            ms("p50_ms"),
+            ms("p99_ms"),
+        );
+    }
+    text
 }
 
 fn mean(pool: &Value) -> String {

@@ -7,7 +7,7 @@ use howdah_observe::Metrics;
 use howdah_pool::{Fault, Request};
 use howdah_protocol::Response;
 use howdah_proxy::{Client, Group};
-use howdah_site::upstream::{Outbound, Unreachable, Upstream};
+use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
 use std::sync::Arc;
 
 /// What the settings' proxies have in common over all threads.
@@ -40,6 +40,14 @@ impl Upstream for Ways {
 
     async fn room(&self, pool: usize) {
         self.pools.room(pool).await;
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.pools.ready()
+    }
+
+    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+        self.pools.page(pool, page, query)
     }
 
     async fn forward(&self, proxy: usize, outbound: Outbound) -> Result<Response, Unreachable> {

@@ -11,6 +11,7 @@ use crate::glob::Glob;
 use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
+use crate::value::Value;
 use crate::{check_acme, check_proxies, check_sites, check_tls, check_users};
 
 /// Reports everything that is wrong with settings which were read.
@@ -99,8 +100,32 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
             source.object(&name("watch"), format!("\"{pattern}\" {why}"));
         }
     }
+    for (key, path) in [("status_path", &pool.status_path), ("ping_path", &pool.ping_path)] {
+        if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
+            source
+                .object(&name(key), format!("expected a path that begins with /; for example: {key} = \"/fpm-{key}\""));
+        }
+    }
+    if pool.status_path.is_some() && pool.status_path == pool.ping_path {
+        source.object(&name("ping_path"), "is the same as status_path".to_owned());
+    }
     not_zero(source, &name("boot_timeout"), pool.boot_timeout);
+    numbers_of_workers(pool, source, &name);
     sandbox(pool, source);
+}
+
+/// What is said of the number of workers must fit together.
+fn numbers_of_workers(pool: &PoolSettings, source: &mut Source<'_>, name: &dyn Fn(&str) -> String) {
+    let max = pool.workers.max as usize;
+    if pool.start_workers > max {
+        let message = format!("{} is more than `workers` allows, {}", pool.start_workers, pool.workers.show());
+        source.object(&name("start_workers"), message);
+    }
+    let spare = pool.spare_workers;
+    if spare.min.max(spare.max.unwrap_or(0)) as usize > max {
+        let message = format!("{} is more than `workers` allows, {}", spare.show(), pool.workers.show());
+        source.object(&name("spare_workers"), message);
+    }
 }
 
 fn sandbox(pool: &PoolSettings, source: &mut Source<'_>) {

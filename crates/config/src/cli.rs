@@ -50,6 +50,15 @@ pub enum Command {
         server: ControlFlags,
         /// As JSON.
         json: bool,
+        /// Again every second.
+        watch: bool,
+    },
+    /// Watch a running server.
+    Top {
+        /// Which server.
+        server: ControlFlags,
+        /// One look, as text.
+        once: bool,
     },
     /// Print the sandbox that the pools of a running server would need, as they learnt it.
     Sandbox(ControlFlags),
@@ -133,8 +142,10 @@ impl Cli {
             Some(("check", matches)) => Command::Check(serve_flags(matches)),
             Some(("explain", matches)) => explain(matches),
             Some(("status", matches)) => {
-                Command::Status { server: control_flags(matches), json: matches.get_flag("json") }
+                let (json, watch) = (matches.get_flag("json"), matches.get_flag("watch"));
+                Command::Status { server: control_flags(matches), json, watch }
             }
+            Some(("top", matches)) => Command::Top { server: control_flags(matches), once: matches.get_flag("once") },
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
@@ -225,7 +236,24 @@ pub fn definition() -> clap::Command {
         .subcommand(
             control_args(clap::Command::new("status").about("Show what a running server does"))
                 .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
-                .after_help("Examples:\n  howdah status\n  howdah status --json --admin unix:/run/howdah/admin.sock"),
+                .arg(
+                    Arg::new("watch")
+                        .long("watch")
+                        .short('w')
+                        .action(ArgAction::SetTrue)
+                        .help("Print it every second, until the command is ended; JSON as one line each"),
+                )
+                .after_help("Examples:\n  howdah status\n  howdah status --watch\n  howdah status --json --admin unix:/run/howdah/admin.sock"),
+        )
+        .subcommand(
+            control_args(clap::Command::new("top").about("Watch a running server: pools, workers, slowest routes"))
+                .arg(
+                    Arg::new("once")
+                        .long("once")
+                        .action(ArgAction::SetTrue)
+                        .help("Print what happens within one second and end; so without a terminal in any case"),
+                )
+                .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah.toml"),
         )
         .subcommand(
             control_args(

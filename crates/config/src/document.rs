@@ -76,12 +76,24 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<(usize, String)>> {
     let lines = Lines::new(text);
     let mut found: Vec<(usize, String)> = errors
         .iter()
-        .map(|error| (lines.line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))
+        .map(|error| {
+            let line = lines.line(error.span().map_or(0, |span| span.start));
+            (line, format!("{}{}", error.message(), advice(text, line)))
+        })
         .collect();
     found.sort_by_key(|(line, _)| *line);
     // What follows on the same line is mostly the same mistake once more.
     found.dedup_by_key(|(line, _)| *line);
     Err(found)
+}
+
+/// What to do about a line that is written as in a file of PHP-FPM.
+fn advice(text: &str, line: usize) -> String {
+    let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim_start();
+    let key = written.split(['=', ' ']).next().unwrap_or_default();
+    let is_of_fpm =
+        key.strip_prefix("pm.").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+    if is_of_fpm { format!("; put the key in quotes: \"{key}\" = …") } else { String::new() }
 }
 
 /// Where each line of a text begins.

@@ -17,6 +17,7 @@ use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
+use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
@@ -151,7 +152,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
     let default = PoolSettings {
         php: PhpSettings::read(source),
         sandbox: SandboxSettings::read(source),
-        ..PoolSettings::read(source)
+        ..FpmNames::over(PoolSettings::read(source), source)
     };
     let main = source.file;
     let files: Vec<&File> = main.into_iter().chain(site_files).collect();

@@ -11,6 +11,7 @@ use crate::load_proxies;
 use crate::load_rules;
 use crate::origin::ConfigError;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
+use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::{Route, RouteKeys};
@@ -134,7 +135,7 @@ fn read_pool<'a>(source: &mut Source<'a>, name: &str, file: &'a File, own: &'a [
         name: name.to_owned(),
         php: PhpSettings::read(source),
         sandbox,
-        ..PoolSettings::read(source)
+        ..FpmNames::over(PoolSettings::read(source), source)
     });
     // Patterns that it has from the top level start from there.
     if find(own, "watch").is_some() {
@@ -257,8 +258,10 @@ pub(crate) fn read_routes<'a>(
         let name = format!("{section}[{at}]");
         let own = entries(item);
         let keys = source.alone(file, name.clone(), own, RouteKeys::read);
+        let pattern = keys.pattern.unwrap_or_default();
         let mut route = Route {
-            pattern: keys.pattern.unwrap_or_default(),
+            name: keys.name.unwrap_or_else(|| pattern.as_str().to_owned()),
+            pattern,
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,

@@ -93,8 +93,10 @@ impl std::error::Error for ConfigErrors {}
 
 /// A setting's name as errors show it: `http.max_body` is `[http] max_body`.
 pub(crate) fn bracketed(name: &str) -> String {
-    match name.rsplit_once('.') {
-        Some((section, key)) => format!("[{section}] {key}"),
+    // PHP-FPM's names have a dot of their own.
+    let of_fpm = if name.starts_with("pm.") { Some(None) } else { name.find(".pm.").map(Some) };
+    match of_fpm.unwrap_or_else(|| name.rfind('.')) {
+        Some(at) => format!("[{}] {}", &name[..at], &name[at + 1..]),
         None => name.to_owned(),
     }
 }

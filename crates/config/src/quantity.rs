@@ -104,7 +104,7 @@ impl Value for ByteSize {
     }
 }
 
-/// How many workers a pool keeps: always `min`, up to `max` while there is work.
+/// How many workers a pool keeps: always `min`, which may be none, up to `max` while there is work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerRange {
     /// The number that is always kept.
@@ -129,11 +129,44 @@ impl Value for WorkerRange {
             Some((min, max)) => (min.trim().parse().ok()?, max.trim().parse().ok()?),
             None => text.parse().map(|count| (count, count)).ok()?,
         };
-        (min >= 1 && min <= max && max <= 4096).then_some(Self { min, max })
+        (max >= 1 && min <= max && max <= 4096).then_some(Self { min, max })
     }
 
     fn show(&self) -> String {
         if self.min == self.max { self.min.to_string() } else { format!("\"{}-{}\"", self.min, self.max) }
+    }
+}
+
+/// How many idle workers a pool keeps ready: `min` at least, and more than `max` not for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SpareWorkers {
+    /// As long as fewer are idle, more are started.
+    pub min: u32,
+    /// Idle workers beyond these end soon; `None`: each ends when it has been idle for long.
+    pub max: Option<u32>,
+}
+
+impl Value for SpareWorkers {
+    const KIND: Kind = Kind::Workers;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        match &node.tree {
+            Tree::Integer(count) => Self::from_text(&count.to_string()),
+            Tree::Text(text) => Self::from_text(text),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (min, max): (u32, Option<u32>) = match text.split_once('-') {
+            Some((min, max)) => (min.trim().parse().ok()?, Some(max.trim().parse().ok()?)),
+            None => (text.parse().ok()?, None),
+        };
+        (max.is_none_or(|max| min <= max && max >= 1) && min.max(max.unwrap_or(0)) <= 4096).then_some(Self { min, max })
+    }
+
+    fn show(&self) -> String {
+        self.max.map_or_else(|| self.min.to_string(), |max| format!("\"{}-{max}\"", self.min))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::document::{Node, Tree};
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
+use crate::settings_fpm::FpmNames;
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
@@ -52,6 +53,14 @@ pub fn settings_page() -> String {
          `[pool.NAME.sandbox]`, over what `[sandbox]` says.\n\n",
     );
     rows(&mut page, PoolSettings::ROWS);
+    page.push_str(
+        "## Pools, by PHP-FPM's names\n\nWhere a pool's settings mean the same as PHP-FPM's, its names are understood too, at \
+         the top level and in `[pool.NAME]`; as in PHP-FPM, what does not go with `pm` has no effect. Keys with a dot stand in \
+         quotes. `howdah check` shows the settings that they become. Saying the same in both ways is an error. How to get \
+         from one to the other is in the guide [docs/guide/sizing.md](../guide/sizing.md).\n\n```toml\npm = \"dynamic\"\n\
+         \"pm.max_children\" = 20\n\"pm.min_spare_servers\" = 2\n\"pm.max_spare_servers\" = 6\n```\n\n",
+    );
+    rows(&mut page, FpmNames::ROWS);
     page.push_str(
         "## `[[route]]`\n\nWhich request paths go to which pool; the first match wins, and what matches none goes to the \
          pool `default`.\n\n```toml\n[pool.api]\nmode = \"worker\"\nscript = \"api.php\"\n\n[[route]]\nmatch = \"/api/*\"\n\
@@ -141,6 +150,11 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
+/// A key as it stands in the file.
+fn written(key: &str) -> String {
+    if key.contains('.') { format!("\"{key}\"") } else { key.to_owned() }
+}
+
 fn rows(page: &mut String, rows: &[Row]) {
     for row in rows {
         let _ = writeln!(page, "### `{}`\n\n{}\n", row.key, row.text());
@@ -157,7 +171,7 @@ fn rows(page: &mut String, rows: &[Row]) {
             let words = words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>();
             let _ = writeln!(page, "- One of: {}", words.join(", "));
         }
-        let _ = writeln!(page, "- Example: `{} = {}`", row.key, row.example);
+        let _ = writeln!(page, "- Example: `{} = {}`", written(row.key), row.example);
         let flag = row.flag.map(|flag| format!("`--{flag}`")).filter(|flag| flag != "`--define`");
         let flag = flag.or_else(|| row.flag.map(|_| "`-d KEY=VALUE`, `--define KEY=VALUE`".to_owned()));
         let flag = flag.or_else(|| (row.key == "root").then(|| "the argument `ROOT`".to_owned()));
@@ -247,11 +261,11 @@ fn wrap(page: &mut String, paragraph: &str) {
 /// `docs/reference/howdah.schema.json`.
 #[must_use]
 pub fn schema() -> String {
-    let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS]);
+    let mut top = properties(&[Settings::ROWS, PoolSettings::ROWS, FpmNames::ROWS]);
     for (name, rows) in SECTIONS {
         top.insert((*name).to_owned(), object(properties(&[rows])));
     }
-    let mut own = properties(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+    let mut own = properties(&[PoolSettings::ROWS, FpmNames::ROWS, PhpSettings::ROWS]);
     // A section, or only its profile.
     let sandbox = json!({ "anyOf": [object(properties(&[SandboxSettings::ROWS])), { "enum": SandboxProfile::WORDS }] });
     top.insert("sandbox".to_owned(), sandbox.clone());
@@ -356,7 +370,7 @@ fn kind(kind: Kind) -> Json {
         }
         Kind::Upstream => json!({ "type": "string", "pattern": "^(https?://|unix:/)" }),
         Kind::Choice(words) => json!({ "enum": words }),
-        Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 1 }),
+        Kind::Workers => json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *(- *[0-9]+)?$", "minimum": 0 }),
         Kind::NamePattern => json!({ "type": "string", "pattern": "^!?[^/]+$" }),
         Kind::Pattern => json!({ "type": "string", "pattern": "^/" }),
         Kind::List(of) => {

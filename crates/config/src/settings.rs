@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::address::ListenAddr;
 use crate::choice::{Mode, UnknownDirective, UnknownHost};
-use crate::quantity::{ByteSize, FileMode, WorkerRange};
+use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
 use crate::settings_acme::AcmeSettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
@@ -50,6 +50,9 @@ settings! {
         ///
         /// Started as `frankenphp`, the server does.
         admin_json: bool = "false" example("true");
+        /// Let the dashboard (`/dashboard` on an `admin` that is an address) restart pools and drain workers. Without it, it
+        /// only shows.
+        dashboard_orders: bool = "false" example("true");
         /// The permissions of Unix sockets in `listen`, in octal.
         listen_mode: FileMode = r#""0660""# example(r#""0666""#);
         /// The owner of Unix sockets in `listen`; `""` for the user that the server runs as.
@@ -141,8 +144,20 @@ settings! {
         /// A PHP file that is run once before the first request (its state is kept in the snapshot).
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
+        ///
+        /// A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
         workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
-        /// Workers beyond `MIN` end when they have been idle for so long.
+        /// How many of them are started with the pool; 0 for `MIN`.
+        ///
+        /// In mode `snapshot` a pool on demand starts one in any case, to boot the application: that boot stays when the
+        /// worker goes, and further workers are forked from it.
+        start_workers: usize = "0" in(0, 4096) example("2");
+        /// How many idle workers are kept ready beyond those that are busy, up to `MAX`: `N`, or `"LEAST-MOST"`.
+        ///
+        /// With `MOST`, idle workers up to that number stay, and those beyond it end one a second, whatever `shrink_after`
+        /// says. In mode `async` a worker counts as idle for the part of its `concurrency` that is free.
+        spare_workers: SpareWorkers = "0" example(r#""1-2""#);
+        /// Workers beyond `MIN` and `spare_workers` end when they have been idle for so long.
         shrink_after: Duration = r#""10s""# example(r#""1m""#);
         /// In mode `async`, how many requests one worker runs at once; further ones wait in the `queue`.
         concurrency: usize = "100" in(1, 10000) flag("concurrency") example("500");
@@ -186,6 +201,18 @@ settings! {
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.
         warmup_check: bool = "true" example("false");
+        /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
+        /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
+        ///
+        /// PHP-FPM's name is understood too: `"pm.status_path"`. The admin address shows it as `/pools/NAME/status` in any case.
+        status_path: Option<String> = r#""""# example(r#""/fpm-status""#);
+        /// The path that those sites answer themselves while the pool has a worker, and with 503 while it has none; `""` for
+        /// none.
+        ///
+        /// PHP-FPM's name is understood too: `"ping.path"`. The admin address has `/pools/NAME/ping` in any case.
+        ping_path: Option<String> = r#""""# example(r#""/ping""#);
+        /// What they answer there. PHP-FPM's name is understood too: `"ping.response"`.
+        ping_response: String = r#""pong""# example(r#""alive""#);
         /// Glob patterns of files, relative to the directory of `howdah.toml`; a change reloads the pool.
         ///
         /// For development. `*` stands for any text within a name, `**` for any directories, `{a,b}` for either; names that

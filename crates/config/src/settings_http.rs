@@ -84,6 +84,13 @@ settings! {
         server_header: Option<String> = r#""Howdah""# example(r#""""#);
         /// The response field that carries the request's id; `""` for none.
         request_id_header: Option<String> = r#""""# example(r#""X-Request-Id""#);
+        /// A path that is answered with 200 as long as the server can answer at all, whatever the host; `""` for none.
+        ///
+        /// For probes that cannot reach the admin address, which has `/livez` and `/readyz` in any case.
+        livez: Option<String> = r#""""# example(r#""/livez""#);
+        /// A path that is answered with 200 if requests should be sent here, else with 503 and the reason: the server is
+        /// stopping, or a pool has no worker; `""` for none.
+        readyz: Option<String> = r#""""# example(r#""/readyz""#);
     }
     plus {}
 }

@@ -8,6 +8,8 @@ settings! {
     pub struct RouteKeys at "route" {
         /// The request paths meant; `*` stands for any text, slashes included. Required.
         pattern: Option<PathPattern> = r#""""# key("match") example(r#""/api/*""#);
+        /// What metrics and `howdah top` call it; by default its pattern.
+        name: Option<String> = r#""""# example(r#""api""#);
         /// The pool that takes them. Required where there is no `proxy`.
         pool: Option<String> = r#""""# example(r#""api""#);
         /// The server that they are handed on to: its address, or the NAME of a `[proxy.NAME]`.
@@ -27,6 +29,8 @@ settings! {
 pub struct Route {
     /// The paths.
     pub pattern: PathPattern,
+    /// What metrics call it.
+    pub name: String,
     /// The pool's name, which exists.
     pub pool: String,
     /// The name of the proxy that takes them in the pool's place.

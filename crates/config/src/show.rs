@@ -95,6 +95,7 @@ impl Page<'_> {
             let _ = writeln!(self.text, "\n[[{header}]]");
             let keys = RouteKeys {
                 pattern: Some(route.pattern.clone()),
+                name: Some(route.name.clone()).filter(|name| *name != route.pattern.as_str()),
                 pool: route.proxy.is_none().then(|| route.pool.clone()),
                 proxy: route.proxy.clone(),
                 workers: route.workers,

@@ -9,6 +9,7 @@ use crate::origin::{ConfigError, Origin, bracketed};
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
+use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
@@ -37,7 +38,7 @@ fn keys(lists: &[&'static [Row]]) -> Vec<&'static str> {
 /// The errors of a file's keys.
 pub(crate) fn unknown_keys(file: &File) -> Vec<ConfigError> {
     let mut found = Finder { file, errors: Vec::new() };
-    let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS]);
+    let mut top = keys(&[Settings::ROWS, PoolSettings::ROWS, FpmNames::ROWS]);
     top.extend(SECTIONS.iter().map(|(name, _)| *name));
     top.extend(["pool", "proxy", "route", "rule", "site"]);
     found.keys("", entries(&file.root), &top);
@@ -93,6 +94,14 @@ impl Finder<'_> {
             let name = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
             let message = format!("unknown key{}", self.advice(section, &entry.key, known));
             self.error(entry.line, bracketed(&name), message);
+        }
+        if let Some(pm) = find(entries, "pm").filter(|_| known.contains(&"pm"))
+            && let Tree::Table(written) = &pm.node.tree
+        {
+            for key in written {
+                let message = format!("put the key in quotes: \"pm.{}\" = …", key.key);
+                self.error(key.line, format!("pm.{}", key.key), message);
+            }
         }
     }
 
@@ -238,7 +247,7 @@ impl Finder<'_> {
 
 /// The keys of a pool.
 fn pool_keys() -> Vec<&'static str> {
-    let mut known = keys(&[PoolSettings::ROWS, PhpSettings::ROWS]);
+    let mut known = keys(&[PoolSettings::ROWS, FpmNames::ROWS, PhpSettings::ROWS]);
     known.push("sandbox");
     known
 }

@@ -1,7 +1,7 @@
 //! How values are written and shown.
 
 use super::*;
-use crate::quantity::{ByteSize, WorkerRange};
+use crate::quantity::{ByteSize, SpareWorkers, WorkerRange};
 use std::time::Duration;
 
 #[test]
@@ -39,7 +39,19 @@ fn sizes() {
 fn worker_ranges() {
     assert_eq!(WorkerRange::from_text("4"), Some(WorkerRange { min: 4, max: 4 }));
     assert_eq!(WorkerRange::from_text("2 - 8"), Some(WorkerRange { min: 2, max: 8 }));
-    for text in ["0", "0-4", "8-2", "2-", "-2", "a", "1-9999"] {
+    assert_eq!(WorkerRange::from_text("0-4"), Some(WorkerRange { min: 0, max: 4 }));
+    for text in ["0", "0-0", "8-2", "2-", "-2", "a", "1-9999"] {
         assert_eq!(WorkerRange::from_text(text), None, "{text}");
+    }
+}
+
+#[test]
+fn spare_workers() {
+    for (text, min, max) in [("0", 0, None), ("3", 3, None), ("2-6", 2, Some(6)), ("0 - 1", 0, Some(1))] {
+        let found = SpareWorkers::from_text(text).unwrap();
+        assert_eq!((found.min, found.max), (min, max), "{text}");
+    }
+    for text in ["", "-", "6-2", "0-0", "2-", "5000", "1-5000", "-1"] {
+        assert_eq!(SpareWorkers::from_text(text), None, "{text}");
     }
 }

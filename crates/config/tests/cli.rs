@@ -69,7 +69,7 @@ fn commands() {
     assert!(matches!(command(&["check", "web"]), Command::Check(flags) if flags.values["root"] == ["web"]));
     let status = command(&["status", "--json", "--admin", "unix:/a"]);
     assert!(
-        matches!(&status, Command::Status { server, json: true } if server.serve.values["admin"] == ["unix:/a"]),
+        matches!(&status, Command::Status { server, json: true, watch: false } if server.serve.values["admin"] == ["unix:/a"]),
         "{status:?}"
     );
     assert!(matches!(command(&["reload"]), Command::Reload(_)));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The number of shards; a power of two.
-const SHARDS: usize = 8;
+pub(crate) const SHARDS: usize = 8;
 
 /// The largest number of different labels that one [`Labelled`] counter tells apart.
 const LABELS: usize = 24;
@@ -19,7 +19,7 @@ pub const BOUNDS_US: [u64; 18] = [
 ];
 
 /// The shard of the calling thread.
-fn shard() -> usize {
+pub(crate) fn shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -129,6 +129,27 @@ pub struct HistogramSnapshot {
     pub sum_us: u64,
 }
 
+impl HistogramSnapshot {
+    /// Of the numbers of each bucket; the count is their sum, so the two agree even while others count.
+    pub(crate) fn of(buckets: &[u64; BOUNDS_US.len() + 1], sum_us: u64) -> Self {
+        let mut snapshot = Self { sum_us, ..Self::default() };
+        for (bucket, count) in buckets.iter().enumerate() {
+            snapshot.count += count;
+            if let Some(cumulative) = snapshot.cumulative.get_mut(bucket) {
+                *cumulative = snapshot.count;
+            }
+        }
+        snapshot
+    }
+
+    /// Adds what another one held.
+    pub fn add(&mut self, other: &Self) {
+        self.cumulative.iter_mut().zip(other.cumulative).for_each(|(mine, theirs)| *mine += theirs);
+        self.count += other.count;
+        self.sum_us = self.sum_us.wrapping_add(other.sum_us);
+    }
+}
+
 impl Histogram {
     /// Counts a duration.
     pub fn observe(&self, took: Duration) {
@@ -142,18 +163,14 @@ impl Histogram {
         buckets.sum_us.fetch_add(took, Relaxed);
     }
 
-    /// What it holds now. The count is the sum of the buckets, so the two agree even while others count.
+    /// What it holds now.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
-        let mut snapshot = HistogramSnapshot::default();
-        for bucket in 0..=BOUNDS_US.len() {
-            snapshot.count += self.shards.iter().map(|cell| cell.0.counts[bucket].load(Relaxed)).sum::<u64>();
-            if let Some(cumulative) = snapshot.cumulative.get_mut(bucket) {
-                *cumulative = snapshot.count;
-            }
-        }
-        snapshot.sum_us = self.shards.iter().map(|cell| cell.0.sum_us.load(Relaxed)).fold(0, u64::wrapping_add);
-        snapshot
+        let of = |number: &dyn Fn(&Buckets) -> &AtomicU64| {
+            self.shards.iter().map(|cell| number(&cell.0).load(Relaxed)).fold(0, u64::wrapping_add)
+        };
+        let buckets = std::array::from_fn(|bucket| of(&|cell| &cell.counts[bucket]));
+        HistogramSnapshot::of(&buckets, of(&|cell| &cell.sum_us))
     }
 }
 

@@ -62,6 +62,12 @@ impl fmt::Display for Combined {
     }
 }
 
+/// A time as `combined` lines have it, without the brackets.
+#[must_use]
+pub fn log_time(time: SystemTime) -> String {
+    Combined(Moment::from(time)).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

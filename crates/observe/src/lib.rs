@@ -13,11 +13,14 @@ pub mod log;
 pub mod log_file;
 pub mod metrics;
 mod queue;
+mod requests;
 mod sink;
 mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use access_logs::AccessLogs;
+pub use clock::log_time;
 pub use connection_pool::ConnectionPool;
-pub use metrics::{Front, Metrics, PoolMetrics};
+pub use metrics::{Metrics, PoolMetrics};
+pub use requests::{Front, RequestMetrics};
 pub use upstream::{UpstreamMetrics, Upstreams};

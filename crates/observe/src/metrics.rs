@@ -3,14 +3,14 @@
 use parking_lot::{Mutex, RwLock};
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use howdah_budget::{Budget, Budgets};
 
-use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, Labelled};
+use crate::cell::{BOUNDS_US, Counter, Gauge, Histogram, HistogramSnapshot, Labelled};
 use crate::connection_pool::ConnectionPool;
 use crate::escape;
 use crate::log::LogHandle;
+use crate::requests::{CLASSES, Front, Requests};
 use crate::upstream::Upstreams;
 
 /// What kind of number a metric is.
@@ -68,6 +68,11 @@ metrics! {
         "Requests answered, by what answered (php, static, proxy, error) and class of status.";
     RequestDuration "howdah_request_duration_seconds" Histogram []
         "Time from the end of a request's header to the end of its response.";
+    SiteRequests "howdah_site_requests_total" Counter ["site", "route", "front", "status"]
+        "The same by site and route: the `name` of a `[[route]]`, or its pattern; empty where none took the request.";
+    SiteDuration "howdah_site_request_duration_seconds" Histogram ["site", "route"]
+        "The same time by site and route.";
+    SiteBytes "howdah_site_sent_bytes_total" Counter ["site", "route"] "The same bytes by site and route.";
     UnknownHosts "howdah_unknown_host_requests_total" Counter []
         "Requests refused because no site is for their host.";
     BytesSent "howdah_sent_bytes_total" Counter [] "Bytes of response bodies sent.";
@@ -100,6 +105,9 @@ metrics! {
         "When the certificate of a name ends that the server got or made itself, since the epoch; 0 if there is none.";
     AcmeOrders "howdah_acme_certificates_total" Counter [] "Certificates obtained by ACME.";
     AcmeFailures "howdah_acme_failures_total" Counter [] "Attempts to obtain a certificate that failed.";
+    PasswordChecks "howdah_password_checks_total" Counter [] "Passwords that had to be verified.";
+    PasswordChecksOpen "howdah_password_checks_open" Gauge ["state"]
+        "Passwords that are being verified, a few at once, and requests that wait for that, by state: running or waiting.";
     Panics "howdah_request_panics_total" Counter []
         "Requests that ended in a fault of the server's own code. The log has each; please report it.";
     UpstreamUp "howdah_upstream_up" Gauge ["proxy", "server"]
@@ -112,6 +120,8 @@ metrics! {
         "What it failed in, by kind: connect, timeout, broken (before its response), cut (within it).";
     QueueLength "howdah_pool_queue_length" Gauge ["pool"] "Requests that wait for a worker.";
     QueueWait "howdah_pool_queue_wait_seconds" Histogram ["pool"] "How long requests waited for a worker.";
+    ColdStarts "howdah_pool_cold_start_wait_seconds" Histogram ["pool"]
+        "How long requests waited that found a pool on demand without a worker.";
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
@@ -124,6 +134,9 @@ metrics! {
         "Snapshot mode: sessions of connections opened at boot that were reset after a request.";
     WorkersUnfit "howdah_pool_snapshot_workers_replaced_total" Counter ["pool"]
         "Snapshot mode: workers replaced because a request has done what cannot be undone.";
+    PhpDuration "howdah_pool_php_duration_seconds" Histogram ["pool"] "How long requests ran in PHP.";
+    Restores "howdah_pool_snapshot_restore_seconds" Histogram ["pool"]
+        "Snapshot mode: how long it took to put a worker back after a request.";
     PhpTime "howdah_pool_php_seconds_total" Counter ["pool"] "Time that requests ran in PHP.";
     PooledLimit "howdah_connection_pool_limit" Gauge ["pool", "name"]
         "Connections that a connection pool may have open, over all workers.";
@@ -159,37 +172,6 @@ metrics! {
         "Connections that came back with an open transaction.";
 }
 
-/// What answered a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Front {
-    /// A PHP script.
-    Php,
-    /// A static file.
-    Static,
-    /// Another server, to which the request was handed on.
-    Proxy,
-    /// The server itself: an error or a refusal.
-    Error,
-}
-
-impl Front {
-    const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
-
-    /// The label's value.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Php => "php",
-            Self::Static => "static",
-            Self::Proxy => "proxy",
-            Self::Error => "error",
-        }
-    }
-}
-
-/// The classes of status, by their first digit.
-const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-
 /// The cells of one pool.
 #[derive(Debug, Default)]
 pub struct PoolMetrics {
@@ -198,6 +180,8 @@ pub struct PoolMetrics {
     pub queue_length: Gauge,
     /// How long requests waited for a worker.
     pub queue_wait: Histogram,
+    /// How long those waited that found a pool on demand without a worker.
+    pub cold_starts: Histogram,
     /// Workers that run.
     pub workers: Gauge,
     /// Workers that run a request.
@@ -216,8 +200,10 @@ pub struct PoolMetrics {
     pub sessions_reset: Counter,
     /// Snapshot mode: workers that could not be put back after a request.
     pub workers_unfit: Counter,
-    /// Time that requests ran in PHP, in microseconds.
-    pub php_time_us: Counter,
+    /// How long requests ran in PHP.
+    pub php_time: Histogram,
+    /// Snapshot mode: how long it took to put workers back.
+    pub restores: Histogram,
     /// The connection pools of its workers, by name.
     connection_pools: Mutex<Vec<ConnectionPool>>,
 }
@@ -237,10 +223,8 @@ impl PoolMetrics {
 /// The cells of a server.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    requests: [[Counter; CLASSES.len()]; Front::ALL.len()],
-    request_duration: Histogram,
-    /// Bytes of response bodies sent.
-    pub bytes_sent: Counter,
+    /// By site and route.
+    pub requests: Requests,
     /// Requests for hosts that no site is for.
     pub unknown_hosts: Counter,
     pub connections_open: Gauge,
@@ -267,6 +251,10 @@ pub struct Metrics {
     pub access_log_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
+    /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
+    pub password_checks: Counter,
+    pub password_checks_running: Gauge,
+    pub password_checks_waiting: Gauge,
     certificates: Mutex<CertificateNumbers>,
     pools: RwLock<Vec<Arc<PoolMetrics>>>,
     /// Servers that requests are handed on to.
@@ -331,18 +319,24 @@ impl Metrics {
         pool
     }
 
-    /// Counts an answered request: what answered, its status, how long it took, the bytes of its body.
-    pub fn request(&self, front: Front, status: u16, took: Duration, bytes: u64) {
-        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
-        self.requests[front as usize][class].inc();
-        self.request_duration.observe(took);
-        self.bytes_sent.add(bytes);
-    }
-
     /// The number of requests answered so far.
     #[must_use]
     pub fn requests_total(&self) -> u64 {
-        self.requests.iter().flatten().map(Counter::get).sum()
+        self.durations().count
+    }
+
+    /// Bytes of bodies that were sent.
+    #[must_use]
+    pub fn bytes_sent(&self) -> u64 {
+        self.requests.all().iter().map(|route| route.bytes()).sum()
+    }
+
+    /// How long all requests took.
+    #[must_use]
+    pub fn durations(&self) -> HistogramSnapshot {
+        let mut all = HistogramSnapshot::default();
+        self.requests.all().iter().for_each(|route| all.add(&route.durations()));
+        all
     }
 
     /// All metrics in Prometheus' text format (`text/plain; version=0.0.4`).
@@ -360,16 +354,10 @@ impl Metrics {
     /// The samples of one metric.
     fn render_one(&self, id: Id, pools: &[Arc<PoolMetrics>], page: &mut Page<'_>) {
         match id {
-            Id::Requests => {
-                for front in Front::ALL {
-                    for (class, counter) in CLASSES.iter().zip(&self.requests[front as usize]) {
-                        page.sample(&[front.label(), class], counter.get());
-                    }
-                }
-            }
-            Id::RequestDuration => page.histogram(&[], &self.request_duration),
+            Id::Requests | Id::SiteRequests | Id::SiteDuration | Id::SiteBytes => self.of_routes(id, page),
+            Id::RequestDuration => page.durations(&[], &self.durations()),
             Id::UnknownHosts => page.sample(&[], self.unknown_hosts.get()),
-            Id::BytesSent => page.sample(&[], self.bytes_sent.get()),
+            Id::BytesSent => page.sample(&[], self.bytes_sent()),
             Id::ConnectionsOpen => page.sample(&[], self.connections_open.get()),
             Id::ConnectionsAccepted => page.sample(&[], self.connections_accepted.get()),
             Id::ConnectionsDisplaced => page.sample(&[], self.connections_displaced.get()),
@@ -401,9 +389,15 @@ impl Metrics {
             }
             Id::AcmeOrders => page.sample(&[], self.certificates.lock().orders),
             Id::AcmeFailures => page.sample(&[], self.certificates.lock().failures),
+            Id::PasswordChecks => page.sample(&[], self.password_checks.get()),
+            Id::PasswordChecksOpen => {
+                page.sample(&["running"], self.password_checks_running.get());
+                page.sample(&["waiting"], self.password_checks_waiting.get());
+            }
             Id::Panics => page.sample(&[], self.request_panics.get()),
             Id::QueueLength => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.queue_length.get())),
             Id::QueueWait => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.queue_wait)),
+            Id::ColdStarts => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.cold_starts)),
             Id::Workers => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers.get())),
             Id::WorkersBusy => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_busy.get())),
             Id::InFlight => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.in_flight.get())),
@@ -413,9 +407,11 @@ impl Metrics {
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
             Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
+            Id::PhpDuration => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.php_time)),
+            Id::Restores => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.restores)),
             Id::PhpTime => {
                 for pool in pools {
-                    page.sample(&[&pool.name], Seconds(pool.php_time_us.get()));
+                    page.sample(&[&pool.name], Seconds(pool.php_time.snapshot().sum_us));
                 }
             }
             Id::PooledLimit => page.connections(pools, |numbers| numbers.limit),
@@ -439,7 +435,33 @@ impl Metrics {
 }
 
 impl Metrics {
-    /// One number of each budget.
+    /// The samples of one metric of requests.
+    fn of_routes(&self, id: Id, page: &mut Page<'_>) {
+        let routes = self.requests.all();
+        let classes = || Front::ALL.into_iter().flat_map(|front| (0..CLASSES.len()).map(move |class| (front, class)));
+        if id == Id::Requests {
+            for (front, class) in classes() {
+                let all: u64 = routes.iter().map(|route| route.answered(front, class)).sum();
+                page.sample(&[front.label(), CLASSES[class]], all);
+            }
+            return;
+        }
+        for route in &routes {
+            let of = [&*route.site, &*route.route];
+            match id {
+                Id::SiteDuration => page.durations(&of, &route.durations()),
+                Id::SiteBytes => page.sample(&of, route.bytes()),
+                _ => {
+                    // What has never happened needs no line for each site.
+                    let seen = classes().map(|(front, class)| (front, class, route.answered(front, class)));
+                    for (front, class, count) in seen.filter(|(.., count)| *count > 0) {
+                        page.sample(&[of[0], of[1], front.label(), CLASSES[class]], count);
+                    }
+                }
+            }
+        }
+    }
+
     /// The samples of one metric of servers that requests are handed on to.
     fn upstream_samples(&self, id: Id, page: &mut Page<'_>) {
         for upstream in self.upstreams.all() {
@@ -458,6 +480,7 @@ impl Metrics {
         }
     }
 
+    /// One number of each budget.
     fn budget(&self, page: &mut Page<'_>, number: impl Fn(&Budget) -> u64) {
         for budget in self.budgets().iter().flat_map(|budgets| [budgets.memory, budgets.spool]) {
             page.sample(&[budget.kind().name()], number(budget));
@@ -512,7 +535,10 @@ impl<'a> Page<'a> {
     }
 
     fn histogram(&mut self, values: &[&str], histogram: &Histogram) {
-        let snapshot = histogram.snapshot();
+        self.durations(values, &histogram.snapshot());
+    }
+
+    fn durations(&mut self, values: &[&str], snapshot: &HistogramSnapshot) {
         for (bound, count) in BOUNDS_US.iter().zip(snapshot.cumulative) {
             self.line("_bucket", values, Some(&Seconds(*bound).to_string()), count);
         }

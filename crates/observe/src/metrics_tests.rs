@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 #[test]
 fn names_follow_the_rules() {
@@ -14,13 +15,14 @@ fn names_follow_the_rules() {
 fn render_shows_each_metric_with_its_labels() {
     let metrics = Metrics::new();
     let pool = metrics.pool("de\"fault");
-    metrics.request(Front::Php, 200, Duration::from_micros(80), 1024);
-    metrics.request(Front::Error, 503, Duration::from_millis(2), 10);
+    metrics.requests.of("a", "b").count(Front::Php, 200, Duration::from_micros(80), 1024);
+    metrics.requests.of("a", "b").count(Front::Error, 503, Duration::from_millis(2), 10);
     metrics.connections_open.inc();
     pool.queue_wait.observe(Duration::from_micros(10));
     pool.faults.inc("queue_full");
     pool.restarts.inc("died");
-    pool.php_time_us.add(1_250_000);
+    pool.php_time.observe_us(1_250_000);
+    pool.restores.observe_us(70);
     let connections = ConnectionPool { name: "a\"b".into(), idle: 3, wait_us: 1500, ..ConnectionPool::default() };
     pool.set_connection_pools(vec![connections]);
     let text = metrics.render();
@@ -33,6 +35,11 @@ fn render_shows_each_metric_with_its_labels() {
         "howdah_request_duration_seconds_bucket{le=\"+Inf\"} 2",
         "howdah_request_duration_seconds_sum 0.00208",
         "howdah_request_duration_seconds_count 2",
+        "howdah_site_requests_total{site=\"a\",route=\"b\",front=\"php\",status=\"2xx\"} 1",
+        "howdah_site_request_duration_seconds_bucket{site=\"a\",route=\"b\",le=\"0.0001\"} 1",
+        "howdah_site_sent_bytes_total{site=\"a\",route=\"b\"} 1034",
+        "howdah_pool_php_duration_seconds_count{pool=\"de\\\"fault\"} 1",
+        "howdah_pool_snapshot_restore_seconds_bucket{pool=\"de\\\"fault\",le=\"0.0001\"} 1",
         "howdah_sent_bytes_total 1034",
         "howdah_connections_open 1",
         "howdah_pool_queue_wait_seconds_bucket{pool=\"de\\\"fault\",le=\"0.00005\"} 1",
@@ -61,7 +68,7 @@ fn a_pool_is_made_once() {
 #[test]
 fn a_strange_status_is_counted_somewhere() {
     let metrics = Metrics::new();
-    metrics.request(Front::Php, 0, Duration::ZERO, 0);
-    metrics.request(Front::Php, 999, Duration::ZERO, 0);
+    metrics.requests.of("a", "b").count(Front::Php, 0, Duration::ZERO, 0);
+    metrics.requests.of("a", "b").count(Front::Php, 999, Duration::ZERO, 0);
     assert_eq!(metrics.requests_total(), 2);
 }

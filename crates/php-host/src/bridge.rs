@@ -464,7 +464,8 @@ extern "C" fn howdah_rs_select_request(number: u64) {
     if host.lane.number() == number || !host.is_multiplexed() {
         return;
     }
-    if let Some(current) = host.current.take() {
+    if let Some(mut current) = host.current.take() {
+        current.pause();
         host.others.insert(host.lane.number(), current);
     }
     host.current = host.others.remove(&number);

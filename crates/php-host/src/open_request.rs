@@ -14,13 +14,33 @@ enum Body {
     File { fd: OwnedFd, read: u64 },
 }
 
+/// Processor time of a request. In async mode requests take turns on one thread, and what the thread uses counts for the
+/// one whose turn it is.
+#[derive(Default)]
+struct Used {
+    /// In turns that are over.
+    before: Duration,
+    /// What the thread had used when the present turn began.
+    turn_began: Option<Duration>,
+}
+
+impl Used {
+    fn begin_turn(&mut self) {
+        self.turn_began.get_or_insert_with(priority::processor_time);
+    }
+
+    fn until_now(&self) -> Duration {
+        self.before + self.turn_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
+    }
+}
+
 /// A request that is not done.
 pub(crate) struct OpenRequest {
     body: Body,
     /// When it began to run; in async mode a request may wait in the worker for its turn, and has `None` until then.
     began: Option<Instant>,
-    /// What the worker had used of the processors when it began, if the server wants to know what the request takes.
-    processor_began: Option<Duration>,
+    /// What it uses of the processors, if the server wants to know.
+    used: Option<Used>,
     pub(crate) head_sent: bool,
     pub(crate) ended: bool,
     /// Nobody wants the response any more.
@@ -35,7 +55,7 @@ impl OpenRequest {
         Self {
             body: Body::Empty,
             began: None,
-            processor_began: None,
+            used: None,
             head_sent: false,
             ended: false,
             cancelled: false,
@@ -51,7 +71,10 @@ impl OpenRequest {
         // SAFETY: the caller's promise.
         let parts = unsafe { request_parts(request) };
         self.began = self.memory.is_none().then(Instant::now);
-        self.processor_began = (parts.head.flags & REQUEST_MEASURE != 0).then(priority::processor_time);
+        self.used = (parts.head.flags & REQUEST_MEASURE != 0).then(Used::default);
+        if self.began.is_some() {
+            self.run();
+        }
         self.head_sent = false;
         self.ended = false;
         self.cancelled = false;
@@ -73,6 +96,16 @@ impl OpenRequest {
     /// The request runs from now on, if it did not.
     pub(crate) fn run(&mut self) {
         self.began.get_or_insert_with(Instant::now);
+        if let Some(used) = self.used.as_mut() {
+            used.begin_turn();
+        }
+    }
+
+    /// It is another one's turn.
+    pub(crate) fn pause(&mut self) {
+        if let Some(used) = self.used.as_mut() {
+            *used = Used { before: used.until_now(), turn_began: None };
+        }
     }
 
     /// For how long it has run.
@@ -82,7 +115,7 @@ impl OpenRequest {
 
     /// What it has used of the processors; zero where that is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
-        self.processor_began.map_or(Duration::ZERO, |began| priority::processor_time().saturating_sub(began))
+        self.used.as_ref().map_or(Duration::ZERO, Used::until_now)
     }
 
     /// Lets go of the body, and of the request's memory, if it has its own.

@@ -16,6 +16,15 @@ pub struct RouteShare {
     pub weight: u32,
 }
 
+/// Idle workers that a pool keeps ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpareWorkers {
+    /// As long as fewer are idle, more are started, up to `max_workers`.
+    pub min: usize,
+    /// Idle workers beyond these end, one a second; `None`: they end after `shrink_after`.
+    pub max: Option<usize>,
+}
+
 /// One pool of PHP workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolConfig {
@@ -27,10 +36,14 @@ pub struct PoolConfig {
     pub env: Vec<(String, String)>,
     /// True: PHP sees only `env`, not the server's own environment.
     pub clear_env: bool,
-    /// Workers that always run, at least 1.
+    /// Workers that always run. 0: a pool on demand, which has none while there is no work.
     pub min_workers: usize,
-    /// Workers that may run under load, at least `min_workers`.
+    /// Workers that may run under load, at least `min_workers` and 1.
     pub max_workers: usize,
+    /// Workers that are started with the pool, from `min_workers` to `max_workers`.
+    pub start_workers: usize,
+    /// Idle workers that are kept ready.
+    pub spare: SpareWorkers,
     /// Time a request may run; `None`: no limit.
     pub deadline: Option<Duration>,
     /// Requests that may wait.
@@ -49,7 +62,7 @@ pub struct PoolConfig {
     pub routes: Vec<RouteShare>,
     /// Time from a worker's start until it must be ready.
     pub boot_timeout: Duration,
-    /// Time after which an idle worker beyond `min_workers` ends.
+    /// Time after which an idle worker beyond `min_workers` and `spare` ends.
     pub shrink_after: Duration,
     /// How often a repeatable request is run again after its worker died under it.
     pub replay: u32,
@@ -72,6 +85,20 @@ impl PoolConfig {
     /// What its workers are told.
     pub(crate) const fn worker(&self) -> &WorkerSpec {
         &self.boot.worker
+    }
+
+    /// True if it has no worker while there is no work.
+    pub(crate) const fn is_on_demand(&self) -> bool {
+        self.min_workers == 0
+    }
+
+    /// How it is managed, as PHP-FPM calls that.
+    pub(crate) const fn manager(&self) -> &'static str {
+        match self.min_workers {
+            0 => "ondemand",
+            min if min == self.max_workers => "static",
+            _ => "dynamic",
+        }
     }
 
     /// True if a worker runs many requests at once.

@@ -25,6 +25,8 @@ const REMEMBERED: u16 = 32;
 const CLAMP: u32 = 60_000_000;
 /// A request is short if it takes no longer than this, rare cases included. Microseconds.
 const SHORT: u32 = 200;
+/// A request that uses as much of a processor computes. Microseconds.
+const COMPUTES: u32 = 1_000;
 /// Requests up to this are not called surprisingly long, in microseconds.
 const NO_SURPRISE: u32 = 200;
 /// What one surprise adds to an entry's share of them; each request takes a sixteenth of the share away.
@@ -52,6 +54,8 @@ pub(crate) struct Took {
     pub(crate) php: u64,
     /// Of a processor; `None`: not measured.
     pub(crate) cpu: Option<u64>,
+    /// The script's peak memory in bytes.
+    pub(crate) memory: u64,
 }
 
 impl Expected {
@@ -61,6 +65,16 @@ impl Expected {
     /// True for requests that may share a lane although workers are idle.
     pub(crate) const fn is_short(self) -> bool {
         self.high <= SHORT
+    }
+
+    /// True for requests that keep a processor, and a multiplexed worker, from others.
+    pub(crate) const fn computes(self) -> bool {
+        self.cpu >= COMPUTES
+    }
+
+    /// True if it is worth measuring whether such a request computes.
+    pub(crate) const fn may_compute(self) -> bool {
+        self.mean >= COMPUTES
     }
 
     /// How much longer a request takes that has run for so long, in microseconds. `None`: it has taken longer than
@@ -196,7 +210,7 @@ mod tests {
     const KEY: RouteKey = RouteKey { script: 7 << 32 | 1, path: 9 << 32 | 2 };
 
     fn clock(php: u64) -> Took {
-        Took { php, cpu: None }
+        Took { php, cpu: None, memory: 0 }
     }
 
     fn after(requests: impl IntoIterator<Item = u64>) -> Expected {
@@ -235,7 +249,7 @@ mod tests {
     fn what_waits_is_told_from_what_computes() {
         let known = |cpu| {
             let mut estimates = Estimates::default();
-            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu }));
+            (0..50).for_each(|_| estimates.note(KEY, Took { php: 20_000, cpu, memory: 0 }));
             estimates.expected(KEY).cpu
         };
         assert_eq!(known(None), 0);

@@ -5,6 +5,7 @@
 //! request that is taken back leaves nothing behind in the socket of a worker that does not run it.
 
 use crate::lane_requests::{BodyWay, InFlight, LaneRequests};
+use crate::last_request::LastRequest;
 use crate::launcher::Launcher;
 use crate::pending::Pending;
 use crate::request::RequestBody;
@@ -94,6 +95,8 @@ pub(crate) struct Lane {
     pub(crate) requests: u64,
     pub(crate) started: Instant,
     pub(crate) idle_since: Instant,
+    /// The request that it has ended last.
+    pub(crate) last: Option<LastRequest>,
     /// What its last request told of its snapshot.
     pub(crate) snapshot: Option<SnapshotWork>,
     pub(crate) control: Arc<ControlSocket>,
@@ -146,6 +149,7 @@ impl Lane {
             requests: 0,
             started: now,
             idle_since: now,
+            last: None,
             snapshot: None,
             control,
             zygote: None,
@@ -285,6 +289,19 @@ impl Lane {
             LaneKind::Serial(_) => false,
             LaneKind::Multiplexed(multiplexed) => self.state.is_serving() && multiplexed.has_place(&self.in_flight),
         }
+    }
+
+    /// Requests that it holds at most, if it is multiplexed.
+    pub(crate) const fn depth(&self) -> usize {
+        match &self.kind {
+            LaneKind::Serial(_) => 1,
+            LaneKind::Multiplexed(multiplexed) => multiplexed.depth(),
+        }
+    }
+
+    /// Further requests that it may hold.
+    pub(crate) fn free_places(&self) -> usize {
+        if self.has_place() { self.depth().saturating_sub(self.in_flight.len()) } else { 0 }
     }
 
     /// How long a multiplexed worker has taken nothing of what lies there; `None` if nothing does.

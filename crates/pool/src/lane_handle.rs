@@ -34,6 +34,8 @@ pub(crate) struct Begun {
     pub(crate) sink: Sink,
     /// When its request had arrived.
     pub(crate) received: Instant,
+    /// No worker served when it came.
+    pub(crate) cold: bool,
 }
 
 /// A body that a worker has asked for.
@@ -61,6 +63,14 @@ impl LaneHandle {
     /// The worker's process id.
     pub(crate) const fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// A request that found no worker has waited so long for one.
+    pub(crate) fn note_cold_start(&self, waited_us: u64) {
+        if self.shared.config().is_on_demand() {
+            self.shared.counters.cold_starts.note(waited_us);
+            self.shared.metrics().cold_starts.observe_us(waited_us);
+        }
     }
 
     pub(crate) fn worker_ready(&self) {
@@ -92,7 +102,7 @@ impl LaneHandle {
             stats.worker = worker;
             stats.pid = pid;
         });
-        Some(Begun { sink: pending.sink.clone(), received: pending.request.received })
+        Some(Begun { sink: pending.sink.clone(), received: pending.request.received, cold: pending.cold })
     }
 
     /// A request is done, at the time `now`.
@@ -105,7 +115,10 @@ impl LaneHandle {
         snapshot: Option<SnapshotWork>,
     ) {
         self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.shared.metrics().php_time_us.add(took.php);
+        self.shared.metrics().php_time.observe_us(took.php);
+        if let Some(snapshot) = snapshot {
+            self.shared.metrics().restores.observe_us(u64::from(snapshot.restore_ns) / 1000);
+        }
         let mut scheduler = self.shared.lock();
         scheduler.request_done(self.index, number, now, took, snapshot, retire);
         let soon = scheduler

@@ -65,6 +65,8 @@ pub(crate) struct LaneRequests {
     expected: u64,
     /// Those that are not expected to be short.
     not_short: usize,
+    /// Those that are expected to compute.
+    computing: usize,
 }
 
 impl LaneRequests {
@@ -90,11 +92,17 @@ impl LaneRequests {
         self.not_short == 0
     }
 
+    /// How many are expected to compute.
+    pub(crate) fn computing(&self) -> usize {
+        self.computing
+    }
+
     fn count_out(&mut self, request: Option<&InFlight>) {
         if let Some(request) = request {
             self.len -= 1;
             self.expected -= u64::from(request.pending.expected.mean);
             self.not_short -= usize::from(!request.pending.expected.is_short());
+            self.computing -= usize::from(request.pending.expected.computes());
         }
     }
 
@@ -103,6 +111,7 @@ impl LaneRequests {
         self.len += 1;
         self.expected += u64::from(request.pending.expected.mean);
         self.not_short += usize::from(!request.pending.expected.is_short());
+        self.computing += usize::from(request.pending.expected.computes());
         self.entries.push_back(Entry { number: request.number, request: Some(request) });
     }
 

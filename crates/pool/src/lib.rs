@@ -8,6 +8,7 @@
 
 mod about;
 mod clock;
+mod cold_starts;
 pub mod config;
 mod connection_pools;
 mod deadline;
@@ -24,6 +25,7 @@ mod lane;
 mod lane_handle;
 mod lane_reader;
 mod lane_requests;
+mod last_request;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
@@ -62,10 +64,11 @@ mod watch;
 mod worker_state;
 mod zygote;
 
-pub use config::{PoolConfig, RouteShare};
+pub use config::{PoolConfig, RouteShare, SpareWorkers};
 pub use fault::{Fault, FaultKind, Side};
 pub use howdah_transport::zygote_protocol::{Need, SandboxSpec};
 pub use io_threads::IoThreads;
+pub use last_request::RequestReport;
 pub use orphans::adopt_orphans;
 pub use pool::{Pool, start_pool};
 pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};
@@ -74,4 +77,4 @@ pub use response_sink::{Response, ResponseBody};
 #[cfg(feature = "stand-in")]
 pub use response_stand_in::ResponseWriter;
 pub use sandbox_report::sandbox_report;
-pub use status::{PoolStatus, WorkerStatus};
+pub use status::{Durations, PoolStatus, WorkerStatus};

@@ -1,6 +1,7 @@
 //! Multiplexed workers: what an honest one gets, what a dying, slow or hostile one costs.
 
 use crate::deadline;
+use crate::estimate::{RouteKey, Took};
 use crate::fault::FaultKind;
 use crate::pool_stage::{Stage, finish, finish_all, request};
 use crate::request::{Request, RequestBody, RequestId};
@@ -430,4 +431,58 @@ async fn lines_of_the_log_belong_to_their_requests() {
     assert_eq!(worker.take(), [1, 2]);
     let id = |number| stage.request_name(&worker, number).map(|(id, _)| id);
     assert_eq!((id(1), id(2), id(3)), (Some(RequestId(70).to_string()), Some(RequestId(80).to_string()), None));
+}
+
+/// A request for a script that is known to compute, or not to.
+fn for_script(stage: &Stage, script: &str, computes: bool) -> Request {
+    let mut head = RequestBuilder::new(5, 1001, 0);
+    let at = head.text(script.as_bytes());
+    head.script(at);
+    let request = Request { head: head.finish(), ..request(true, RequestBody::Empty) };
+    let (php, cpu) = if computes { (5_000, Some(5_000)) } else { (5_000, Some(10)) };
+    let key = RouteKey::of(&request);
+    (0..20).for_each(|_| stage.shared.lock().estimates.note(key, Took { php, cpu, memory: 0 }));
+    request
+}
+
+/// Two workers of two had a request that computed, and all others waited for these.
+#[tokio::test]
+async fn requests_that_compute_share_half_of_the_workers_while_others_come() {
+    let mut stage = Stage::new(10);
+    stage.shared.lock().processors = 2;
+    let mut workers = [stage.puppet().await, stage.puppet().await, stage.puppet().await, stage.puppet().await];
+    let mut responses = Vec::new();
+    for _ in 0..6 {
+        let waits = for_script(&stage, "/waits.php", false);
+        responses.push(stage.submit(waits).await);
+        let computes = for_script(&stage, "/computes.php", true);
+        responses.push(stage.submit(computes).await);
+        workers.iter_mut().for_each(|worker| drop(worker.take()));
+    }
+    let computing: Vec<_> = stage
+        .shared
+        .lock()
+        .lanes
+        .iter()
+        .flatten()
+        .map(|lane| (lane.in_flight.computing(), lane.in_flight.len()))
+        .collect();
+    let with_some: Vec<_> = computing.iter().filter(|lane| lane.0 > 0).collect();
+    assert_eq!(with_some.iter().map(|lane| lane.0).collect::<Vec<_>>(), [3, 3], "{computing:?}");
+    // The first that came found all workers alike.
+    assert!(with_some.iter().map(|lane| lane.1 - lane.0).sum::<usize>() <= 1, "{computing:?}");
+}
+
+#[tokio::test]
+async fn requests_that_compute_have_all_workers_while_nobody_else_comes() {
+    let mut stage = Stage::new(10);
+    stage.shared.lock().processors = 2;
+    let mut workers = [stage.puppet().await, stage.puppet().await, stage.puppet().await, stage.puppet().await];
+    let mut responses = Vec::new();
+    for _ in 0..4 {
+        let computes = for_script(&stage, "/computes.php", true);
+        responses.push(stage.submit(computes).await);
+        workers.iter_mut().for_each(|worker| drop(worker.take()));
+    }
+    assert!(workers.iter().all(|worker| stage.running(worker) == 1));
 }

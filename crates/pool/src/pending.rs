@@ -22,6 +22,8 @@ pub(crate) struct Pending {
     pub(crate) key: RouteKey,
     /// What it is expected to take.
     pub(crate) expected: Expected,
+    /// No worker served when it came.
+    pub(crate) cold: bool,
     /// What it costs its flow in the waiting queue, in microseconds of a worker.
     pub(crate) cost: u32,
 }
@@ -39,6 +41,7 @@ impl Pending {
             given_back: 0,
             key,
             expected: Expected::UNKNOWN,
+            cold: false,
             cost: 1,
         }
     }

@@ -153,10 +153,12 @@ impl Pool {
         }
     }
 
-    /// True while at least one worker takes requests.
+    /// True while at least one worker takes requests, or could be started for one: a pool on demand whose PHP has booted.
     #[must_use]
     pub fn can_serve(&self) -> bool {
-        self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
+        let about = self.shared.about();
+        let could = self.shared.config().is_on_demand() && about.php_version.is_some() && about.last_error.is_none();
+        could || self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
     }
 
     /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.
@@ -167,6 +169,20 @@ impl Pool {
         let (waiter, reloaded) = oneshot::channel();
         self.shared.tell_supervisor(Event::Reload(waiter));
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+    }
+
+    /// Lets a worker finish its requests and puts another in its place. False: there is none with this number.
+    #[must_use]
+    pub fn drain_worker(&self, worker: u32) -> bool {
+        let mut scheduler = self.shared.lock();
+        let index = worker as usize;
+        let is_there = scheduler.lanes.get(index).and_then(Option::as_ref).is_some_and(|lane| lane.state.is_serving());
+        if is_there {
+            scheduler.drain_lane(index, Instant::now());
+            drop(scheduler);
+            self.shared.tell_supervisor(Event::WorkerRetires);
+        }
+        is_there
     }
 
     /// Ends the pool: no new requests, running ones may finish within `grace`. Returns when no process is left.

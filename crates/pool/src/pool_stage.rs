@@ -62,6 +62,8 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         clear_env: false,
         min_workers: 1,
         max_workers: 1,
+        start_workers: 1,
+        spare: crate::config::SpareWorkers::default(),
         deadline: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),

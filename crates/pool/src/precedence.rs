@@ -15,9 +15,7 @@ use crate::estimate::Expected;
 use howdah_transport::wire::{REQUEST_MEASURE, REQUEST_NICE, REQUEST_NICE_SHIFT};
 use std::time::{Duration, Instant};
 
-/// Requests that use as much of a processor give way. Microseconds.
-const COMPUTES: u32 = 1_000;
-/// So long after a short request its pool is one in which requests give way.
+/// So long after a request that does not compute its pool is one in which those that do give way.
 const MIXED: Duration = Duration::from_millis(200);
 
 /// What a pool's requests that compute are told.
@@ -27,7 +25,7 @@ pub(crate) struct Precedence {
     amount: u32,
     /// Workers can lower their nice values again.
     pub(crate) restores: bool,
-    last_short: Option<Instant>,
+    last_other: Option<Instant>,
 }
 
 impl Precedence {
@@ -35,22 +33,25 @@ impl Precedence {
         Self { amount, ..Self::default() }
     }
 
-    /// A short request has come.
-    pub(crate) fn short_came(&mut self, now: Instant) {
-        self.last_short = Some(now);
+    /// A request has come that others are to give way to.
+    pub(crate) fn other_came(&mut self, now: Instant) {
+        self.last_other = Some(now);
+    }
+
+    /// True while there is someone to give way to.
+    pub(crate) fn is_mixed(&self, now: Instant) -> bool {
+        self.last_other.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
     }
 
     /// True if such a request gives way now.
     pub(crate) fn gives_way(&self, expected: Expected, now: Instant) -> bool {
-        self.amount > 0
-            && expected.cpu >= COMPUTES
-            && self.last_short.is_some_and(|last| now.saturating_duration_since(last) < MIXED)
+        self.amount > 0 && expected.computes() && self.is_mixed(now)
     }
 
     /// The flags of a request that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers
     /// do, and all lanes.
     pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
-        let measure = if self.amount > 0 && expected.mean >= COMPUTES { REQUEST_MEASURE } else { 0 };
+        let measure = if self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
         let (giving, all) = others;
         let nice = match gives_way {
             true if self.restores || already || giving * 2 < all => Some(self.amount),
@@ -76,7 +77,7 @@ mod tests {
     fn mixed(restores: bool) -> (Precedence, Instant) {
         let now = Instant::now();
         let mut precedence = Precedence { restores, ..Precedence::new(12) };
-        precedence.short_came(now);
+        precedence.other_came(now);
         (precedence, now)
     }
 
@@ -86,6 +87,6 @@ mod tests {
         assert!(precedence.gives_way(LONG, now) && !precedence.gives_way(WAITS, now));
         assert!(!precedence.gives_way(LONG, now + MIXED));
         assert!(!Precedence::new(12).gives_way(LONG, now));
-        assert!(!Precedence { last_short: Some(now), ..Precedence::new(0) }.gives_way(LONG, now));
+        assert!(!Precedence { last_other: Some(now), ..Precedence::new(0) }.gives_way(LONG, now));
     }
 }

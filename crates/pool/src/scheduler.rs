@@ -16,8 +16,9 @@
 //! been begun (`watch` has a timer of tens of microseconds for that), and takes it back if it was not.
 //!
 //! That is a pool of serial workers, and `serial` picks their lanes. Where workers are multiplexed (`multiplexed`), a
-//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that a
-//! busy worker does not even take are taken back after `UNTAKEN` and go elsewhere, or wait in the queue.
+//! new request goes behind others at home as well if all are short, else to the lane that has fewest; requests that
+//! compute keep to half of the workers while others come; requests that a busy worker does not even take are taken back
+//! after `UNTAKEN` and go elsewhere, or wait in the queue.
 //!
 //! All of it is guarded by the pool's one lock; every operation under it is short (the longest copies a request's head).
 //! Time is what callers say it is: `simulation` plays this code with a clock of its own.
@@ -26,6 +27,7 @@ use crate::connection_pools;
 use crate::estimate::{Estimates, Took};
 use crate::fault::{Fault, FaultKind};
 use crate::lane::{Lane, LaneKind, SnapshotWork};
+use crate::last_request::LastRequest;
 use crate::pending::Pending;
 use crate::precedence::Precedence;
 use crate::quarantine::{self, Quarantine};
@@ -34,6 +36,7 @@ use crate::shares::Shares;
 use crate::worker_state::{KillReason, WorkerState};
 use howdah_observe::ConnectionPool;
 use howdah_transport::SendError;
+use howdah_transport::wire::REQUEST_MEASURE;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -85,12 +88,26 @@ pub(crate) struct Scheduler {
     asks_for_workers: bool,
     /// Workers run many requests at once.
     multiplexed: bool,
+    /// How many requests can compute at the same time.
+    pub(crate) processors: usize,
     /// `UNTAKEN`, but in tests whose workers are slower than any real one.
     pub(crate) untaken: Duration,
     /// Set while no worker can be started: what callers are told.
     pub(crate) down: Option<String>,
     /// What the connection pools of workers that have ended had counted.
     pub(crate) ended_connection_pools: Vec<ConnectionPool>,
+    pub(crate) tally: Tally,
+}
+
+/// Counts of the scheduler's own, under its lock.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    /// Requests that were taken, waiting ones included.
+    pub(crate) accepted: u64,
+    /// The most that waited at once.
+    pub(crate) most_waiting: usize,
+    /// The most workers that were busy at once.
+    pub(crate) most_busy: usize,
 }
 
 /// One I/O thread's look at requests that wait behind others.
@@ -117,6 +134,7 @@ impl Scheduler {
             multiplexed,
             watches,
             asks_for_workers: true,
+            processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             untaken: UNTAKEN,
             ..Self::default()
         }
@@ -130,22 +148,28 @@ impl Scheduler {
         // It has just entered; a look at the clock for each step would cost more than the steps.
         let now = pending.entered;
         pending.expected = self.estimates.expected(pending.key);
-        if pending.expected.is_short() {
-            self.precedence.short_came(now);
+        if pending.expected.is_short() || self.multiplexed && !pending.expected.computes() {
+            self.precedence.other_came(now);
         }
         pending.cost = pending.expected.mean / self.shares.weight(pending.request.route);
         let pending = match self.pick_behind_short(&pending, io_thread, now) {
             Some(index) => self.send_behind(index, pending, now),
             None => Some(pending),
         };
-        let Some(pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else { return Ok(()) };
+        let Some(mut pending) = pending.and_then(|pending| self.place(pending, io_thread, now)) else {
+            self.tally.accepted += 1;
+            return Ok(());
+        };
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
         if self.queue.is_full() && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
+        pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
         self.queue.push(pending);
+        self.tally.accepted += 1;
+        self.tally.most_waiting = self.tally.most_waiting.max(self.queue.len());
         Ok(())
     }
 
@@ -289,10 +313,14 @@ impl Scheduler {
         }
         let flags = match lane.kind {
             LaneKind::Serial(_) => self.precedence.flags(lane.gives_way(), gives_way, pending.expected, others),
+            LaneKind::Multiplexed(_) if pending.expected.may_compute() => REQUEST_MEASURE,
             LaneKind::Multiplexed(_) => 0,
         };
         match lane.send(pending, flags, now) {
-            Ok(()) => None,
+            Ok(()) => {
+                self.note_busy();
+                None
+            }
             Err((pending, SendError::Full)) => Some(pending),
             Err((pending, SendError::TooLarge)) => {
                 pending.sink.fail(Fault::new(FaultKind::HeadTooLarge));
@@ -305,6 +333,14 @@ impl Scheduler {
                 lane.kill(KillReason::Broken(error.to_string()));
                 Some(pending)
             }
+        }
+    }
+
+    /// Counts the workers that are busy, if they may be more than ever.
+    fn note_busy(&mut self) {
+        if self.lanes.len().saturating_sub(self.idle.len()) > self.tally.most_busy {
+            let busy = self.lanes.iter().flatten().filter(|lane| !lane.in_flight.is_empty()).count();
+            self.tally.most_busy = self.tally.most_busy.max(busy);
         }
     }
 
@@ -321,16 +357,18 @@ impl Scheduler {
         let Some(lane) = self.lanes.get_mut(index).and_then(Option::as_mut) else { return };
         if let Some(request) = lane.end_request(number, now) {
             lane.snapshot = snapshot;
+            let pending = request.pending;
             // Putting a snapshot back keeps the worker from its next request as well.
             let restore_us = snapshot.map_or(0, |work| u64::from(work.restore_ns) / 1000);
             // It cannot have taken longer than it was away.
-            let away = now.saturating_duration_since(request.pending.entered).as_micros() as u64;
+            let away = now.saturating_duration_since(pending.entered).as_micros() as u64;
             let php = took.php.saturating_add(restore_us).min(away);
-            self.estimates.note(request.pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)) });
+            self.estimates.note(pending.key, Took { php, cpu: took.cpu.map(|cpu| cpu.min(php)), ..took });
             if !self.quarantine.is_empty() {
-                let head = &request.pending.request.head;
+                let head = &pending.request.head;
                 self.quarantine.note_survivor(&quarantine::key(head.method(), head.uri()), now);
             }
+            lane.last = Some(LastRequest::of(pending.request, took));
         }
         if retire {
             self.drain_lane(index, now);
@@ -351,9 +389,12 @@ impl Scheduler {
             if !has_place {
                 return;
             }
+            // A multiplexed worker that computes nothing may be kept for requests that do not.
+            let kept = lane.in_flight.computing() == 0 && self.are_kept_together(now);
+            let may_go = |pending: &Pending| !(kept && pending.expected.computes());
             let (shares, lanes) = (&self.shares, &self.lanes);
-            let next = self.queue.pop(|pending| shares.may_run(pending, lanes));
-            let Some(pending) = next.or_else(|| if free { self.steal(now) } else { None }) else {
+            let next = self.queue.pop(|pending| may_go(pending) && shares.may_run(pending, lanes));
+            let Some(pending) = next.or_else(|| if free { self.steal(may_go, now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
                         lane.idle_since = now;
@@ -375,10 +416,11 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request that waits behind a running one, the one that has been sent first. Behind short ones it may stay.
-    fn steal(&mut self, now: Instant) -> Option<Box<Pending>> {
+    /// Takes a request that waits behind a running one and may go, the one that has been sent first. Behind short ones it
+    /// may stay.
+    fn steal(&mut self, may_go: impl Fn(&Pending) -> bool, now: Instant) -> Option<Box<Pending>> {
         let waiting = self.lanes.iter_mut().flatten().filter(|lane| {
-            lane.in_flight.len() > 1
+            lane.in_flight.back().is_some_and(|last| may_go(&last.pending))
                 && lane.holds_waiting_request()
                 && lane.expected_wait(now).is_none_or(|wait| wait > PATIENCE)
         });
@@ -497,6 +539,17 @@ impl Scheduler {
         let in_lanes = self.lanes.iter().flatten().filter(|lane| lane.holds_waiting_request());
         let in_lanes = in_lanes.filter_map(|lane| lane.in_flight.back().map(|request| request.pending.entered));
         in_lanes.chain(self.queue.oldest()).min().map(|entered| now.saturating_duration_since(entered))
+    }
+
+    /// How many workers stand ready: idle ones, and of those that run many requests at once the part that is free.
+    pub(crate) fn spare(&self) -> usize {
+        if !self.multiplexed {
+            return self.idle.len();
+        }
+        let serving = self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
+        let (free, depth) =
+            serving.fold((0, 1), |(free, depth), lane| (free + lane.free_places(), depth.max(lane.depth())));
+        free / depth
     }
 
     /// Idle workers, the longest idle first.

@@ -116,7 +116,7 @@ impl Stage {
     /// The scheduler learns that requests of a script take so long.
     pub(super) fn teach(&mut self, script: &str, micros: u64) {
         let key = self.pending(0, script, 0, None).0.key;
-        (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None }));
+        (0..30).for_each(|_| self.scheduler.estimates.note(key, Took { php: micros, cpu: None, memory: 0 }));
     }
 
     /// The worker begins its next request, which must be there.
@@ -151,7 +151,7 @@ impl Stage {
         assert_eq!((frame.kind, frame.number), (FrameKind::Done, number));
         it.frames.frames_taken();
         let now = self.instant();
-        self.scheduler.request_done(worker, number, now, Took { php: micros, cpu: None }, None, false);
+        self.scheduler.request_done(worker, number, now, Took { php: micros, cpu: None, memory: 0 }, None, false);
     }
 
     /// The requests that wait, in the queue or behind others, by id.

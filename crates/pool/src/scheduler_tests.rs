@@ -242,7 +242,7 @@ fn a_queue_that_stands_refuses_whoever_waits_for_long_and_a_burst_does_not() {
 
 #[test]
 fn requests_that_compute_give_way_where_short_ones_run_and_have_workers_of_their_own() {
-    const COMPUTES: Took = Took { php: 9_000, cpu: Some(9_000) };
+    const COMPUTES: Took = Took { php: 9_000, cpu: Some(9_000), memory: 0 };
     for restores in [true, false] {
         let mut stage = Stage::new(4);
         stage.scheduler.precedence = Precedence::new(12);

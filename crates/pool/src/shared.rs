@@ -2,6 +2,7 @@
 //! tells of itself. It decides nothing.
 
 use crate::about::About;
+use crate::cold_starts::ColdStarts;
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::io_threads::IoThreads;
@@ -15,6 +16,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::SystemTime;
 use tokio::sync::mpsc;
 
 /// What `Pool`, the readers of its lanes and its supervisor have in common.
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     io_threads: IoThreads,
     events: mpsc::UnboundedSender<Event>,
     pub(crate) counters: Counters,
+    /// When the pool was started.
+    pub(crate) started: SystemTime,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
     pub(crate) boot_log: BootLog,
@@ -37,6 +41,8 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) restarts: AtomicU64,
     pub(crate) reloads: AtomicU64,
+    pub(crate) limit_reached: AtomicU64,
+    pub(crate) cold_starts: ColdStarts,
 }
 
 /// What workers have logged while they booted, since one was last ready: each attempt says the same again.
@@ -80,6 +86,7 @@ impl Shared {
             io_threads,
             events,
             counters: Counters::default(),
+            started: SystemTime::now(),
             metrics,
             about: Mutex::default(),
             boot_log: BootLog::default(),

@@ -1,17 +1,20 @@
 //! What a pool tells about itself: `howdah status` and the metrics read this.
 
 use crate::about::Boots;
+use crate::cold_starts::ColdStartStatus;
 use crate::connection_pools;
 use crate::lane::Lane;
+use crate::last_request::{self, LastRequest, RequestReport};
 use crate::shared::Shared;
 use howdah_observe::ConnectionPool;
+use howdah_observe::cell::HistogramSnapshot;
 use howdah_transport::wire::SNAPSHOT_WAYS;
 use howdah_transport::zygote_protocol::Need;
 use howdah_transport::{Mode, SandboxProfile};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// A pool at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -49,6 +52,16 @@ pub struct PoolStatus {
     pub slow_limit: Option<usize>,
     /// More comes than can be served: requests are refused sooner (`queue_target`).
     pub overloaded: bool,
+    /// How the number of workers is managed: `static`, `dynamic` or `ondemand`.
+    pub manager: &'static str,
+    /// Workers that always run.
+    pub workers_min: usize,
+    /// Workers that may run.
+    pub workers_max: usize,
+    /// Workers that stand ready. In async mode their free places count, too.
+    pub workers_spare: usize,
+    /// Of a pool on demand, the requests that found it without a worker, and what they waited for one.
+    pub cold_starts: Option<ColdStartStatus>,
     /// Workers, by number.
     pub workers: Vec<WorkerStatus>,
     /// Requests done.
@@ -56,8 +69,22 @@ pub struct PoolStatus {
     pub requests: u64,
     /// Microseconds spent in PHP.
     pub php_us: u64,
+    /// How long requests waited for a worker.
+    pub queue_wait: Durations,
+    /// How long they ran in PHP.
+    pub php_time: Durations,
     /// Requests run again after a worker died.
     pub replays: u64,
+    /// Seconds since the epoch at which the pool was started.
+    pub started: u64,
+    /// Requests taken, those that wait included.
+    pub accepted: u64,
+    /// The most requests that waited in the queue at once.
+    pub most_queued: usize,
+    /// The most workers that were busy at once.
+    pub most_busy: usize,
+    /// How often more workers were wanted than there may be.
+    pub limit_reached: u64,
     /// Workers that were replaced, for whatever reason.
     pub restarts: u64,
     /// Reloads that succeeded.
@@ -102,6 +129,13 @@ pub struct WorkerStatus {
     pub label: Option<String>,
     /// How long it has run, in milliseconds.
     pub running_ms: Option<u64>,
+    /// The request that it runs, else the one that it has ended last. Not part of the JSON.
+    #[serde(skip)]
+    pub last: Option<RequestReport>,
+    /// Bytes of memory that it has in use, shared ones included.
+    pub memory: Option<u64>,
+    /// Milliseconds of processor time that it has had.
+    pub cpu_ms: Option<u64>,
     /// The generation it belongs to.
     pub generation: u64,
     /// In snapshot mode, how written pages are found: `pagemap_scan`, `pagemap` or `fork`.
@@ -114,6 +148,31 @@ pub struct WorkerStatus {
     pub snapshot_restore_us: Option<f64>,
     /// Its connection pools (`Howdah\Pool`) by name.
     pub connection_pools: Vec<ConnectionPool>,
+}
+
+impl WorkerStatus {
+    /// No worker.
+    pub const NONE: Self = Self {
+        worker: 0,
+        pid: 0,
+        phase: "",
+        busy: false,
+        requests: 0,
+        age_s: 0,
+        in_flight: 0,
+        request: None,
+        label: None,
+        running_ms: None,
+        last: None,
+        memory: None,
+        cpu_ms: None,
+        generation: 0,
+        snapshot_pages: None,
+        snapshot_searches: None,
+        snapshot_restored_pages: None,
+        snapshot_restore_us: None,
+        connection_pools: Vec::new(),
+    };
 }
 
 /// Brings the gauges up to date; called before metrics are read, so that no request pays for it.
@@ -141,7 +200,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
     let counters = &shared.counters;
     let slow = scheduler.shares.slow(&scheduler.lanes);
     let now = Instant::now();
-    PoolStatus {
+    let mut status = PoolStatus {
         name: shared.name().to_owned(),
         mode: shared.config().worker().mode,
         concurrency: shared.config().worker().concurrency,
@@ -170,10 +229,22 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         slow_running: slow.map(|(running, _)| running),
         slow_limit: slow.map(|(_, limit)| limit),
         overloaded: scheduler.queue.is_overloaded(now),
+        manager: shared.config().manager(),
+        workers_min: shared.config().min_workers,
+        workers_max: shared.config().max_workers,
+        workers_spare: scheduler.spare(),
+        cold_starts: shared.config().is_on_demand().then(|| counters.cold_starts.status()),
         workers,
         requests: counters.requests.load(Ordering::Relaxed),
-        php_us: shared.metrics().php_time_us.get(),
+        php_us: shared.metrics().php_time.snapshot().sum_us,
+        queue_wait: shared.metrics().queue_wait.snapshot().into(),
+        php_time: shared.metrics().php_time.snapshot().into(),
         replays: shared.metrics().replays.get(),
+        started: unix(shared.started),
+        accepted: scheduler.tally.accepted,
+        most_queued: scheduler.tally.most_waiting,
+        most_busy: scheduler.tally.most_busy,
+        limit_reached: counters.limit_reached.load(Ordering::Relaxed),
         restarts: counters.restarts.load(Ordering::Relaxed),
         reloads: counters.reloads.load(Ordering::Relaxed),
         snapshot_sessions_reset: shared.metrics().sessions_reset.get(),
@@ -188,7 +259,45 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         connection_pools: scheduler.connection_pools(),
         sandbox: shared.config().boot.sandbox.profile,
         sandbox_needs: about.sandbox_needs,
+    };
+    drop(scheduler);
+    look_at_processes(&mut status.workers);
+    status
+}
+
+/// Reads what the kernel knows of each worker. Not under the scheduler's lock.
+fn look_at_processes(workers: &mut [WorkerStatus]) {
+    let page = rustix::param::page_size() as u64;
+    for worker in workers {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", worker.pid)).ok();
+        let resident = read("statm").and_then(|statm| statm.split(' ').nth(1)?.parse::<u64>().ok());
+        worker.memory = resident.map(|pages| pages * page);
+        // The name, in parentheses, may hold anything; then come the state and further fields of proc_pid_stat(5).
+        let ticks = read("stat").and_then(|stat| {
+            let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+            Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+        });
+        worker.cpu_ms = ticks.map(|ticks| ticks * 1000 / rustix::param::clock_ticks_per_second().max(1));
     }
+}
+
+/// A distribution of durations, as far as it can be told from buckets.
+#[derive(Debug, Clone, Serialize)]
+pub struct Durations {
+    pub count: u64,
+    pub sum_us: u64,
+    /// How many were at most each bound of `cell::BOUNDS_US`.
+    pub cumulative: Vec<u64>,
+}
+
+impl From<HistogramSnapshot> for Durations {
+    fn from(snapshot: HistogramSnapshot) -> Self {
+        Self { count: snapshot.count, sum_us: snapshot.sum_us, cumulative: snapshot.cumulative.to_vec() }
+    }
+}
+
+fn unix(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn of_worker(lane: &Lane) -> WorkerStatus {
@@ -204,6 +313,16 @@ fn of_worker(lane: &Lane) -> WorkerStatus {
         request: request.map(|c| c.pending.request.id.to_string()),
         label: request.map(|c| c.pending.request.label()),
         running_ms: request.map(|c| c.since.elapsed().as_millis() as u64),
+        last: match request {
+            Some(request) => {
+                let running = &request.pending.request;
+                let php_us = request.since.elapsed().as_micros() as u64;
+                Some(RequestReport { php_us, ..last_request::report(&running.head, running.body.len()) })
+            }
+            None => lane.last.as_ref().map(LastRequest::report),
+        },
+        memory: None,
+        cpu_ms: None,
         generation: lane.generation,
         snapshot_pages: lane.snapshot.map(|s| SNAPSHOT_WAYS.get(s.way as usize).copied().unwrap_or("unknown")),
         snapshot_searches: lane.snapshot.map(|s| s.searches),

@@ -74,6 +74,8 @@ pub(crate) struct Supervisor {
     next_home: usize,
     /// When to look whether requests still wait.
     grow_at: Option<Instant>,
+    /// When a worker was last let go because too many were idle.
+    shrunk_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
     /// The worker that was ended because of its warm-up.
     refused: Option<u32>,
@@ -91,7 +93,7 @@ impl Supervisor {
         launcher: Launcher,
     ) -> Self {
         Self {
-            target: pool.config().min_workers,
+            target: pool.config().start_workers,
             pool,
             events,
             sender,
@@ -104,6 +106,7 @@ impl Supervisor {
             not_before: None,
             next_home: 0,
             grow_at: None,
+            shrunk_at: None,
             stop: None,
             refused: None,
             advised: false,
@@ -181,6 +184,9 @@ impl Supervisor {
             Event::WorkerRetires => {}
             Event::RequestsWait => {
                 self.grow_at.get_or_insert(Instant::now() + scaling::GROW_AFTER);
+                if self.target == 0 {
+                    self.grow();
+                }
             }
             Event::BootOutdated { generation, boot_began_us } => {
                 tracing::debug!(generation, boot_began_us, "a worker's boot is outdated");
@@ -430,14 +436,15 @@ impl Supervisor {
             }
             return;
         }
-        let target = self.target;
+        let (target, next_target) = (self.target, self.reload_target());
         let pool = self.pool.clone();
         let mut taken: Vec<u32> = Vec::new();
         for generation in self.current.iter().chain(self.next.iter().map(|(g, _)| g)).chain(self.old.iter()) {
             taken.extend(generation.ordered.keys());
         }
         let mut error = None;
-        for generation in self.current.iter_mut().chain(self.next.iter_mut().map(|(g, _)| g)) {
+        let generations = self.current.iter_mut().map(|generation| (generation, target));
+        for (generation, target) in generations.chain(self.next.iter_mut().map(|(g, _)| (g, next_target))) {
             if let Err(e) = generation.order_workers(&pool, target, &mut taken) {
                 error = Some((generation.number, format!("cannot order a worker: {e}")));
             }
@@ -461,6 +468,7 @@ impl Supervisor {
         self.kill_slow_starters();
         self.give_up_causes();
         self.grow();
+        self.keep_spare();
         self.shrink();
         self.advised = self.advised || warm_up::advise(self.pool.config(), self.pool.lock().lanes.iter().flatten());
         if let Some((deadline, _)) = &self.stop

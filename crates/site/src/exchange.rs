@@ -39,6 +39,8 @@ pub struct Exchange {
     pub error_status: Option<u16>,
     /// The client's address, as logged; behind trusted proxies the one they named.
     pub remote: Option<IpAddr>,
+    /// The number of the route that took it, from 1; 0 for none.
+    pub route: usize,
     /// What responded.
     pub front: Front,
     /// The response's status; 499 until there is one.
@@ -125,6 +127,7 @@ impl Exchange {
             ruled: None,
             error_status: None,
             remote,
+            route: 0,
             front: Front::Error,
             status: CLIENT_GONE,
             coding: None,

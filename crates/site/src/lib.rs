@@ -21,6 +21,7 @@ pub mod handed_over;
 mod host;
 pub mod https;
 pub mod notes;
+pub mod passwords;
 pub mod phase;
 pub mod refusal;
 pub mod request_id;

@@ -2,16 +2,16 @@
 
 use crate::challenges::Challenges;
 use crate::compress::Cache;
+use crate::passwords::Passwords;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
-use howdah_observe::{AccessLog, Metrics};
+use howdah_observe::{AccessLog, Metrics, RequestMetrics};
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 
 /// Lines in the log about hosts that are no site's are no closer than this.
 const QUIET: Duration = Duration::from_secs(10);
@@ -25,6 +25,8 @@ pub struct Server {
     pub budgets: Budgets,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// The cells of requests that come to no site.
+    pub misdirected: Arc<RequestMetrics>,
     /// The access log of requests that come to no site, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
     /// Where request bodies are spooled.
@@ -37,42 +39,12 @@ pub struct Server {
     pub compressed: Arc<Cache>,
     /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
     challenges: OnceLock<Arc<dyn Challenges>>,
-    /// Passwords that are verified.
-    pub verifying: Verifying,
+    /// What passwords are verified with.
+    pub passwords: Passwords,
     /// What was found in the file system before this changed may be another deployment's.
     era: AtomicU32,
     /// When the last line about a host that is no site's was written, and how many there were since.
     unknown_hosts: Mutex<(Option<Instant>, u64)>,
-}
-
-/// Passwords that are verified: each takes a processor for some time, so only some of these are given to that.
-#[derive(Debug)]
-pub struct Verifying {
-    /// One for each thread that may do so at once.
-    pub(crate) permits: Arc<Semaphore>,
-    waiting: AtomicUsize,
-}
-
-/// A place among those who wait.
-pub(crate) struct Waiting<'a>(&'a AtomicUsize);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Verifying {
-    fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { permits: Arc::new(Semaphore::new((cores / 2).max(1))), waiting: AtomicUsize::new(0) }
-    }
-
-    /// A place among those who wait, if no more than so many do.
-    pub(crate) fn place(&self, most: usize) -> Option<Waiting<'_>> {
-        let place = Waiting(&self.waiting);
-        (self.waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
-    }
 }
 
 impl Server {
@@ -85,6 +57,8 @@ impl Server {
         metrics.set_budgets(budgets);
         Self {
             budgets,
+            misdirected: metrics.requests.of("", ""),
+            passwords: Passwords::new(metrics.clone()),
             metrics,
             access_log,
             temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
@@ -92,7 +66,6 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
-            verifying: Verifying::new(),
             era: AtomicU32::new(0),
             unknown_hosts: Mutex::new((None, 0)),
             settings,

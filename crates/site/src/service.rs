@@ -15,7 +15,7 @@ use crate::sites::Sites;
 use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_config::UnknownHost;
+use howdah_config::{HttpSettings, UnknownHost};
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -99,6 +99,9 @@ impl<U: Upstream> Service<U> {
         {
             return Ok(response);
         }
+        if let Some(response) = self.health(&site, &exchange.head) {
+            return Ok(response);
+        }
         limits::check(&site.limits, &exchange.head)?;
         if exchange.misdirected {
             return Err(misdirected(&site.server, &exchange.head));
@@ -123,11 +126,53 @@ impl<U: Upstream> Service<U> {
                 return proxy::run(&*self.upstream, exchange, at, target, body).await;
             }
         }
+        if let Some(response) = self.pool_page(&site, exchange) {
+            return Ok(response);
+        }
         limits::check_body(exchange.max_body(), &exchange.head)?;
         if site.htaccess.is_some() {
             return htaccess::run(&*self.upstream, exchange, body).await;
         }
         self.serve(exchange, body, None).await
+    }
+
+    /// The answer to a probe. Whoever probes names no site, so this comes before the look at the host.
+    fn health(&self, site: &Site, head: &Head) -> Option<Response> {
+        let HttpSettings { livez, readyz, .. } = &site.server.settings.http;
+        let is = |path: &Option<String>| path.as_ref().is_some_and(|path| path.as_bytes() == head.target.path());
+        if !(is(livez) || is(readyz)) || !matches!(head.method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let ready = if is(readyz) { self.upstream.ready() } else { Ok(()) };
+        let mut response = Response::new(Body::full(match &ready {
+            Ok(()) => Bytes::from_static(b"ok\n"),
+            Err(why) => Bytes::from(format!("{why}\n")),
+        }));
+        if ready.is_err() {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        for (name, value) in [(header::CONTENT_TYPE, "text/plain;charset=UTF-8"), (header::CACHE_CONTROL, "no-store")] {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        Some(response)
+    }
+
+    /// What the server says itself about one of the site's pools.
+    fn pool_page(&self, site: &Site, exchange: &Exchange) -> Option<Response> {
+        let target = &exchange.head.target;
+        let (page, pool) = site.pool_page(target.path())?;
+        let found = self.upstream.pool_page(pool, page, target.query().unwrap_or_default())?;
+        let mut response = Response::new(Body::full(Bytes::from(found.body)));
+        *response.status_mut() = found.status;
+        let fields = [
+            (header::CONTENT_TYPE, found.media_type),
+            (header::EXPIRES, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate, max-age=0"),
+        ];
+        for (name, value) in fields {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        Some(response)
     }
 
     /// What the route leads to: that of the request, or of an error page's path.
@@ -160,6 +205,7 @@ impl<U: Upstream> Service<U> {
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
             Route::Proxy(proxy) => {
+                exchange.route = site.route_number(&decode(target.path()).unwrap_or_default());
                 let target = Bytes::copy_from_slice(target.as_bytes());
                 proxy::run(&*self.upstream, exchange, *proxy, target, body).await
             }

@@ -5,10 +5,11 @@ use crate::handed_over::HandedOver;
 use crate::https::Https;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
+use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, SiteSettings, UnknownDirective};
+use howdah_config::{HttpSettings, PoolSettings, SiteSettings, UnknownDirective};
 use howdah_htaccess::Htaccess;
-use howdah_observe::AccessLog;
+use howdah_observe::{AccessLog, RequestMetrics};
 use howdah_rules::{Action, Place};
 use http::{HeaderName, HeaderValue};
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub struct Site {
     pub root: PathBuf,
     /// The position in the settings of the pool that runs its scripts.
     pool: usize,
+    /// Paths that the server answers itself about pools of this site, with the pool's position.
+    pool_pages: Vec<(String, PoolPage, usize)>,
     /// The same for each of its routes.
     route_pools: Vec<usize>,
     /// What `.htaccess` files below the root say, if they are followed.
@@ -70,6 +73,8 @@ pub struct Site {
     pub handed_over: HandedOver,
     /// What encodes bodies.
     pub compressor: Compressor,
+    /// The cells of requests to no route, then of those to each of its routes.
+    pub requests: Vec<Arc<RequestMetrics>>,
     /// The access log, if one is kept.
     pub access_log: Option<Arc<AccessLog>>,
     /// The value of `Server`.
@@ -111,6 +116,7 @@ impl Site {
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             pool: position(&settings.pool),
+            pool_pages: pool_pages(pools, &settings),
             route_pools: settings.routes.iter().map(|route| position(&route.pool)).collect(),
             htaccess: settings
                 .htaccess
@@ -124,6 +130,11 @@ impl Site {
             handed_over: HandedOver::new(&settings.static_files, &withheld)?,
             withheld,
             compressor: Compressor::with_cache(&settings.compression, server.compressed.clone()),
+            requests: [""]
+                .into_iter()
+                .chain(settings.routes.iter().map(|route| &*route.name))
+                .map(|route| server.metrics.requests.of(&settings.name, route))
+                .collect(),
             access_log,
             server_header,
             request_id_header,
@@ -144,6 +155,13 @@ impl Site {
         self.server.settings.pools.iter().position(|pool| pool.name == name).unwrap_or(self.pool)
     }
 
+    /// What a path asks of a pool, if it does.
+    #[must_use]
+    pub fn pool_page(&self, path: &[u8]) -> Option<(PoolPage, usize)> {
+        let found = self.pool_pages.iter().find(|(own, ..)| own.as_bytes() == path);
+        found.map(|(_, page, pool)| (*page, *pool))
+    }
+
     /// Forgets what is known of the file system.
     pub(crate) fn forget(&self) {
         self.static_files.forget();
@@ -157,13 +175,32 @@ impl Site {
         *routes.find(|(route, _)| route.pattern.matches(path))?.1
     }
 
-    /// The position of the pool for a request path, and that of the share of its workers (`Settings::shares`).
+    /// The position of the pool for a request path, that of the share of its workers (`Settings::shares`), and the number
+    /// of the route that says so.
     #[must_use]
-    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>) {
-        let mut routes = self.settings.routes.iter().zip(&self.route_pools);
-        let found = routes.find(|(route, _)| route.pattern.matches(path));
-        found.map_or((self.pool, None), |(route, pool)| (*pool, route.share))
+    pub fn pool_for(&self, path: &[u8]) -> (usize, Option<u16>, usize) {
+        let number = self.route_number(path);
+        let found = number.checked_sub(1).and_then(|at| self.settings.routes.get(at).zip(self.route_pools.get(at)));
+        found.map_or((self.pool, None, 0), |(route, pool)| (*pool, route.share, number))
     }
+
+    /// The number of the route of a request path, from 1; 0 for none.
+    #[must_use]
+    pub fn route_number(&self, path: &[u8]) -> usize {
+        self.settings.routes.iter().position(|route| route.pattern.matches(path)).map_or(0, |at| at + 1)
+    }
+}
+
+/// The paths of the pools that a site uses; its own pool comes first where several have the same.
+fn pool_pages(pools: &[PoolSettings], site: &SiteSettings) -> Vec<(String, PoolPage, usize)> {
+    let mut used: Vec<(usize, &PoolSettings)> =
+        pools.iter().enumerate().filter(|(_, pool)| site.uses(&pool.name)).collect();
+    used.sort_by_key(|(_, pool)| pool.name != site.pool);
+    let pages = used.into_iter().flat_map(|(at, pool)| {
+        let (status, ping) = (pool.status_path.clone(), pool.ping_path.clone());
+        [(status, PoolPage::Status), (ping, PoolPage::Ping)].map(|(path, page)| Some((path?, page, at)))
+    });
+    pages.flatten().collect()
 }
 
 /// The files below every directory that rules name.

@@ -37,12 +37,43 @@ pub struct Unreachable {
     pub why: String,
 }
 
+/// What the server itself answers about a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolPage {
+    /// Its state, in the formats of PHP-FPM.
+    Status,
+    /// Whether it has a worker.
+    Ping,
+}
+
+/// Such an answer.
+#[derive(Debug)]
+pub struct PoolPageText {
+    pub status: StatusCode,
+    pub media_type: &'static str,
+    pub body: String,
+}
+
 /// Runs requests. The composition root implements it on the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
     /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while.
     fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
         let _ = pool;
         std::future::ready(())
+    }
+
+    /// Whether requests should be sent here; the error says why not.
+    ///
+    /// # Errors
+    /// The reason.
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What there is to say about the pool with this position in the settings.
+    fn pool_page(&self, pool: usize, page: PoolPage, query: &[u8]) -> Option<PoolPageText> {
+        let _ = (pool, page, query);
+        None
     }
 
     /// Sends a request to a server of the proxy with this position in the settings.

@@ -1,9 +1,15 @@
 //! All cases of the lab, in the order in which reports show them.
 
-use super::{App, Case, Expect, Need, mixed};
+use super::{App, Case, Connections, Expect, Need, Protocol, mixed};
 
 /// Size of the static file, in bytes.
 pub const STATIC_BYTES: usize = 521 * 1024;
+
+/// The small static file.
+pub const SMALL_FILE: &str = "Hello, world!";
+
+/// Size of what comes from the server that requests are handed on to.
+pub const UPSTREAM_BYTES: usize = 1024;
 
 /// Rows of the table with a key.
 pub const KEYED_ROWS: u32 = 100_000;
@@ -43,6 +49,7 @@ pub fn row_name(key: u32) -> String {
 pub fn all() -> Vec<Case> {
     let mut cases = pages();
     cases.extend(coroutine_cases());
+    cases.extend(tls());
     cases.extend(apps());
     cases.extend(mixed::cases());
     cases
@@ -97,6 +104,56 @@ fn pages() -> Vec<Case> {
         )
         .path("/photo.jpg"),
     ]
+}
+
+fn tls() -> Vec<Case> {
+    let over =
+        [(Protocol::Http1, "", "TLS"), (Protocol::Http2, "-http2", "HTTP/2"), (Protocol::Http3, "-http3", "HTTP/3")];
+    let mut cases = Vec::new();
+    for (what, path, about, expect) in [
+        ("hello", "/hello.php", "echo of 13 bytes, TLS 1.3", html("Hello, world!")),
+        (
+            "static",
+            "/photo.jpg",
+            "a file of 521 KiB, TLS 1.3",
+            Expect::Exactly { media_type: "image/jpeg", body: static_file() },
+        ),
+    ] {
+        cases.extend(over.map(|(protocol, suffix, name)| {
+            Case::script(&format!("tls-{what}{suffix}"), &format!("{what} over {name}"), about, expect.clone())
+                .path(path)
+                .over_tls(protocol, Connections::Kept)
+        }));
+    }
+    let small = Expect::Exactly { media_type: "text/plain", body: SMALL_FILE.into() };
+    cases.extend([
+        Case::script(
+            "tls-handshake",
+            "full TLS handshakes",
+            "a connection with a full handshake for each request for a file of 13 bytes",
+            small.clone(),
+        )
+        .path("/hello.txt")
+        .over_tls(Protocol::Http1, Connections::New),
+        Case::script(
+            "tls-resumed",
+            "resumed TLS handshakes",
+            "the same by clients that were there before and resume their session",
+            small,
+        )
+        .path("/hello.txt")
+        .over_tls(Protocol::Http1, Connections::Resumed),
+        Case::script(
+            "proxy",
+            "handed on to another server",
+            "1 KiB from a server behind, which computes nothing, over connections that stay open; no TLS, no PHP",
+            Expect::Exactly { media_type: "text/plain", body: vec![b'x'; UPSTREAM_BYTES] },
+        )
+        .path("/behind")
+        .identity()
+        .needs(&[Need::Upstream]),
+    ]);
+    cases
 }
 
 fn coroutine_cases() -> Vec<Case> {

@@ -6,8 +6,10 @@ pub mod mix;
 pub mod mix_file;
 pub mod mixed;
 pub mod suites;
+pub mod way;
 
 pub use expect::Expect;
+pub use way::{Connections, Protocol, Way};
 
 use crate::jit;
 use crate::record::CaseRecord;
@@ -18,6 +20,8 @@ pub enum Need {
     /// MariaDB with the lab's tables.
     MariaDb,
     Redis,
+    /// A server to which requests are handed on; always the same one, which computes nothing.
+    Upstream,
 }
 
 /// What serves the case.
@@ -56,6 +60,8 @@ pub struct Case {
     pub about: String,
     /// What serves it.
     pub app: App,
+    /// How clients come.
+    pub way: Way,
     /// Path on systems that serve scripts by file.
     pub path: String,
     /// Connections of the load generator.
@@ -108,6 +114,7 @@ impl Case {
             title: title.into(),
             about: about.into(),
             app: App::Scripts,
+            way: Way::default(),
             path: format!("/{id}.php"),
             connections: 8,
             workers: 4,
@@ -146,6 +153,17 @@ impl Case {
         self
     }
 
+    /// The same over TLS.
+    pub fn over_tls(mut self, protocol: Protocol, connections: Connections) -> Self {
+        self.way = Way::Tls(protocol, connections);
+        self
+    }
+
+    /// Whether the requests are handed on to another server.
+    pub fn is_proxied(&self) -> bool {
+        self.needs.contains(&Need::Upstream)
+    }
+
     /// The same with PHP's JIT, as a case of its own.
     pub fn with_jit(&self) -> Self {
         Self {
@@ -167,6 +185,7 @@ impl Case {
             accept_encoding: self.accept_encoding.clone(),
             wait_ms: self.wait_ms,
             jit: self.jit,
+            way: self.way.words(),
             clients: self.mix.iter().flat_map(|mix| &mix.clients).map(mix::Clients::words).collect(),
             pool: self.pool.words(),
         }

@@ -1,4 +1,4 @@
-//! A small blocking HTTP/1.1 client: for checking answers, for asking whether a system is ready, and for the
+//! A small blocking HTTP/1.1 client, with and without TLS: for checking answers, for asking whether a system is ready, and for the
 //! constant-rate generator. It reads what the measured servers send (length, chunks, or until the end) and no more.
 
 use std::io::{ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use flate2::read::MultiGzDecoder;
 
-use super::Target;
+use super::{Target, tls};
 use crate::record::Answer;
 
 /// One reply, without its body.
@@ -34,29 +34,69 @@ impl Head {
 /// A connection that is used again for each request.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Wire,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     wire: u64,
 }
 
+/// What a connection goes over.
+#[derive(Debug)]
+enum Wire {
+    Plain(TcpStream),
+    Tls(Box<tls::Checked>),
+}
+
+impl Wire {
+    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
 const BUFFER: usize = 64 * 1024;
 const LONGEST_HEAD: usize = 32 * 1024;
 
 impl Connection {
+    /// Opens a connection for requests to a target.
+    pub fn to(target: &Target, timeout: Duration) -> std::io::Result<Self> {
+        let stream = Self::tcp(target.address, timeout)?;
+        Ok(Self::over(match &target.tls {
+            None => Wire::Plain(stream),
+            Some(tls) => Wire::Tls(Box::new(tls::checked(tls, stream)?)),
+        }))
+    }
+
     pub fn open(address: SocketAddr, timeout: Duration) -> std::io::Result<Self> {
+        Self::tcp(address, timeout).map(|stream| Self::over(Wire::Plain(stream)))
+    }
+
+    fn tcp(address: SocketAddr, timeout: Duration) -> std::io::Result<TcpStream> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        Ok(Self { stream, buffer: vec![0; BUFFER], start: 0, end: 0, wire: 0 })
+        Ok(stream)
+    }
+
+    fn over(stream: Wire) -> Self {
+        Self { stream, buffer: vec![0; BUFFER], start: 0, end: 0, wire: 0 }
     }
 
     /// Sends a request and reads its whole reply; the body goes to `sink` when there is one.
     pub fn exchange(&mut self, request: &[u8], mut sink: Option<&mut Vec<u8>>) -> std::io::Result<Head> {
         self.wire = 0;
-        self.stream.write_all(request)?;
+        self.stream.send(request)?;
         let mut head = self.read_head()?;
         let no_body = matches!(head.status, 100..=199 | 204 | 304);
         let chunked = head.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
@@ -179,7 +219,7 @@ impl Connection {
 /// Asks once, and returns the answer's facts and its decoded body.
 pub fn ask(target: &Target, timeout: Duration) -> Result<(Answer, Vec<u8>)> {
     let mut connection =
-        Connection::open(target.address, timeout).with_context(|| format!("cannot connect to {}", target.address))?;
+        Connection::to(target, timeout).with_context(|| format!("cannot connect to {}", target.address))?;
     let mut raw = Vec::new();
     let request = target.request();
     let head = connection
@@ -232,7 +272,7 @@ mod tests {
     }
 
     fn target(address: SocketAddr) -> Target {
-        Target { address, path: "/x".into(), accept_encoding: "gzip".into() }
+        Target { address, path: "/x".into(), accept_encoding: "gzip".into(), tls: None }
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn connection_loop(
             seen.errors.timeout += 1;
             continue;
         }
-        let Ok(mut open) = connection.take().map_or_else(|| Connection::open(target.address, TIMEOUT), Ok) else {
+        let Ok(mut open) = connection.take().map_or_else(|| Connection::to(target, TIMEOUT), Ok) else {
             seen.errors.connect += 1;
             continue;
         };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn target(address: std::net::SocketAddr) -> Target {
-        Target { address, path: "/".into(), accept_encoding: "gzip".into() }
+        Target { address, path: "/".into(), accept_encoding: "gzip".into(), tls: None }
     }
 
     #[test]

@@ -91,7 +91,7 @@ mod tests {
         for size in [13, SENDFILE_FROM + 1] {
             let address = crate::systems::free_address().unwrap();
             thread::spawn(move || serve(address, size));
-            let target = Target { address, path: "/".into(), accept_encoding: "identity".into() };
+            let target = Target { address, path: "/".into(), accept_encoding: "identity".into(), tls: None };
             let body = loop {
                 if let Ok((_, body)) = client::ask(&target, Duration::from_secs(5)) {
                     break body;

@@ -1,20 +1,24 @@
-//! Giving work to a system: one trait, two generators behind it, and a third for mixed loads.
+//! Giving work to a system: one trait, three generators behind it, and a fourth for mixed loads.
 //!
 //! `wrk` measures throughput in a closed loop (each connection sends its next request when the answer is there). The
-//! constant-rate generator of this crate measures latency in an open loop. Both report the same [`LoadReport`].
+//! constant-rate generator of this crate measures latency in an open loop. What goes over TLS is the work of [`tls`], in a
+//! closed loop too. All report the same [`LoadReport`].
 //! [`mixed`] sends several kinds of requests at once, in any rhythm, and reports each kind.
 
 pub mod client;
 pub mod constant_rate;
 pub mod floor;
 pub mod mixed;
+pub mod tls;
 pub mod wrk;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::cases::{Connections, Protocol};
 use crate::interrupt::Interrupt;
 use crate::record::{Errors, Latency};
 
@@ -27,6 +31,17 @@ pub struct Target {
     pub path: String,
     /// Value of `Accept-Encoding`.
     pub accept_encoding: String,
+    /// How TLS is spoken, if it is.
+    pub tls: Option<Tls>,
+}
+
+/// How TLS is spoken with a system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tls {
+    pub protocol: Protocol,
+    pub connections: Connections,
+    /// PEM file with the authority that signed the certificate.
+    pub authority: PathBuf,
 }
 
 impl Target {
@@ -41,7 +56,8 @@ impl Target {
 
     /// The URL, for people and for generators.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.path)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.address, self.path)
     }
 }
 
@@ -76,7 +92,7 @@ pub struct LoadReport {
     pub command: Vec<String>,
 }
 
-/// The percentiles that both generators report.
+/// The percentiles that all generators report.
 pub const PERCENTILES: [f64; 9] = [50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.9, 99.99, 100.0];
 
 /// A source of load.
@@ -110,7 +126,10 @@ impl Load for RealLoad {
     }
 
     fn closed(&self, target: &Target, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport> {
-        self.wrk.run(target, shape, interrupt)
+        match &target.tls {
+            None => self.wrk.run(target, shape, interrupt),
+            Some(tls) => tls::run(target, tls, shape, interrupt),
+        }
     }
 
     fn constant(&self, target: &Target, shape: Shape, rate: f64, interrupt: &Interrupt) -> Result<LoadReport> {

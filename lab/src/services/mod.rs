@@ -1,7 +1,8 @@
-//! MariaDB and Redis of the lab's own: private directories, Unix sockets, stopped with the lab.
+//! MariaDB, Redis and the server that proxies hand on to, all of the lab's own: in private directories, stopped with the lab.
 
 pub mod mariadb;
 pub mod redis;
+pub mod upstream;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub struct Services {
     pub mariadb: Option<mariadb::MariaDb>,
     /// Redis, likewise.
     pub redis: Option<redis::Redis>,
+    /// What requests are handed on to.
+    pub upstream: Option<upstream::Upstream>,
 }
 
 impl Services {
@@ -32,6 +35,9 @@ impl Services {
         if needs.contains(&Need::Redis) {
             services.redis = Some(redis::Redis::start(&dir.join("redis"), interrupt)?);
         }
+        if needs.contains(&Need::Upstream) {
+            services.upstream = Some(upstream::Upstream::start(&dir.join("upstream"), interrupt)?);
+        }
         Ok(services)
     }
 
@@ -39,7 +45,9 @@ impl Services {
     pub fn roots(&self) -> Vec<(String, u32)> {
         let mariadb = self.mariadb.as_ref().map(|service| ("mariadb".to_owned(), service.root()));
         let redis = self.redis.as_ref().map(|service| ("redis".to_owned(), service.root()));
-        mariadb.into_iter().chain(redis).collect()
+        let upstream =
+            self.upstream.iter().flat_map(|service| service.roots()).map(|root| ("upstream".to_owned(), root));
+        mariadb.into_iter().chain(redis).chain(upstream).collect()
     }
 
     /// MariaDB's counters, when it runs.

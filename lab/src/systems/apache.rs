@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::{Running, Site, System, drop_to, found, missing, newest_php, program, version_line};
-use crate::cases::Case;
+use crate::cases::{Case, Protocol};
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -59,6 +59,11 @@ impl System for Apache {
         })
     }
 
+    /// HTTP/2 is not for prefork.
+    fn speaks(&self, over_tls: Protocol) -> bool {
+        over_tls == Protocol::Http1 && Path::new(MODULES).join("mod_ssl.so").exists()
+    }
+
     fn role(&self, _process: &str) -> Role {
         Role::Both
     }
@@ -90,11 +95,20 @@ fn config(site: &Site, php: &Path) -> String {
         "setenvif",
     ]
     .iter()
+    .chain(site.certificate.iter().flat_map(|_| ["socache_shmcb", "ssl"].iter()))
     .filter(|name| Path::new(MODULES).join(format!("mod_{name}.so")).exists())
     .map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"))
     .collect::<String>();
     let account = drop_to().map_or_else(String::new, |user| format!("User {user}\nGroup {user}\n"));
     let fallback = if site.front_controller { "    FallbackResource /index.php\n" } else { "" };
+    let tls = site.certificate.as_ref().map_or_else(String::new, |certificate| {
+        format!(
+            "SSLEngine on\nSSLSessionCache shmcb:{}/ssl(512000)\nSSLProtocol all -SSLv3 -TLSv1 -TLSv1.1\nSSLCertificateFile {}\nSSLCertificateKeyFile {}\n",
+            site.dir.display(),
+            certificate.chain.display(),
+            certificate.key.display()
+        )
+    });
     format!(
         "{modules}LoadModule php_module {php}
 ServerRoot {dir}
@@ -104,7 +118,7 @@ ErrorLog {dir}/apache-error.log
 LogLevel warn
 ServerName localhost
 Listen {address}
-{account}StartServers {processes}
+{tls}{account}StartServers {processes}
 MinSpareServers {processes}
 MaxSpareServers {processes}
 ServerLimit {processes}

@@ -196,6 +196,9 @@ mod tests {
             pool: Default::default(),
             jit: false,
             connections: 8,
+            certificate: None,
+            protocol: crate::cases::Protocol::Http1,
+            upstream: None,
             address: "127.0.0.1:8081".parse().unwrap(),
             dir: "/tmp/x".into(),
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Running, Script, Site, System, found, missing, program, version_line};
+use crate::cases::Protocol;
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -47,7 +48,7 @@ impl System for FrankenPhp {
     fn tuning(&self) -> Vec<String> {
         let mut notes = vec![
             "FrankenPHP: as many PHP threads as the case gives workers".into(),
-            "Caddy: encode zstd gzip (the lab asks for gzip), no access log, no admin endpoint, no TLS".into(),
+            "Caddy: encode zstd gzip (the lab asks for gzip), no access log, no admin endpoint, TLS in cases that are about it".into(),
             "PHP: a thread-safe (ZTS) build of its own, which need not be the version of Debian's PHP".into(),
         ];
         if self.worker {
@@ -60,6 +61,10 @@ impl System for FrankenPhp {
 
     fn script(&self) -> Script {
         if self.worker { Script::Worker } else { Script::Any }
+    }
+
+    fn speaks(&self, _over_tls: Protocol) -> bool {
+        true
     }
 
     fn role(&self, _process: &str) -> Role {
@@ -81,7 +86,13 @@ impl System for FrankenPhp {
         let config = site.write(
             "Caddyfile",
             &format!(
-                "{{\n    admin off\n    auto_https off\n    persist_config off\n    frankenphp {{\n        num_threads {threads}\n    }}\n}}\nhttp://{address} {{\n    encode zstd gzip\n    root * {root}\n    php_server {{\n{worker}    }}\n}}\n",
+                "{{\n    admin off\n    auto_https off\n    persist_config off\n    frankenphp {{\n        num_threads {threads}\n    }}\n}}\n{scheme}://{address} {{\n{tls}    encode zstd gzip\n    root * {root}\n    php_server {{\n{worker}    }}\n}}\n",
+                scheme = if site.certificate.is_some() { "https" } else { "http" },
+                tls = site.certificate.as_ref().map_or_else(String::new, |certificate| format!(
+                    "    tls {} {}\n",
+                    certificate.chain.display(),
+                    certificate.key.display()
+                )),
                 address = site.address,
                 root = site.root.display(),
             ),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Running, Script, Site, System, found, missing, program, version_line};
+use crate::cases::Protocol;
 use crate::record::{Role, SystemStatus};
 
 /// A mode of Howdah.
@@ -213,6 +214,14 @@ impl System for Howdah {
         true
     }
 
+    fn speaks(&self, _over_tls: Protocol) -> bool {
+        true
+    }
+
+    fn proxies(&self) -> bool {
+        true
+    }
+
     fn role(&self, process: &str) -> Role {
         // The kernel cuts process names after 15 characters; worker titles keep the prefix.
         if process.starts_with("howdah-php") || process.starts_with("php") { Role::Php } else { Role::Front }
@@ -230,7 +239,10 @@ impl System for Howdah {
             "serve".to_owned(),
             site.root.display().to_string(),
             "--listen".into(),
-            site.address.to_string(),
+            match site.certificate {
+                Some(_) => format!("https://{}", site.address),
+                None => site.address.to_string(),
+            },
             "--workers".into(),
             range,
             "--admin".into(),
@@ -265,12 +277,22 @@ impl Howdah {
         if let Some(most) = site.pool.max_requests {
             arguments.extend(["--max-requests".to_owned(), most.to_string()]);
         }
+        if let Some(certificate) = &site.certificate {
+            let pair = format!("{}:{}", certificate.chain.display(), certificate.key.display());
+            arguments.extend(["--certificate".to_owned(), pair]);
+            if site.protocol == Protocol::Http3 {
+                arguments.extend(["--http3".to_owned()]);
+            }
+        }
         let mut settings = String::new();
         if self.mode == Mode::Snapshot {
             settings.push_str(&format!("warmup = [{:?}]\n", site.path));
         }
         if let Some(ms) = site.pool.queue_timeout_ms {
             settings.push_str(&format!("queue_timeout = \"{ms}ms\"\n"));
+        }
+        if let Some(upstream) = site.upstream {
+            settings.push_str(&format!("[[route]]\nmatch = \"/*\"\nproxy = \"http://{upstream}\"\n"));
         }
         if !settings.is_empty() {
             let config = site.write("howdah.toml", &settings)?;
@@ -322,6 +344,9 @@ mod tests {
             pool: Default::default(),
             jit: false,
             connections: 1000,
+            certificate: None,
+            protocol: Protocol::Http1,
+            upstream: None,
             address: std::net::SocketAddr::from(([127, 0, 0, 1], 1)),
             dir: dir.to_owned(),
         }

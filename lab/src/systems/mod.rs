@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{App, Case, Pool};
+use crate::cases::{App, Case, Pool, Protocol};
+use crate::certificate::Certificate;
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
 use crate::jit;
@@ -61,6 +62,12 @@ pub struct Site {
     pub jit: bool,
     /// Connections that will come at the same time.
     pub connections: u32,
+    /// What it shows to clients, when they come over TLS.
+    pub certificate: Option<Certificate>,
+    /// What clients speak then.
+    pub protocol: Protocol,
+    /// Where all requests are handed on to, instead of being answered.
+    pub upstream: Option<SocketAddr>,
     /// Where to listen.
     pub address: SocketAddr,
     /// Private directory of this start: configuration, sockets, logs.
@@ -208,6 +215,16 @@ pub trait System {
     /// The reason why it cannot serve a case, if there is one.
     fn refuses(&self, _case: &Case) -> Option<String> {
         None
+    }
+
+    /// Whether its adapter sets up TLS with this protocol.
+    fn speaks(&self, _over_tls: Protocol) -> bool {
+        false
+    }
+
+    /// Whether its adapter can hand requests on to another server.
+    fn proxies(&self) -> bool {
+        false
     }
 
     /// Whether its adapter heeds the site's wishes for the pool beside the number of workers.

@@ -1,8 +1,13 @@
 //! The part of nginx's configuration that every adapter with nginx in front shares.
 
+use std::net::SocketAddr;
+use std::process::Command;
+
 use anyhow::Result;
 
 use super::{Running, Site, drop_to, program, version_line};
+use crate::cases::Protocol;
+use crate::certificate::Certificate;
 
 /// Types that are compressed beside text/html, which nginx always compresses when gzip is on.
 const GZIP_TYPES: &str = "text/plain text/css text/xml application/json application/javascript application/xml \
@@ -15,6 +20,9 @@ pub fn tuning() -> Vec<String> {
         "nginx: gzip on at its default level 1, as Debian ships it, with gzip_types for text formats".into(),
         "nginx: keepalive_requests raised, so that no system pays for reconnecting while another does not".into(),
         "nginx: worker_connections for all clients at once".into(),
+        "nginx, cases with TLS: listen ... ssl http2, session tickets as they are by default; over HTTP/1.1 and HTTP/2"
+            .into(),
+        "nginx, cases that hand requests on: HTTP/1.1 with kept connections, as many as clients have".into(),
         "nginx: access log off, as in every other system here".into(),
     ]
 }
@@ -51,9 +59,9 @@ http {{
     scgi_temp_path {dir}/nginx-scgi;
     uwsgi_temp_path {dir}/nginx-uwsgi;
 {upstream}    server {{
-        listen {address};
+        listen {address}{listen};
         server_name localhost;
-        root {root};
+{tls}        root {root};
         index index.php index.html;
 {server}    }}
 }}
@@ -61,7 +69,39 @@ http {{
         // One to the client and one to what is behind, should one worker get them all.
         connections = (3 * site.connections).max(1024),
         address = site.address,
+        listen = if site.certificate.is_some() { " ssl http2" } else { "" },
+        tls = site.certificate.as_ref().map_or_else(String::new, tls),
         root = site.root.display(),
+    )
+}
+
+/// TLS as Debian's nginx does it: tickets are on by default, and clients choose among what is safe.
+fn tls(certificate: &Certificate) -> String {
+    format!(
+        "        ssl_certificate {};\n        ssl_certificate_key {};\n        ssl_protocols TLSv1.2 TLSv1.3;\n",
+        certificate.chain.display(),
+        certificate.key.display()
+    )
+}
+
+/// Whether this nginx speaks a protocol over TLS in the way that the lab sets it up.
+pub fn speaks(protocol: Protocol) -> bool {
+    let has = |module: &str| {
+        let output = program("nginx").and_then(|nginx| Command::new(nginx).arg("-V").output().ok());
+        output.is_some_and(|output| String::from_utf8_lossy(&output.stderr).contains(module))
+    };
+    match protocol {
+        Protocol::Http1 => has("http_ssl_module"),
+        Protocol::Http2 => has("http_ssl_module") && has("http_v2_module"),
+        Protocol::Http3 => false,
+    }
+}
+
+/// The `upstream` and the content of `server` that hand all requests on, over connections that stay open.
+pub fn handing_on(site: &Site, upstream: SocketAddr) -> (String, String) {
+    (
+        format!("    upstream behind {{\n        server {upstream};\n        keepalive {};\n    }}\n", site.connections.max(16)),
+        "        location / {\n            proxy_pass http://behind;\n            proxy_http_version 1.1;\n            proxy_set_header Connection \"\";\n            proxy_set_header Host $http_host;\n        }\n".into(),
     )
 }
 

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 
 use super::{Running, Site, System, drop_to, found, missing, newest_php, nginx, program, version_line};
+use crate::cases::Protocol;
 use crate::record::{Role, SystemStatus};
 
 /// The adapter.
@@ -73,6 +74,14 @@ impl System for NginxFpm {
         true
     }
 
+    fn speaks(&self, over_tls: Protocol) -> bool {
+        nginx::speaks(over_tls)
+    }
+
+    fn proxies(&self) -> bool {
+        true
+    }
+
     fn role(&self, process: &str) -> Role {
         if process.starts_with("php-fpm") { Role::Php } else { Role::Front }
     }
@@ -105,6 +114,11 @@ impl System for NginxFpm {
         ))?;
 
         let fallback = if site.front_controller { "/index.php?$query_string" } else { "=404" };
+        if let Some(upstream) = site.upstream {
+            let (upstream, server) = nginx::handing_on(site, upstream);
+            nginx::start(site, &mut running, &nginx::config(site, &upstream, &server))?;
+            return Ok(running);
+        }
         let server = format!(
             "        location / {{
             try_files $uri $uri/ {fallback};

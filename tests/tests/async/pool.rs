@@ -3,6 +3,7 @@
 
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Mode, Request, Setup, Site, php, run};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What the requests ask for. `hold` waits, like every script that waits, without holding its worker.
@@ -283,6 +284,48 @@ fn reloads_under_load_lose_nothing() {
                 let outcome = reloads.join();
                 stop.store(true, Ordering::Relaxed);
                 outcome.unwrap();
+            });
+        },
+    );
+}
+
+/// With as many requests that compute as workers, all others waited behind one.
+#[test]
+fn requests_that_compute_leave_workers_to_others() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    site(
+        2 * processors,
+        20,
+        |s| s,
+        |site| {
+            let served: Mutex<Vec<(bool, String)>> = Mutex::default();
+            let stop = AtomicBool::new(false);
+            // The last answers of both kinds came from different workers.
+            let apart = || {
+                let served = served.lock().unwrap();
+                let last = |computed| {
+                    let pids = served.iter().rev().filter(move |one| one.0 == computed).take(20);
+                    pids.map(|one| one.1.as_str()).collect::<Vec<_>>()
+                };
+                let (computing, others) = (last(true), last(false));
+                computing.len() + others.len() == 40 && computing.iter().all(|pid| !others.contains(pid))
+            };
+            std::thread::scope(|scope| {
+                for client in 0..2 * processors + 2 {
+                    let (stop, served) = (&stop, &served);
+                    let computes = client >= 2;
+                    let target = if computes { "/computes?do=compute" } else { "/waits" };
+                    scope.spawn(move || {
+                        let mut conn = site.conn();
+                        while !stop.load(Ordering::Relaxed) {
+                            let pid = conn.exchange(&Request::get(target)).expect(200).text().trim().to_owned();
+                            served.lock().unwrap().push((computes, pid));
+                        }
+                    });
+                }
+                let found = eventually(PATIENCE, apart);
+                stop.store(true, Ordering::Relaxed);
+                assert!(found, "both kinds come from the same workers");
             });
         },
     );

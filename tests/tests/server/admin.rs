@@ -68,16 +68,16 @@ scenario!(the_socket_is_its_owners_alone, howdah_only = "the endpoint is Howdah'
 });
 
 /// Its admin endpoint is on an address, beside which the harness's own arguments name the socket: so the last one counts.
-struct OnAddress {
+pub(super) struct OnAddress {
     server: std::process::Child,
     listen: u16,
-    admin: u16,
+    pub(super) admin: u16,
     _ports: [Port; 2],
     directory: tempfile::TempDir,
 }
 
 impl OnAddress {
-    fn start(more: &[&str]) -> Self {
+    pub(super) fn start(more: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("index.html"), "page").unwrap();
         let ports = [Port::hold(), Port::hold()];
@@ -104,15 +104,15 @@ impl OnAddress {
         started
     }
 
-    fn target(&self, port: u16) -> Target {
+    pub(super) fn target(&self, port: u16) -> Target {
         Target::Tcp(([127, 0, 0, 1], port).into())
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
-    fn ask(&self, text: &str) -> u16 {
+    pub(super) fn ask(&self, text: &str) -> u16 {
         let mut conn = Conn::open(&self.target(self.admin));
         conn.send(text.as_bytes());
         conn.try_response(if text.starts_with("HEAD") { "HEAD" } else { "GET" }).map_or(0, |answer| answer.status)

@@ -115,25 +115,29 @@ fn what_protects_is_never_passed_by() {
 
 #[test]
 fn passwords_are_asked_for() {
-    run(Mode::Classic, site, |site: &mut Site| {
-        let users = site.place().top.join("users");
-        // `anna` with the password `password`.
-        std::fs::write(&users, "anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n").unwrap();
-        let file = format!(
-            "AuthType Basic\nAuthName \"Members only\"\nAuthUserFile {}\nRequire valid-user\n",
-            users.display()
-        );
-        std::fs::create_dir(site.file("closed")).unwrap();
-        std::fs::write(site.file("closed/.htaccess"), file).unwrap();
-        std::fs::copy(site.file("index.php"), site.file("closed/index.php")).unwrap();
-        let asked = site.get("/closed/").expect(401);
-        assert!(asked.header("www-authenticate").is_some_and(|text| text.contains("Members only")));
-        let with = |credentials: &str| {
-            site.send(&Request::get("/closed/").header("Authorization", &format!("Basic {credentials}")))
-        };
-        let _ = with("YW5uYTp3cm9uZw==").expect(401);
-        assert_eq!(with("YW5uYTpwYXNzd29yZA==").expect(200).json()["user"], "anna");
-    });
+    run(
+        Mode::Classic,
+        |s| site(s).allow_log("a wrong user or password"),
+        |site: &mut Site| {
+            let users = site.place().top.join("users");
+            // `anna` with the password `password`.
+            std::fs::write(&users, "anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n").unwrap();
+            let file = format!(
+                "AuthType Basic\nAuthName \"Members only\"\nAuthUserFile {}\nRequire valid-user\n",
+                users.display()
+            );
+            std::fs::create_dir(site.file("closed")).unwrap();
+            std::fs::write(site.file("closed/.htaccess"), file).unwrap();
+            std::fs::copy(site.file("index.php"), site.file("closed/index.php")).unwrap();
+            let asked = site.get("/closed/").expect(401);
+            assert!(asked.header("www-authenticate").is_some_and(|text| text.contains("Members only")));
+            let with = |credentials: &str| {
+                site.send(&Request::get("/closed/").header("Authorization", &format!("Basic {credentials}")))
+            };
+            let _ = with("YW5uYTp3cm9uZw==").expect(401);
+            assert_eq!(with("YW5uYTpwYXNzd29yZA==").expect(200).json()["user"], "anna");
+        },
+    );
 }
 
 #[test]

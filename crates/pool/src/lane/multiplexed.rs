@@ -33,6 +33,10 @@ impl MultiplexedLane {
         Self { depth, full: false, stuck: false, untaken: None, unsent: Vec::new() }
     }
 
+    pub(super) const fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// True if there is room for another request.
     pub(super) fn has_place(&self, requests: &LaneRequests) -> bool {
         requests.len() < self.depth && !self.full && !self.stuck

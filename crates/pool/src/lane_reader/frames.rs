@@ -200,6 +200,9 @@ impl LaneReader {
             stats.peak_memory = done.peak_memory;
         });
         self.lane.metrics().queue_wait.observe_us(micros.saturating_sub(php_us));
+        if current.cold {
+            self.lane.note_cold_start(micros.saturating_sub(php_us));
+        }
         if !current.ended {
             current.sink.fail(Fault::with(FaultKind::WorkerBroken, "a request ended without a response"));
         } else if current.unseen {
@@ -208,7 +211,8 @@ impl LaneReader {
         self.lane.metrics().sessions_reset.add(u64::from(done.resets()));
         self.lane.metrics().workers_unfit.add(u64::from(done.is_unfit()));
         let snapshot = SnapshotWork::of(&done);
-        let took = Took { php: php_us, cpu: (done.cpu_ns > 0).then_some(done.cpu_ns / 1000) };
+        let cpu = (done.cpu_ns > 0).then_some(done.cpu_ns / 1000);
+        let took = Took { php: php_us, cpu, memory: done.peak_memory };
         self.lane.request_done(current.number, self.now, took, done.retires(), snapshot);
         Ok(())
     }

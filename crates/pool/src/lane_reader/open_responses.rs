@@ -13,6 +13,8 @@ pub(super) struct OpenResponse {
     pub(super) number: u64,
     pub(super) sink: Sink,
     pub(super) received: Instant,
+    /// No worker served when its request came.
+    pub(super) cold: bool,
     pub(super) order: FrameOrder,
     /// Collected parts of a head.
     pub(super) head: HeadParts,
@@ -108,9 +110,9 @@ impl Others {
 }
 
 impl OpenResponse {
-    fn new(number: u64, Begun { sink, received }: Begun) -> Self {
+    fn new(number: u64, Begun { sink, received, cold }: Begun) -> Self {
         let (order, head) = (FrameOrder::default(), HeadParts::default());
-        Self { number, sink, received, order, head, unseen: false, ended: false }
+        Self { number, sink, received, cold, order, head, unseen: false, ended: false }
     }
 
     /// Tells the front of what was added, if anything was.

@@ -1,7 +1,12 @@
 //! Lanes of workers that run many requests at once: which of them gets a request, and what is done about a worker that
 //! computes and takes none.
+//!
+//! A request that computes holds up all others of its worker. So others keep away from a worker that has one. While
+//! others come, those that compute share half of the workers, if these are as many as there are processors: then it
+//! costs them nothing.
 
 use super::{Scheduler, UNTAKEN};
+use crate::estimate::Expected;
 use crate::lane::Lane;
 use crate::pending::Pending;
 use std::time::{Duration, Instant};
@@ -15,19 +20,44 @@ impl Scheduler {
         now: Instant,
     ) -> Option<Box<Pending>> {
         loop {
-            let Some(index) = self.pick_least_loaded(io_thread) else { return Some(pending) };
+            let Some(index) = self.pick_among(pending.expected, io_thread, now) else { return Some(pending) };
             self.idle.retain(|&i| i != index);
             pending = self.send_behind(index, pending, now)?;
         }
     }
 
-    fn pick_least_loaded(&self, io_thread: usize) -> Option<usize> {
+    fn pick_among(&self, expected: Expected, io_thread: usize, now: Instant) -> Option<usize> {
+        let together = expected.computes() && self.are_kept_together(now);
+        let from_the_end = expected.computes() && self.precedence.is_mixed(now);
         let candidates = self.lanes.iter().enumerate().filter_map(|(index, lane)| {
             let lane = lane.as_ref().filter(|lane| lane.has_place())?;
+            let computing = lane.in_flight.computing();
+            if together && computing == 0 {
+                return None;
+            }
+            let avoided = computing > 0 && !together;
+            let rivals = if expected.computes() { computing } else { 0 };
             // A worker that has not taken its last request is busy with another one.
-            Some((lane.holds_waiting_request(), lane.in_flight.len(), lane.home != io_thread, index))
+            let busy = lane.holds_waiting_request();
+            if from_the_end {
+                // Always the same ones, or each worker would have some now and then.
+                return Some((avoided, rivals, false, 0, false, usize::MAX - index, index));
+            }
+            Some((avoided, rivals, busy, lane.in_flight.len(), lane.home != io_thread, index, index))
         });
-        candidates.min().map(|(_, _, _, index)| index)
+        candidates.min().map(|(.., index)| index)
+    }
+
+    /// True if requests that compute go only where others compute already.
+    pub(super) fn are_kept_together(&self, now: Instant) -> bool {
+        self.multiplexed && self.precedence.is_mixed(now) && self.half_compute()
+    }
+
+    /// True if half of the workers have requests that compute, and could keep all processors busy.
+    fn half_compute(&self) -> bool {
+        let serving = || self.lanes.iter().flatten().filter(|lane| lane.state.is_serving());
+        let computing = serving().filter(|lane| lane.in_flight.computing() > 0).count();
+        computing >= self.processors && computing * 2 >= serving().count()
     }
 
     /// There may be room again in a lane that had none.

@@ -29,6 +29,12 @@ impl Supervisor {
         }
     }
 
+    /// Workers of a new generation that must serve before it takes over: one, even if the pool has none now. That its
+    /// PHP starts does not say that the application does.
+    pub(super) const fn reload_target(&self) -> usize {
+        if self.target == 0 { 1 } else { self.target }
+    }
+
     pub(super) fn fail_reload(&mut self, why: String) {
         let Some((generation, waiters)) = self.next.take() else { return };
         tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
@@ -46,7 +52,8 @@ impl Supervisor {
     pub(super) fn finish_reload_if_ready(&mut self) {
         let Some((next, _)) = &self.next else { return };
         let number = next.number;
-        if self.pool.lock().count(number, WorkerState::is_serving) < self.target {
+        let needed = self.reload_target();
+        if self.pool.lock().count(number, WorkerState::is_serving) < needed {
             return;
         }
         let Some((next, waiters)) = self.next.take() else { return };
@@ -55,6 +62,8 @@ impl Supervisor {
             about.boots = next.boots.clone();
             about.warm_up = next.warm_up.clone();
         });
+        // What a pool on demand has started to see that it boots goes when it was idle for long enough.
+        self.target = needed;
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();
         for index in 0..scheduler.lanes.len() {

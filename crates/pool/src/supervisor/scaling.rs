@@ -9,23 +9,53 @@ use std::time::{Duration, Instant};
 /// A pool grows when requests have waited this long, by as many workers as there are such requests.
 pub(super) const GROW_AFTER: Duration = Duration::from_millis(5);
 
+/// How often a worker goes because more are idle than the most that are to be.
+const SHRINK_STEP: Duration = Duration::from_secs(1);
+
 impl Supervisor {
-    /// Starts a worker for each request that waits and has none on its way, up to the pool's limit.
+    /// Starts a worker for each request that waits and has none on its way, up to the pool's limit. A pool without any
+    /// does not wait for `GROW_AFTER`: nobody could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
         let max = self.pool.config().max_workers;
         let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
         let pool = self.pool.clone();
         let mut scheduler = pool.lock();
-        let starting = scheduler.count(generation.number, WorkerState::is_starting) + generation.ordered.len();
-        let wanted = scheduler.waiting_longer_than(GROW_AFTER, Instant::now()).saturating_sub(starting);
+        let coming = self.target.saturating_sub(scheduler.count(generation.number, WorkerState::is_serving));
+        let waiting = scheduler.waiting_longer_than(GROW_AFTER, Instant::now());
+        let first = usize::from(self.target == 0 && !scheduler.queue.is_empty());
+        let wanted = waiting.saturating_sub(coming).max(first);
         let more = wanted.min(max - self.target);
+        if more < wanted {
+            pool.counters.limit_reached.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
         if more > 0 {
             self.target += more;
             tracing::info!(pool = self.pool.name(), workers = self.target, "requests wait: {more} more");
         }
         if scheduler.ask_for_workers(self.target < max) {
             self.grow_at = Some(Instant::now() + GROW_AFTER);
+        }
+    }
+
+    /// Starts workers until as many are idle as are to stand ready.
+    pub(super) fn keep_spare(&mut self) {
+        let config = self.pool.config();
+        let Some(generation) = self.current.as_ref().filter(|generation| generation.booted && self.failures == 0)
+        else {
+            return;
+        };
+        if config.spare.min == 0 || self.target >= config.max_workers {
+            return;
+        }
+        let scheduler = self.pool.lock();
+        let coming = self.target.saturating_sub(scheduler.count(generation.number, WorkerState::is_serving));
+        let missing = config.spare.min.saturating_sub(scheduler.spare() + coming);
+        drop(scheduler);
+        let more = missing.min(config.max_workers - self.target);
+        if more > 0 {
+            self.target += more;
+            tracing::info!(pool = self.pool.name(), workers = self.target, "too few are idle: {more} more");
         }
     }
 
@@ -45,18 +75,29 @@ impl Supervisor {
         }
     }
 
-    /// Lets the worker go that has been idle for longest, if that is long enough.
+    /// Lets the worker go that has been idle for longest, if that is long enough and others stand ready.
     pub(super) fn shrink(&mut self) {
         let config = self.pool.config();
-        let mut scheduler = self.pool.lock();
-        if self.target > config.min_workers
-            && let Some((index, idle)) = scheduler.idle_longest()
-            && idle > config.shrink_after
-        {
-            self.target -= 1;
-            scheduler.ask_for_workers(true);
-            scheduler.drain_lane(index, Instant::now());
-            tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
+        if self.target <= config.min_workers {
+            return;
         }
+        let mut scheduler = self.pool.lock();
+        let Some((index, idle)) = scheduler.idle_longest() else { return };
+        let spare = scheduler.spare();
+        let goes = match config.spare.max {
+            Some(most) => spare > most && self.shrunk_at.is_none_or(|last| last.elapsed() >= SHRINK_STEP),
+            None => idle > config.shrink_after && spare > config.spare.min,
+        };
+        if !goes {
+            return;
+        }
+        self.target -= 1;
+        self.shrunk_at = Some(Instant::now());
+        // Who came in this moment found no worker and told nobody.
+        if scheduler.ask_for_workers(true) {
+            self.grow_at = Some(Instant::now());
+        }
+        scheduler.drain_lane(index, Instant::now());
+        tracing::info!(pool = self.pool.name(), workers = self.target, "a worker was idle for {idle:?}: one less");
     }
 }

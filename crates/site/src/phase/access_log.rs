@@ -17,7 +17,11 @@ impl Drop for Exchange {
 fn record(exchange: &Exchange) {
     let site = &exchange.site;
     let took = exchange.started.elapsed();
-    site.server.metrics.request(exchange.front, exchange.status, took, exchange.bytes);
+    let cells = match exchange.misdirected {
+        true => &site.server.misdirected,
+        false => &site.requests[exchange.route.min(site.requests.len() - 1)],
+    };
+    cells.count(exchange.front, exchange.status, took, exchange.bytes);
     let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
     let Some(log) = log else { return };
     if exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {

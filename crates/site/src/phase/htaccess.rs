@@ -14,7 +14,7 @@ use bytes::Bytes;
 use howdah_htaccess::{Decision, Entry, ErrorDocument, Facts, Kind, Maker, Stamp, World};
 use howdah_observe::Front;
 use howdah_protocol::{Body, RequestBody, Response};
-use howdah_rules::auth::{Asked, Verification};
+use howdah_rules::auth::Asked;
 use howdah_rules::outcome::{Access, Stop};
 use http::{HeaderValue, Method, StatusCode, Version, header};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -22,12 +22,6 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-
-/// Passwords that are verified at once: each takes a core for tens of milliseconds.
-static VERIFYING: Semaphore = Semaphore::const_new(2);
-/// Those that may wait for it.
-static WAITING: Semaphore = Semaphore::const_new(100);
 
 /// The file system, for the rules.
 struct Disk;
@@ -198,9 +192,10 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
         let known = match auth.ask(exchange.head.headers.get(header::AUTHORIZATION), exchange.started) {
             Asked::Refused => None,
             Asked::User(user) => Some(user),
-            Asked::Verify(verification) => verified(verification)
-                .await
-                .map_err(|status| Box::new(Refusal::new(status).into_response(&exchange.head.headers)))?,
+            Asked::Verify(verification) => {
+                let verified = exchange.site.server.passwords.verify(exchange.id, exchange.remote, verification).await;
+                verified.map_err(|refusal| Box::new(refusal.into_response(&exchange.head.headers)))?
+            }
         };
         let Some(known) = known else {
             let mut response = Refusal::new(StatusCode::UNAUTHORIZED).into_response(&exchange.head.headers);
@@ -210,14 +205,6 @@ async fn enter(exchange: &Exchange, decision: &Decision) -> Result<Option<Arc<st
         user = Some(known);
     }
     Ok(user)
-}
-
-/// Verifies a password on another thread.
-async fn verified(verification: Verification) -> Result<Option<Arc<str>>, StatusCode> {
-    let _place = WAITING.try_acquire().map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-    let _turn = VERIFYING.acquire().await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
-    let verified = tokio::task::spawn_blocking(|| verification.run()).await;
-    verified.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// The page that the files have for an error, else the response as it was.

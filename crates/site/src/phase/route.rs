@@ -80,6 +80,8 @@ pub struct Script {
     pub pool: usize,
     /// The position in the settings of the route whose share of the pool's workers it uses.
     pub share: Option<u16>,
+    /// The number of its route, from 1; 0 for none (`Site::requests`).
+    pub route: usize,
     /// `DOCUMENT_ROOT`, where a rule says another than the site's.
     pub root: Option<PathBuf>,
 }
@@ -292,13 +294,15 @@ struct Finder<'a> {
     lookup: &'a Lookup<'a>,
     pool: usize,
     share: Option<u16>,
+    route: usize,
     notes: Option<&'a Notes>,
 }
 
 impl<'a> Finder<'a> {
     fn new(site: &'a Site, path: &[u8], lookup: &'a Lookup<'a>, notes: Option<&'a Notes>) -> Self {
-        let (pool, share) = lookup.pool.map_or_else(|| site.pool_for(path), |pool| (pool, None));
-        Self { site, lookup, pool, share, notes }
+        let (pool, share, route) = site.pool_for(path);
+        let (pool, share) = lookup.pool.map_or((pool, share), |pool| (pool, None));
+        Self { site, lookup, pool, share, route, notes }
     }
 
     fn note(&self, text: impl FnOnce() -> String) {
@@ -439,6 +443,7 @@ impl<'a> Finder<'a> {
             path_info: path_info.to_vec(),
             pool: self.pool,
             share: self.share,
+            route: self.route,
             root: self.root(),
         }))
     }
@@ -472,6 +477,7 @@ impl<'a> Finder<'a> {
             name,
             pool: self.pool,
             share: self.share,
+            route: self.route,
             root: self.root(),
         })
     }

@@ -324,6 +324,7 @@ fn the_pool_is_chosen_by_the_decoded_path() {
         settings.pools = vec![pool("default"), pool("sub")];
         let pattern = howdah_config::PathPattern::new("/sub/*").unwrap();
         let route = |pool: &str, pattern, proxy| howdah_config::Route {
+            name: String::new(),
             pattern,
             pool: pool.to_owned(),
             proxy,

@@ -50,7 +50,7 @@ fn each_exchange_leaves_one_line() {
     for front in [Front::Static, Front::Php, Front::Error] {
         assert!(text.contains(&format!("front=\"{}\"", front.label())), "{text}");
     }
-    assert_eq!(server.metrics.bytes_sent.get(), 14 + 5 + 10 + 14);
+    assert_eq!(server.metrics.bytes_sent(), 14 + 5 + 10 + 14);
 }
 
 #[test]

@@ -22,13 +22,30 @@ pub struct Reply<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// The reply at the start of `bytes`, if it is all there. `ended` says that nothing will follow.
-pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
+/// What a head says of its reply.
+struct Head {
+    status: u16,
+    /// Bytes of the head.
+    start: usize,
+    length: Option<usize>,
+    chunked: bool,
+    closes: bool,
+}
+
+/// A reply whose whole length its head tells.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SizedHead {
+    pub status: u16,
+    pub closes: bool,
+    /// Bytes of the reply, head and body.
+    pub length: usize,
+}
+
+fn head(bytes: &[u8]) -> Result<Option<Head>, Broken> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     let start = match head.parse(bytes) {
         Ok(httparse::Status::Complete(start)) => start,
-        Ok(httparse::Status::Partial) if ended => return Err(Broken),
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(Broken),
     };
@@ -45,10 +62,27 @@ pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
             closes = value.eq_ignore_ascii_case(b"close");
         }
     }
+    if matches!(status, 204 | 304) {
+        (length, chunked) = (Some(0), false);
+    }
+    Ok(Some(Head { status, start, length, chunked, closes }))
+}
+
+/// The head at the start of `bytes`, if it is all there and tells the length.
+pub fn sized_head(bytes: &[u8]) -> Result<Option<SizedHead>, Broken> {
+    let Some(Head { status, start, length: Some(length), chunked: false, closes }) = head(bytes)? else {
+        return Ok(None);
+    };
+    Ok(Some(SizedHead { status, closes, length: start + length }))
+}
+
+/// The reply at the start of `bytes`, if it is all there. `ended` says that nothing will follow.
+pub fn parse(bytes: &[u8], ended: bool) -> Result<Option<Reply<'_>>, Broken> {
+    let Some(Head { status, start, length, chunked, mut closes }) = head(bytes)? else {
+        return if ended { Err(Broken) } else { Ok(None) };
+    };
     let rest = &bytes[start..];
-    let (body, used) = if matches!(status, 204 | 304) {
-        (Cow::Borrowed(&[][..]), 0)
-    } else if chunked {
+    let (body, used) = if chunked {
         match chunks(rest)? {
             Some(found) => found,
             None if ended => return Err(Broken),
@@ -135,6 +169,16 @@ mod tests {
         assert_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, b"", false);
         assert_whole(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", false);
         assert_whole(b"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, b"x", true);
+    }
+
+    #[test]
+    fn a_length_is_known_from_the_head() {
+        let text = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\nConnection: close\r\n\r\nhel";
+        let head = sized_head(text).unwrap();
+        assert_eq!(head, Some(SizedHead { status: 200, closes: true, length: text.len() - 3 + 500 }));
+        assert_eq!(sized_head(&text[..30]), Ok(None));
+        assert_eq!(sized_head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), Ok(None));
+        assert_eq!(sized_head(b"SSH-2.0-OpenSSH\r\n"), Err(Broken));
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub(crate) async fn run<U: Upstream>(
         share: exchange.connection.share.get().cloned(),
     };
     exchange.front = Front::Php;
+    exchange.route = script.route;
     match upstream.run(script.pool, request).await {
         Ok(php) => {
             let (response, ran) = respond::respond(php, &exchange.head, exchange.id)?;

@@ -48,6 +48,13 @@ while (frankenphp_handle_request(function () {
         }
         mark('streamed');
         break;
+        case 'compute': $used = getrusage();
+        $until = $used['ru_utime.tv_sec'] * 1e6 + $used['ru_utime.tv_usec'] + 10000;
+        do {
+            $used = getrusage();
+        } while ($used['ru_utime.tv_sec'] * 1e6 + $used['ru_utime.tv_usec'] < $until);
+        echo posix_getpid(), ' ';
+        break;
         default: usleep(500);
         echo posix_getpid(), ' ', $_GET['n'] ?? '';
     }

@@ -1,0 +1,136 @@
+//! The cells of requests, one set for each route of each site: how many by what answered and class of status, how long they
+//! took, what was sent. A request is counted in one place, and the numbers of the server are sums of these. There are as many
+//! as the settings have routes: nothing that a client sends makes one.
+
+use crate::cell::{BOUNDS_US, HistogramSnapshot, SHARDS, shard};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What answered a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// A PHP script.
+    Php,
+    /// A static file.
+    Static,
+    /// Another server, to which the request was handed on.
+    Proxy,
+    /// The server itself: an error or a refusal.
+    Error,
+}
+
+impl Front {
+    pub(crate) const ALL: [Self; 4] = [Self::Php, Self::Static, Self::Proxy, Self::Error];
+
+    /// The label's value.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Php => "php",
+            Self::Static => "static",
+            Self::Proxy => "proxy",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The classes of status, by their first digit.
+pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The numbers of one shard, which fewer threads than there are write to: in cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard {
+    counts: [[AtomicU64; CLASSES.len()]; Front::ALL.len()],
+    buckets: [AtomicU64; BOUNDS_US.len() + 1],
+    sum_us: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The cells of one route of one site.
+#[derive(Debug, Default)]
+pub struct RequestMetrics {
+    /// The site's name; empty for requests to no site.
+    pub(crate) site: Box<str>,
+    /// The route's name; empty for requests to no route.
+    pub(crate) route: Box<str>,
+    shards: [Shard; SHARDS],
+}
+
+impl RequestMetrics {
+    /// Counts an answered request: what answered, its status, how long it took, the bytes of its body.
+    pub fn count(&self, front: Front, status: u16, took: Duration, bytes: u64) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        let shard = &self.shards[shard()];
+        shard.counts[front as usize][class].fetch_add(1, Relaxed);
+        shard.buckets[BOUNDS_US.partition_point(|&bound| bound < us)].fetch_add(1, Relaxed);
+        shard.sum_us.fetch_add(us, Relaxed);
+        shard.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    #[must_use]
+    pub fn site(&self) -> &str {
+        &self.site
+    }
+
+    #[must_use]
+    pub fn route(&self) -> &str {
+        &self.route
+    }
+
+    /// How many were answered, by class of status.
+    #[must_use]
+    pub fn by_class(&self) -> Vec<(&'static str, u64)> {
+        let all = |class| Front::ALL.into_iter().map(|front| self.answered(front, class)).sum();
+        CLASSES.iter().enumerate().map(|(class, name)| (*name, all(class))).collect()
+    }
+
+    /// Bytes of bodies that were sent.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.sum(|shard| &shard.bytes)
+    }
+
+    /// How many were answered by `front` with a status of this class.
+    pub(crate) fn answered(&self, front: Front, class: usize) -> u64 {
+        self.sum(|shard| &shard.counts[front as usize][class])
+    }
+
+    /// How long they took.
+    #[must_use]
+    pub fn durations(&self) -> HistogramSnapshot {
+        let buckets = std::array::from_fn(|bucket| self.sum(|shard| &shard.buckets[bucket]));
+        HistogramSnapshot::of(&buckets, self.sum(|shard| &shard.sum_us))
+    }
+
+    fn sum(&self, number: impl Fn(&Shard) -> &AtomicU64) -> u64 {
+        self.shards.iter().map(|shard| number(shard).load(Relaxed)).fold(0, u64::wrapping_add)
+    }
+}
+
+/// The cells of all routes.
+#[derive(Debug, Default)]
+pub struct Requests(RwLock<Vec<Arc<RequestMetrics>>>);
+
+impl Requests {
+    /// The cells of a site's route; to be kept, not looked up for each request.
+    #[must_use]
+    pub fn of(&self, site: &str, route: &str) -> Arc<RequestMetrics> {
+        let mut all = self.0.write();
+        if let Some(known) = all.iter().find(|known| &*known.site == site && &*known.route == route) {
+            return Arc::clone(known);
+        }
+        let made = Arc::new(RequestMetrics { site: site.into(), route: route.into(), ..RequestMetrics::default() });
+        all.push(Arc::clone(&made));
+        made
+    }
+
+    /// All that there are.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<RequestMetrics>> {
+        self.0.read().clone()
+    }
+}

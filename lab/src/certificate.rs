@@ -1,0 +1,48 @@
+//! The certificate that every system shows: ECDSA with P-256, of an authority that is made with it and forgotten.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+
+/// The name that clients ask for.
+pub const NAME: &str = "localhost";
+
+/// Its files.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    /// PEM file for servers.
+    pub chain: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// PEM file with the authority, for clients.
+    pub authority: PathBuf,
+}
+
+impl Certificate {
+    /// Makes one in a directory of its own.
+    pub fn make(dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir)?;
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "howdah-lab");
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+        let mut params = CertificateParams::new(vec![NAME.to_owned()])?;
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let key = KeyPair::generate()?;
+        let made = params.signed_by(&key, &authority)?;
+        let files = Self {
+            chain: dir.join("certificate.pem"),
+            key: dir.join("certificate.key"),
+            authority: dir.join("authority.pem"),
+        };
+        for (path, content) in
+            [(&files.chain, made.pem()), (&files.key, key.serialize_pem()), (&files.authority, authority.pem())]
+        {
+            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,93 @@
+//! The clients of one thread: each has a connection, asks, takes the answer, and asks again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustls::{ClientConfig, HandshakeKind};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::{sleep, timeout};
+
+use super::link::{Answer, Link};
+use super::{PATIENCE, Seen, session};
+use crate::cases::Connections;
+use crate::interrupt::Interrupt;
+use crate::load::{Target, Tls};
+
+/// How long a client that could not connect waits before it tries again.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// What all clients of a thread do.
+struct Plan {
+    target: Target,
+    tls: Tls,
+    until: Instant,
+    interrupt: Interrupt,
+}
+
+/// Runs so many clients until the moment has come.
+pub(super) fn run(target: &Target, tls: &Tls, clients: u32, until: Instant, interrupt: &Interrupt) -> Result<Seen> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().context("no runtime")?;
+    let plan = Rc::new(Plan { target: target.clone(), tls: tls.clone(), until, interrupt: interrupt.clone() });
+    LocalSet::new().block_on(&runtime, async {
+        let mut all = JoinSet::new();
+        for _ in 0..clients {
+            all.spawn_local(client(Rc::clone(&plan)));
+        }
+        let mut seen = Seen::new()?;
+        while let Some(one) = all.join_next().await {
+            seen.add(&one.context("a client ended")??);
+        }
+        Ok(seen)
+    })
+}
+
+async fn client(plan: Rc<Plan>) -> Result<Seen> {
+    let mut seen = Seen::new()?;
+    let config = Arc::new(session::of_load(plan.tls.protocol, plan.tls.connections)?);
+    let (mut link, mut was_here) = (None, false);
+    while Instant::now() < plan.until && !plan.interrupt.is_raised() {
+        let asked = Instant::now();
+        let mut open = match link.take() {
+            Some(open) => open,
+            None => match timeout(PATIENCE, open(&plan, &config, &mut seen, &mut was_here)).await {
+                Ok(Ok(open)) => open,
+                Ok(Err(_)) => {
+                    seen.errors.connect += 1;
+                    sleep(RETRY).await;
+                    continue;
+                }
+                Err(_) => {
+                    seen.errors.timeout += 1;
+                    continue;
+                }
+            },
+        };
+        match timeout(PATIENCE, open.exchange(&plan.target)).await {
+            Ok(Ok(Answer { status, bytes, closes })) => {
+                seen.latencies.add(asked.elapsed());
+                seen.answers += 1;
+                seen.bytes += bytes;
+                seen.errors.status += u64::from(!(200..300).contains(&status));
+                if plan.tls.connections == Connections::Kept && !closes {
+                    link = Some(open);
+                }
+            }
+            Ok(Err(_)) => seen.errors.read += 1,
+            Err(_) => seen.errors.timeout += 1,
+        }
+    }
+    Ok(seen)
+}
+
+async fn open(plan: &Plan, config: &Arc<ClientConfig>, seen: &mut Seen, was_here: &mut bool) -> Result<Link> {
+    let (link, handshake) = Link::open(&plan.target, &plan.tls, Arc::clone(config)).await?;
+    if *was_here {
+        seen.again += 1;
+        seen.resumed += u64::from(handshake == Some(HandshakeKind::Resumed));
+    }
+    *was_here = true;
+    Ok(link)
+}

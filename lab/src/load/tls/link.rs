@@ -1,0 +1,147 @@
+//! A connection of a client, in one of the protocols: one request after the other, bodies counted and dropped.
+
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, Request};
+use rustls::{ClientConfig, HandshakeKind};
+use tokio::io::BufReader;
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::http1::Http1;
+use super::session;
+use crate::cases::{Connections, Protocol};
+use crate::certificate::NAME;
+use crate::load::{Target, Tls};
+
+/// rustls reads 4 KiB at a time: from memory, and not by a system call each.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// So much may be on its way to one client over HTTP/2 and HTTP/3, so that it is not the client that holds the server up.
+const WINDOW: u32 = 8 << 20;
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// On the wire of HTTP/1.1, or about as much as that would be.
+    pub(super) bytes: u64,
+    /// Whether the connection ends with it.
+    pub(super) closes: bool,
+}
+
+/// A connection.
+pub(super) enum Link {
+    Http1 { over: Box<Http1<TlsStream<BufReader<TcpStream>>>>, request: Vec<u8> },
+    Http2(h2::client::SendRequest<Bytes>),
+    Http3 { requests: h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>, _endpoint: quinn::Endpoint },
+}
+
+impl Link {
+    /// Connects. What kind of handshake it was is told of TLS over TCP.
+    pub(super) async fn open(
+        target: &Target,
+        tls: &Tls,
+        config: Arc<ClientConfig>,
+    ) -> Result<(Self, Option<HandshakeKind>)> {
+        if tls.protocol == Protocol::Http3 {
+            return Ok((http3(target.address, config).await?, None));
+        }
+        let tcp = TcpStream::connect(target.address).await?;
+        tcp.set_nodelay(true)?;
+        let tcp = BufReader::with_capacity(READ_AHEAD, tcp);
+        let stream = TlsConnector::from(config).connect(session::name()?, tcp).await?;
+        let (_, state) = stream.get_ref();
+        let handshake = state.handshake_kind();
+        if tls.protocol == Protocol::Http1 {
+            return Ok((
+                Self::Http1 { over: Box::new(Http1::new(stream)), request: request_text(target, tls) },
+                handshake,
+            ));
+        }
+        if state.alpn_protocol() != Some(tls.protocol.alpn()) {
+            bail!("the system did not agree to {}", tls.protocol.words());
+        }
+        let mut builder = h2::client::Builder::new();
+        builder.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
+        let (requests, connection) = builder.handshake(stream).await?;
+        // Ends with the last handle for requests.
+        spawn_local(connection);
+        Ok((Self::Http2(requests), handshake))
+    }
+
+    /// Sends a request and takes its whole answer.
+    pub(super) async fn exchange(&mut self, target: &Target) -> Result<Answer> {
+        match self {
+            Self::Http1 { over, request } => Ok(over.exchange(request).await?),
+            Self::Http2(requests) => exchange_http2(requests, target).await,
+            Self::Http3 { requests, .. } => exchange_http3(requests, target).await,
+        }
+    }
+}
+
+/// The request as bytes of HTTP/1.1.
+fn request_text(target: &Target, tls: &Tls) -> Vec<u8> {
+    let mut text = target.request();
+    if tls.connections != Connections::Kept {
+        text.truncate(text.len() - 2);
+        text.extend_from_slice(b"Connection: close\r\n\r\n");
+    }
+    text
+}
+
+fn request(target: &Target) -> Result<Request<()>> {
+    Ok(Request::get(target.url()).header("accept-encoding", &target.accept_encoding).body(())?)
+}
+
+/// What a head has, as HTTP/1.1 would spell it.
+fn head_bytes(headers: &HeaderMap) -> u64 {
+    let lines = headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + 4) as u64);
+    "HTTP/1.1 200 OK\r\n\r\n".len() as u64 + lines.sum::<u64>()
+}
+
+async fn exchange_http2(requests: &mut h2::client::SendRequest<Bytes>, target: &Target) -> Result<Answer> {
+    poll_fn(|cx| requests.poll_ready(cx)).await?;
+    let (response, _) = requests.send_request(request(target)?, true)?;
+    let (head, mut body) = response.await?.into_parts();
+    let mut bytes = head_bytes(&head.headers);
+    while let Some(part) = body.data().await {
+        let part = part?;
+        bytes += part.len() as u64;
+        body.flow_control().release_capacity(part.len())?;
+    }
+    Ok(Answer { status: head.status.as_u16(), bytes, closes: false })
+}
+
+async fn http3(address: SocketAddr, config: Arc<ClientConfig>) -> Result<Link> {
+    let quic = quinn::crypto::rustls::QuicClientConfig::try_from(config)?;
+    let mut client = quinn::ClientConfig::new(Arc::new(quic));
+    let mut transport = quinn::TransportConfig::default();
+    transport.receive_window(WINDOW.into()).stream_receive_window(WINDOW.into());
+    client.transport_config(Arc::new(transport));
+    let endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).context("no UDP socket")?;
+    let connection = endpoint.connect_with(client, address, NAME)?.await?;
+    let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection)).await?;
+    spawn_local(async move { poll_fn(|cx| driver.poll_close(cx)).await });
+    Ok(Link::Http3 { requests, _endpoint: endpoint })
+}
+
+async fn exchange_http3(
+    requests: &mut h3::client::SendRequest<h3_quinn::OpenStreams, Bytes>,
+    target: &Target,
+) -> Result<Answer> {
+    let mut stream = requests.send_request(request(target)?).await?;
+    stream.finish().await?;
+    let head = stream.recv_response().await?;
+    let mut bytes = head_bytes(head.headers());
+    while let Some(part) = stream.recv_data().await? {
+        bytes += part.remaining() as u64;
+    }
+    Ok(Answer { status: head.status().as_u16(), bytes, closes: false })
+}

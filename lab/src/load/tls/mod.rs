@@ -1,0 +1,122 @@
+//! The generator of load over TLS: a closed loop, like `wrk`, over HTTP/1.1, HTTP/2 or HTTP/3.
+//!
+//! `wrk` can neither resume sessions nor speak anything but HTTP/1.1, so what is over TLS is all asked for from here. A thread has
+//! a part of the clients, a client one connection with one request at a time. Everybody speaks TLS 1.3 with the same group and
+//! cipher, those that browsers offer first, so that no system has other arithmetic to do than the next. Certificates are checked
+//! where answers are, before and after the load, and not under it: that is work of the client's.
+
+mod clients;
+mod http1;
+mod link;
+mod session;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::mixed::tally::Latencies;
+use super::{LoadReport, Shape, Target, Tls};
+use crate::cases::Connections;
+use crate::interrupt::Interrupt;
+use crate::record::Errors;
+use crate::sample::proc_tree;
+
+pub use session::{Checked, checked};
+
+/// How long a client waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What some clients saw.
+#[derive(Debug)]
+struct Seen {
+    latencies: Latencies,
+    answers: u64,
+    bytes: u64,
+    errors: Errors,
+    /// Handshakes of clients that were here before, and those of them that resumed their session.
+    again: u64,
+    resumed: u64,
+}
+
+impl Seen {
+    fn new() -> Result<Self> {
+        let latencies = Latencies::new()?;
+        Ok(Self { latencies, answers: 0, bytes: 0, errors: Errors::default(), again: 0, resumed: 0 })
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.latencies.merge(&other.latencies);
+        self.answers += other.answers;
+        self.bytes += other.bytes;
+        self.errors.connect += other.errors.connect;
+        self.errors.read += other.errors.read;
+        self.errors.timeout += other.errors.timeout;
+        self.errors.status += other.errors.status;
+        self.again += other.again;
+        self.resumed += other.resumed;
+    }
+}
+
+/// As many requests as the connections can carry.
+pub fn run(target: &Target, tls: &Tls, shape: Shape, interrupt: &Interrupt) -> Result<LoadReport> {
+    let threads = shape.threads.clamp(1, shape.connections.max(1));
+    let before = proc_tree::own_seconds();
+    let start = Instant::now();
+    let until = start + Duration::from_secs_f64(shape.seconds);
+    let mut seen = Seen::new()?;
+    thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|thread| {
+                let clients = shape.connections / threads + u32::from(thread < shape.connections % threads);
+                scope.spawn(move || clients::run(target, tls, clients, until, interrupt))
+            })
+            .collect();
+        for part in parts {
+            seen.add(&part.join().map_err(|_| anyhow::anyhow!("a thread of the generator ended"))??);
+        }
+        Ok::<_, anyhow::Error>(())
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    interrupt.check()?;
+    if seen.answers == 0 {
+        bail!("not one answer came: {:?}", seen.errors);
+    }
+    as_wanted(tls.connections, &seen)?;
+    Ok(LoadReport {
+        seconds,
+        requests: seen.answers,
+        bytes: seen.bytes,
+        errors: seen.errors,
+        latency: seen.latencies.summary(),
+        generator_cpu: proc_tree::own_seconds() - before,
+        command: vec![
+            "built-in closed loop over TLS".into(),
+            format!("{:?}", tls.connections),
+            tls.protocol.words().into(),
+            format!("{threads} threads"),
+            format!("{} connections", shape.connections),
+            format!("{} s", shape.seconds),
+            target.url(),
+        ],
+        ..LoadReport::default()
+    })
+}
+
+/// Refuses a run whose handshakes were of the other kind.
+fn as_wanted(connections: Connections, seen: &Seen) -> Result<()> {
+    let share = seen.resumed as f64 / (seen.again as f64).max(1.0);
+    match connections {
+        Connections::New if seen.resumed > 0 => bail!("{} handshakes were no full ones", seen.resumed),
+        Connections::Resumed if share < 0.95 => bail!(
+            "the system resumed {} of {} sessions, so this is no figure about resumed handshakes",
+            seen.resumed,
+            seen.again
+        ),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "generator_tests.rs"]
+mod tests;

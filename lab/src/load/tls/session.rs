@@ -1,0 +1,103 @@
+//! What clients offer in handshakes: of the load, and of the checks of answers.
+
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned};
+
+use crate::cases::{Connections, Protocol};
+use crate::certificate::NAME;
+use crate::load::Tls;
+
+/// Tickets that a client keeps.
+const TICKETS: usize = 8;
+
+/// A blocking connection whose server has shown the right certificate.
+pub type Checked = StreamOwned<ClientConnection, TcpStream>;
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        kx_groups: vec![aws_lc_rs::kx_group::X25519],
+        ..aws_lc_rs::default_provider()
+    })
+}
+
+/// What clients ask for in handshakes.
+pub(super) fn name() -> io::Result<ServerName<'static>> {
+    ServerName::try_from(NAME).map_err(io::Error::other)
+}
+
+/// For one client: what it resumes is its own.
+pub(super) fn of_load(protocol: Protocol, connections: Connections) -> Result<ClientConfig, rustls::Error> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trusting))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.alpn().to_vec()];
+    config.resumption = match connections {
+        Connections::Resumed => Resumption::in_memory_sessions(TICKETS),
+        Connections::Kept | Connections::New => Resumption::disabled(),
+    };
+    Ok(config)
+}
+
+/// Makes a connection for checks: its certificate must be the lab's. HTTP/1.1 whatever the load speaks.
+pub fn checked(tls: &Tls, stream: TcpStream) -> io::Result<Checked> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_file(&tls.authority).map_err(io::Error::other)?;
+    roots.add(authority).map_err(io::Error::other)?;
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = ClientConnection::new(Arc::new(config), name()?).map_err(io::Error::other)?;
+    Ok(StreamOwned::new(client, stream))
+}
+
+/// Takes every certificate: under load it is not the client that is measured.
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
+    }
+}

@@ -1,0 +1,81 @@
+//! The dashboard on the admin address: what a browser gets, and what a page may order.
+
+use super::admin::OnAddress;
+use howdah_skip::skip;
+use howdah_tests::Conn;
+use howdah_tests::process::{PATIENCE, eventually};
+use std::path::Path;
+use std::process::Command;
+
+/// The response to a request on the admin address: status, header, body.
+fn ask(site: &OnAddress, text: &str) -> howdah_tests::Response {
+    let mut conn = Conn::open(&site.target(site.admin));
+    conn.send(text);
+    conn.response("GET")
+}
+
+#[test]
+fn the_dashboard_is_one_page_that_loads_nothing_from_elsewhere() {
+    let site = OnAddress::start(&["admin_token = \"a long one\""]);
+    let page = ask(&site, "GET /dashboard HTTP/1.1\r\nHost: localhost\r\n\r\n").expect(200);
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && policy.contains("connect-src 'self'"), "{policy}");
+    let text = page.text();
+    for loads in ["src=", "href=", "@import", "url(", "https://"] {
+        assert!(!text.contains(loads), "{loads}");
+    }
+    // What it shows needs the token, and another host's page gets not even the page.
+    assert_eq!(site.ask("GET /status HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\r\n"), 401);
+    assert_eq!(site.ask("GET /dashboard HTTP/1.1\r\nHost: attacker.example\r\n\r\n"), 403);
+    let framed = "GET /dashboard HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n";
+    assert_eq!(site.ask(framed), 403);
+}
+
+#[test]
+fn the_dashboard_only_shows_unless_the_settings_let_it_order() {
+    let order = |site: &OnAddress, path: &str, origin: &str| {
+        let port = site.admin;
+        let host = format!("Host: localhost:{port}\r\nSec-Fetch-Site: same-origin\r\nX-Howdah: 1\r\n");
+        let origin = origin.replace("PORT", &port.to_string());
+        site.ask(&format!("POST {path} HTTP/1.1\r\n{host}Origin: {origin}\r\nContent-Length: 0\r\n\r\n"))
+    };
+    let own = "http://localhost:PORT";
+    let shows = OnAddress::start(&[]);
+    let look = "GET /status HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\r\n";
+    assert_eq!(shows.ask(look), 200);
+    assert_eq!(order(&shows, "/pools/default/reload", own), 403);
+    let orders = OnAddress::start(&["dashboard_orders = true"]);
+    // Its worker may still boot.
+    let drained = || order(&orders, "/pools/default/workers/0/drain", own) == 200;
+    assert!(eventually(PATIENCE, drained), "{}", orders.log());
+    assert_eq!(order(&orders, "/pools/default/reload", own), 200, "{}", orders.log());
+    for path in ["/stop", "/reload"] {
+        assert_eq!(order(&orders, path, own), 403, "{path}");
+    }
+    for other in ["http://attacker.example", "http://localhost:1", "null", "https://localhost:PORT"] {
+        assert_eq!(order(&orders, "/pools/default/reload", other), 403, "{other}");
+    }
+}
+
+#[test]
+fn a_browser_shows_pools_workers_and_curves() {
+    if !Path::new("/usr/bin/chromium").exists() {
+        skip!("chromium", "there is no browser");
+    }
+    let site = OnAddress::start(&[]);
+    let profile = tempfile::tempdir().unwrap();
+    // Time passes as soon as the page waits for nothing, so two looks at the server take no four seconds.
+    let output = Command::new("/usr/bin/chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--virtual-time-budget=9000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--dump-dom", &format!("http://127.0.0.1:{}/dashboard", site.admin)])
+        .env("HOME", profile.path())
+        .output()
+        .unwrap();
+    let page = String::from_utf8_lossy(&output.stdout).into_owned();
+    let why = format!("{page}\n{}", String::from_utf8_lossy(&output.stderr));
+    for shown in [">ready<", "default 0", "class=\"card tile\"", "<polyline", "any other path", "classic"] {
+        assert!(page.contains(shown), "{shown} in {why}");
+    }
+}

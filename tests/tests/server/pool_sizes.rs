@@ -1,0 +1,197 @@
+//! How many workers a pool has, as an operator sees it: none while there is no work, some that stand ready, and more while
+//! requests wait. What it costs to have none is measured by the server and shown.
+
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::{Conn, Request, Site, scenario, script_scenario};
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PID: &str = "echo getmypid();";
+const HOLD: &str = "require 'gate.php'; gate($_GET['g']); echo 'held';";
+
+fn pool_called(site: &Site, name: &str) -> Value {
+    let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
+    let pools = status["pools"].as_array().unwrap();
+    pools.iter().find(|pool| pool["name"] == name).unwrap().clone()
+}
+
+fn pool(site: &Site) -> Value {
+    pool_called(site, "default")
+}
+
+fn workers(pool: &Value) -> usize {
+    pool["workers"].as_array().unwrap().len()
+}
+
+/// Requests that have found no worker.
+fn cold(site: &Site) -> u64 {
+    pool(site)["cold_starts"]["requests"].as_u64().unwrap()
+}
+
+fn wait_for_workers(site: &Site, number: usize) {
+    let there = || workers(&pool(site));
+    assert!(eventually(PATIENCE, || there() == number), "{} workers, not {number}; {}", there(), site.log());
+}
+
+fn send(site: &Site, target: &str) -> Conn {
+    let mut conn = site.conn();
+    conn.send(Request::get(target).bytes());
+    conn
+}
+
+script_scenario!(
+    a_pool_on_demand_has_a_worker_when_there_is_work_and_says_what_that_costs,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| s.workers(0).grows_to(3).setting("shrink_after", "\"100ms\"").php("pid.php", PID),
+    |site| {
+        wait_for_workers(site, 0);
+        let (template, before) = (pool(site)["snapshot_template"].clone(), cold(site));
+        let health = site.howdah().command(&["status"]);
+        assert!(health.status.success());
+        for asked in 1..=2 {
+            assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
+            assert_eq!(cold(site), before + asked);
+            let cold = pool(site)["cold_starts"].clone();
+            assert!(
+                cold["p50_ms"].as_f64() > Some(0.0) && cold["p99_ms"].as_f64() >= cold["p50_ms"].as_f64(),
+                "{cold}"
+            );
+            wait_for_workers(site, 0);
+        }
+        assert_eq!(pool(site)["snapshot_template"], template, "what was booted stays");
+        let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
+        let shown = format!("on demand up to 3; {} requests found none and waited", before + 2);
+        assert!(text.contains(&shown), "{text}");
+        let mut admin = Conn::open(&site.howdah().admin());
+        let metrics = admin.exchange(&Request::get("/metrics")).expect(200).text();
+        let counted = format!("howdah_pool_cold_start_wait_seconds_count{{pool=\"default\"}} {}", before + 2);
+        assert!(metrics.contains(&counted), "{metrics}");
+        assert_eq!(admin.exchange(&Request::get("/health")).status, 200, "it could serve");
+    },
+);
+
+scenario!(
+    a_burst_at_a_pool_without_workers_gets_as_many_as_there_may_be,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| s.workers(0).grows_to(3).setting("shrink_after", "\"100ms\"").php("hold.php", HOLD).php("pid.php", PID),
+    |site| {
+        wait_for_workers(site, 0);
+        let gates: Vec<_> = (0..3).map(|n| site.gate(&format!("g{n}"))).collect();
+        let mut held: Vec<_> = (0..3).map(|n| send(site, &format!("/hold.php?g=g{n}"))).collect();
+        // Each is held until all are here: three run at once.
+        let busy = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
+        assert!(eventually(PATIENCE, || busy() == 3), "{} run", busy());
+        let mut behind: Vec<_> = (0..40).map(|_| send(site, "/pid.php")).collect();
+        assert!(eventually(PATIENCE, || pool(site)["queued"] == 40), "{}", pool(site));
+        assert_eq!(workers(&pool(site)), 3);
+        for (conn, gate) in held.iter_mut().zip(&gates) {
+            gate.wait().release();
+            assert_eq!(conn.response("GET").expect(200).text(), "held");
+        }
+        for conn in &mut behind {
+            let _ = conn.response("GET").expect(200);
+        }
+        wait_for_workers(site, 0);
+    },
+);
+
+script_scenario!(
+    nothing_is_lost_when_a_request_comes_as_the_last_worker_goes,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| s.workers(0).grows_to(2).setting("shrink_after", "\"1ms\"").php("pid.php", PID),
+    |site| {
+        // Workers go ten times a second while these come, each at another moment of that.
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut served = 0;
+                        while !stop.load(Ordering::Relaxed) {
+                            assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
+                            served += 1;
+                        }
+                        served
+                    })
+                })
+                .collect();
+            let goes = eventually(PATIENCE, || pool(site)["cold_starts"]["requests"].as_u64() > Some(5));
+            stop.store(true, Ordering::Relaxed);
+            let served: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+            assert!(goes && served > 5, "{served} served; {}", pool(site));
+        });
+        assert_eq!(pool(site)["faults"], serde_json::json!({}));
+    },
+);
+
+scenario!(
+    spare_workers_stand_ready_before_anyone_waits_and_go_when_too_many_are_idle,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| s
+        .workers(1)
+        .grows_to(4)
+        .setting("spare_workers", "\"1-2\"")
+        .setting("shrink_after", "\"1h\"")
+        .php("hold.php", HOLD),
+    |site| {
+        let spare = || pool(site)["workers_spare"].as_u64().unwrap();
+        let gates: Vec<_> = (0..4).map(|n| site.gate(&format!("g{n}"))).collect();
+        let mut conns = Vec::new();
+        for held in 0..4 {
+            // Nobody waits, and still there is one for the next.
+            assert!(eventually(PATIENCE, || spare() >= 1), "{}", pool(site));
+            conns.push(send(site, &format!("/hold.php?g=g{held}")));
+            let busy = || pool(site)["workers"].as_array().unwrap().iter().filter(|w| w["busy"] == true).count();
+            assert!(eventually(PATIENCE, || busy() == held + 1), "{}", pool(site));
+        }
+        for (conn, gate) in conns.iter_mut().zip(&gates) {
+            gate.wait().release();
+            assert_eq!(conn.response("GET").expect(200).text(), "held");
+        }
+        wait_for_workers(site, 2);
+        assert_eq!(spare(), 2, "two stay, and the others have gone although `shrink_after` is an hour");
+    },
+);
+
+script_scenario!(
+    a_reload_of_a_pool_without_workers_proves_that_the_new_code_boots,
+    howdah_only = "pools of PHP-FPM are set otherwise",
+    |s| s.workers(0).grows_to(2).setting("shrink_after", "\"100ms\"").php("pid.php", PID),
+    |site| {
+        let _ = site.get_ok("/pid.php");
+        wait_for_workers(site, 0);
+        let reload = site.howdah().command(&["reload"]);
+        assert!(reload.status.success(), "{}", String::from_utf8_lossy(&reload.stderr));
+        assert_eq!(pool(site)["generation"], 2);
+        wait_for_workers(site, 0);
+        assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
+    },
+);
+
+scenario!(
+    pools_with_names_of_php_fpm_share_a_machine_and_each_keeps_its_own_number,
+    howdah_only = "this is about howdah.toml",
+    |s| s
+        .workers(0)
+        .grows_to(1)
+        .more_processes(2)
+        .setting("shrink_after", "\"100ms\"")
+        .setting("pool.fixed.workers", "2")
+        .setting("pool.calm.pm", "\"ondemand\"")
+        .setting("pool.calm.\"pm.max_children\"", "2")
+        .setting("pool.calm.\"pm.process_idle_timeout\"", "\"1h\"")
+        .setting("route", "[{ match = \"/fixed/*\", pool = \"fixed\" }, { match = \"/calm/*\", pool = \"calm\" }]")
+        .php("pid.php", PID)
+        .php("fixed/pid.php", PID)
+        .php("calm/pid.php", PID),
+    |site| {
+        let numbers = || ["default", "fixed", "calm"].map(|name| workers(&pool_called(site, name)));
+        assert!(eventually(PATIENCE, || numbers() == [0, 2, 0]), "{:?}", numbers());
+        let calm = site.get_ok("/calm/pid.php");
+        let _ = site.get_ok("/fixed/pid.php");
+        let _ = site.get_ok("/pid.php");
+        assert!(eventually(PATIENCE, || numbers() == [0, 2, 1]), "{:?}", numbers());
+        assert_eq!(site.get_ok("/calm/pid.php"), calm, "its worker stays for an hour");
+        assert_eq!(pool_called(site, "calm")["cold_starts"]["requests"], 1);
+    },
+);
