@@ -78,6 +78,7 @@ pub(crate) const APPS: &[App] = &[
         visit: visits::phpmyadmin,
         rules: &[
             (r"took [0-9.]+ seconds", "<took>"),
+            (r"\b[0-9a-f]{16,128}\b", "<token>"),
             (r"\d{8,10}", "<id>"),
             (r#"set_session" value="[^"]*""#, "<session>"),
             (r"[0-9a-f]{16,128}", "<token>"),
@@ -125,7 +126,7 @@ pub(crate) const APPS: &[App] = &[
             (r#"value="\d+\|[0-9a-f]+""#, "<token>"),
             (r"[0-9a-f]{32,40}", "<hash>"),
             (r"\b(root|www-data)\b", "<user>"),
-            (r"(oken|Icinga|[a-z])-[a-z]{12}\b", "<id>"),
+            (r"[A-Za-z]-[a-z]{12}\b", "<id>"),
         ],
         ..NONE
     },
