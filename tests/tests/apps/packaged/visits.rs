@@ -103,7 +103,7 @@ pub(crate) fn simplesamlphp(both: &mut Both<'_>) {
     both.get(302, "/simplesamlphp/");
     both.get(200, "/simplesamlphp/module.php/core/frontpage_welcome.php");
     both.assets("/simplesamlphp/", 10);
-    // Its page for what is not there.
+    // Its page for what is not there needs a cookie, which is for HTTPS as packaged.
     both.get(500, "/simplesamlphp/module.php");
     both.get(500, "/simplesamlphp/module.php/no/such");
 }
