@@ -86,9 +86,12 @@ unit-test: setup-build test-php
 test-php: setup-build ## The Composer packages' own tests, those that need no server
 	@for test in php/*/tests/*.php; do $(PHP) $$test || exit 1; done
 
-test-apps: setup-apps build ## DokuWiki and WordPress under Howdah and under nginx with PHP-FPM, compared
+test-apps: setup-apps build ## Real applications beside nginx with PHP-FPM, and a dozen of Debian's from their presets beside Apache
 	scripts/unpack-apps.sh $(TARGET_DIR)/apps
-	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps
+	HOWDAH_APPS=$(abspath $(TARGET_DIR))/apps/root $(SCENARIOS) --test apps -- --skip packaged::
+	scripts/unpack-packaged.sh $(TARGET_DIR)/packaged
+	HOWDAH_BIN=$(abspath $(TARGET_DIR))/release/howdah scripts/with-packaged.sh $(TARGET_DIR)/packaged \
+		scripts/skips.sh $(CARGO) test --locked -p howdah-tests --test apps -- --nocapture packaged::
 
 # Only copies: `make build && sudo make install`. Units, manual pages and settings come along; settings that are there stay.
 install: ## Install what `make build` has made (PREFIX=/usr/local, DESTDIR=, SYSCONFDIR=/etc)

@@ -125,6 +125,13 @@ impl Server {
         server
     }
 
+    /// Runs SQL on MariaDB, as its `root`.
+    pub fn run(&self, sql: &str) {
+        let socket = self.directory().join("db.sock");
+        let command = &mut Command::new("mariadb");
+        checked(command.args(["--no-defaults", "--user=root", "-e", sql, "--socket"]).arg(socket));
+    }
+
     /// PostgreSQL; user `tester` without a password, encrypted where a client asks for it. As root it runs as `postgres`.
     #[must_use]
     pub fn postgres() -> Self {

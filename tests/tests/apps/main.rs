@@ -13,6 +13,7 @@ mod files;
 mod growth;
 mod laravel;
 mod normal;
+mod packaged;
 mod pair;
 mod symfony;
 mod wordpress;

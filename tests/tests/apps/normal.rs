@@ -30,9 +30,13 @@ impl Rules {
 
     /// A text with everything replaced.
     pub(crate) fn apply(&self, site: &Site, text: &str) -> String {
-        let top = site.place().top.display().to_string();
-        let port = Regex::new(&format!(r"\b{}\b", site.port())).unwrap();
-        let mut text = text.replace(&top, "<top>").replace(&top.replace('/', "\\/"), "<top>");
+        self.replace(&site.place().top.display().to_string(), site.port(), text)
+    }
+
+    /// The same for a server with this directory and port.
+    pub(crate) fn replace(&self, top: &str, port: u16, text: &str) -> String {
+        let port = Regex::new(&format!(r"\b{port}\b")).unwrap();
+        let mut text = text.replace(top, "<top>").replace(&top.replace('/', "\\/"), "<top>");
         text = port.replace_all(&text, "<port>").into_owned();
         for (pattern, word) in &self.0 {
             text = pattern.replace_all(&text, *word).into_owned();
