@@ -19,6 +19,8 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 HOST = "localhost"
+# What the server listens on; the name may be that of ::1 first.
+ADDRESS = "127.0.0.1"
 PATIENCE = 60
 
 
@@ -175,13 +177,13 @@ async def drain(client, path):
 async def early(configuration, port, *paths):
     """Two connections, the second of which asks before its handshake is complete."""
     tickets = []
-    async with connect(HOST, port, configuration=configuration, create_protocol=Client,
+    async with connect(ADDRESS, port, configuration=configuration, create_protocol=Client,
                        session_ticket_handler=tickets.append) as client:
         await client.ask("GET", paths[0])
         while not tickets:
             await client.ask("GET", paths[0])
     configuration.session_ticket = tickets[-1]
-    async with connect(HOST, port, configuration=configuration, create_protocol=Client, wait_connected=False) as client:
+    async with connect(ADDRESS, port, configuration=configuration, create_protocol=Client, wait_connected=False) as client:
         asked = [client.request("GET", paths[0]), client.request("POST", paths[1], body=b"a=1")]
         await asyncio.wait_for(asyncio.gather(*(response.done.wait() for response in asked)), PATIENCE)
         taken = client._quic.tls.early_data_accepted
@@ -194,7 +196,7 @@ async def main(port, authority, scenario, *arguments):
     configuration.load_verify_locations(authority)
     if scenario == "early":
         return await early(configuration, int(port), *arguments)
-    async with connect(HOST, int(port), configuration=configuration, create_protocol=Client) as client:
+    async with connect(ADDRESS, int(port), configuration=configuration, create_protocol=Client) as client:
         return await globals()[scenario](client, *arguments)
 
 
