@@ -8,7 +8,7 @@
 
 use crate::admin_guard::{DASHBOARD, Guard};
 use crate::pools::Pools;
-use crate::{admin_frankenphp, certificates, identity};
+use crate::{admin_frankenphp, admin_profile, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
@@ -38,7 +38,7 @@ const BACKLOG: i32 = 128;
 
 /// What there is, for whoever asks for something else.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
-    POST /reload, /stop, /pools/NAME/reload, /pools/NAME/workers/NUMBER/drain";
+    POST /reload, /stop, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
 /// What the endpoint asks of the server.
 #[derive(Debug)]
@@ -63,6 +63,7 @@ struct Status {
     /// Lines lost because a log could not be written, or not fast enough.
     error_log_dropped: u64,
     access_log_dropped: u64,
+    slow_log_dropped: u64,
     /// Those that the server got or made itself.
     certificates: Vec<NameReport>,
     /// The bounds of all distributions of durations.
@@ -314,6 +315,14 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
     if let Some(response) = pool_page(state, &request) {
         return response;
     }
+    if request.method() == Method::POST
+        && let Some(made) = admin_profile::make(&state.pools, request.uri().path(), request.uri().query()).await
+    {
+        return match made {
+            Ok(profile) => text("application/json", profile),
+            Err((status, why)) => outcome(status, false, &why),
+        };
+    }
     if let Some(response) = pool_order(state, &request).await {
         return response;
     }
@@ -434,6 +443,7 @@ fn status(state: &State) -> Status {
         budgets: budgets(state),
         error_log_dropped: state.metrics.error_log_dropped(),
         access_log_dropped: state.metrics.access_log_dropped.get(),
+        slow_log_dropped: state.metrics.slow_log_dropped.get(),
         certificates: state.certificates.names(),
         duration_bounds_us: &BOUNDS_US,
         requests: state.metrics.durations().into(),

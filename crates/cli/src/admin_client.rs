@@ -18,17 +18,21 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
+    connect_for(addr, PATIENCE)
+}
+
+fn connect_for(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
     let unreachable =
         || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
     Ok(match addr {
         ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
             let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
         ListenAddr::Unix(path) => {
             let stream = UnixStream::connect(path).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
     })
@@ -36,12 +40,17 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
 pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
+    ask_within(admin, method, path, PATIENCE)
+}
+
+/// The same, with so much time for the response.
+pub(crate) fn ask_within(admin: &AdminAddress, method: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let token =
         admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    let mut stream = connect(&admin.addr)?;
+    let mut stream = connect_for(&admin.addr, patience)?;
     stream.write_all(request.as_bytes())?;
     let mut response = Vec::new();
     stream.read_to_end(&mut response)?;

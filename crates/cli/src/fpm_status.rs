@@ -75,9 +75,9 @@ fn pool_fields(pool: &PoolStatus, now: u64) -> Fields {
     ]
 }
 
-/// Requests that ran for longer than they may.
+/// Requests that the slow log counts; without one, those that ran for longer than they may.
 fn slow_requests(pool: &PoolStatus) -> u64 {
-    pool.faults.get("deadline").copied().unwrap_or(0)
+    pool.slow_requests.unwrap_or_else(|| pool.faults.get("deadline").copied().unwrap_or(0))
 }
 
 fn worker_fields(worker: &WorkerStatus, now: u64) -> Fields {

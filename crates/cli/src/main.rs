@@ -5,6 +5,7 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod admin_profile;
 mod certificates;
 mod explain;
 mod fpm_status;
@@ -12,6 +13,7 @@ mod frankenphp;
 mod identity;
 mod php_hosts;
 mod pools;
+mod profile;
 mod sandbox;
 mod serve;
 mod status_text;
@@ -96,6 +98,10 @@ fn main() -> ExitCode {
         },
         Command::Top { server, once } => match admin_address(&server) {
             Ok(addr) => top::run(&addr, once),
+            Err(code) => return code,
+        },
+        Command::Profile { server, profile: flags } => match admin_address(&server) {
+            Ok(addr) => profile::run(&addr, &flags),
             Err(code) => return code,
         },
         Command::Sandbox(server) => match admin_address(&server) {

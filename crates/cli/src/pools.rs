@@ -2,8 +2,8 @@
 
 use crate::fpm_status;
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
-use howdah_observe::Metrics;
+use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls};
+use howdah_observe::{Metrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
     Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
@@ -44,12 +44,14 @@ impl Pools {
         launcher: &Launcher,
         sites: Arc<Sites>,
         settings: &Arc<Settings>,
+        slow_logs: &SlowLogs,
     ) -> Self {
         let start = |(number, config): (usize, PoolConfig)| {
             let settings = settings.clone();
             let metrics = metrics.pool(&config.boot.pool);
+            let slow_log = slow_logs.of_pool(&settings, &config.boot.pool);
             let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
-            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode)
+            start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
         };
         let pongs = sites.server.settings.pools.iter().map(|pool| pool.ping_response.clone()).collect();
         Self {
@@ -243,6 +245,12 @@ fn started_workers(pool: &PoolSettings) -> usize {
     pool.start_workers.max(min).max(least).min(max)
 }
 
+/// What a route says to a pool; a pool is told of all routes, so that their numbers are the same everywhere.
+fn share_of(route: &Route, pool: &PoolSettings) -> RouteShare {
+    let slow_log_after = route.slow_log_after.filter(|_| route.pool == pool.name && route.proxy.is_none());
+    RouteShare { workers: route.workers, weight: route.weight, slow_log_after }
+}
+
 pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Budgets) -> Result<PoolConfig, String> {
     let (privileges, mut env) = privileges(settings, pool)?;
     env.extend(pool.php.env.clone());
@@ -266,13 +274,14 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             max: pool.spare_workers.max.map(|max| max as usize),
         },
         deadline: pool.deadline,
+        slow_log_after: pool.slow_log_after,
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
         queue_target: pool.queue_target,
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(|route| share_of(route, pool)).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,

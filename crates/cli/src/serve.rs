@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
-use howdah_observe::{AccessLogs, Metrics};
+use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
@@ -61,13 +61,14 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
     let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
+    let slow_logs = SlowLogs::open(&settings, &metrics).context("cannot open a slow log")?;
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
     certificates::prepare(&settings.acme, account.as_ref())?;
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher };
+    let start = Start { listeners, tls, admin, metrics, access_logs, slow_logs, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
 }
 
@@ -78,6 +79,7 @@ struct Start {
     admin: admin::Socket,
     metrics: Arc<Metrics>,
     access_logs: AccessLogs,
+    slow_logs: SlowLogs,
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
@@ -105,12 +107,13 @@ struct Server {
     settings: Arc<Settings>,
     log: LogHandle,
     access_logs: AccessLogs,
+    slow_logs: SlowLogs,
     pools: Arc<Pools>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher } = start;
+    let Start { listeners, tls, admin, metrics, access_logs, slow_logs, budgets, configs, launcher } = start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
     let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
@@ -133,7 +136,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings));
+    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings, &slow_logs));
     let (orders, mut ordered) = mpsc::channel(4);
     let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
@@ -150,7 +153,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if let Some(tls) = tls {
         tokio::spawn(tls.watch());
     }
-    let server = Server { settings, log, access_logs, pools };
+    let server = Server { settings, log, access_logs, slow_logs, pools };
     let mut lost_launcher = false;
     let waiter = loop {
         tokio::select! {
@@ -185,6 +188,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     };
     front.end();
     server.access_logs.flush();
+    server.slow_logs.flush();
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files();
     if let Some(launcher) = launcher_end {
@@ -232,7 +236,7 @@ impl Server {
     }
 
     fn reopen_logs(&self) {
-        match self.log.reopen().and(self.access_logs.reopen()) {
+        match self.log.reopen().and(self.access_logs.reopen()).and(self.slow_logs.reopen()) {
             Ok(()) => tracing::info!("logs reopened"),
             Err(error) => tracing::error!("cannot reopen a log: {error}"),
         }

@@ -38,7 +38,9 @@ pub(crate) fn render(status: &Value) -> String {
             shown.collect::<Vec<_>>().join(", ")
         );
     }
-    for (name, what) in [("error_log_dropped", "error log"), ("access_log_dropped", "access log")] {
+    for (name, what) in
+        [("error_log_dropped", "error log"), ("access_log_dropped", "access log"), ("slow_log_dropped", "slow log")]
+    {
         if let Some(lines) = status[name].as_u64().filter(|lines| *lines > 0) {
             let _ = writeln!(out, "lines of the {what} lost: {lines}");
         }

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches};
 
+pub use crate::cli_profile::{ProfileFlags, ProfileFormat};
+use crate::cli_profile::{profile_args, profile_flags};
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
@@ -59,6 +61,12 @@ pub enum Command {
         server: ControlFlags,
         /// One look, as text.
         once: bool,
+    },
+    /// Profile a pool of a running server.
+    Profile {
+        /// Which server.
+        server: ControlFlags,
+        profile: ProfileFlags,
     },
     /// Print the sandbox that the pools of a running server would need, as they learnt it.
     Sandbox(ControlFlags),
@@ -160,6 +168,9 @@ impl Cli {
                 Command::Status { server: control_flags(matches), json, watch }
             }
             Some(("top", matches)) => Command::Top { server: control_flags(matches), once: matches.get_flag("once") },
+            Some(("profile", matches)) => {
+                Command::Profile { server: control_flags(matches), profile: profile_flags(matches) }
+            }
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
@@ -275,6 +286,7 @@ pub fn definition() -> clap::Command {
                 )
                 .after_help("Examples:\n  howdah top\n  howdah top --once --config /etc/howdah.toml"),
         )
+        .subcommand(profile_args(control_args(clap::Command::new("profile"))))
         .subcommand(
             control_args(
                 clap::Command::new("sandbox")

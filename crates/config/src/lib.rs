@@ -15,6 +15,7 @@ mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
+mod cli_profile;
 mod collection;
 pub mod control_group;
 mod document;

@@ -270,6 +270,7 @@ pub(crate) fn read_routes<'a>(
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,
+            slow_log_after: keys.slow_log_after,
             proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
             share: None,
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::{Mode, UnknownDirective, UnknownHost};
+use crate::choice::{LogFormat, LogTarget, Mode, UnknownDirective, UnknownHost};
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
@@ -187,6 +187,14 @@ settings! {
         /// It is added to the nice value of their worker while they run, if their route usually computes for a millisecond or
         /// more, and only while short requests come. Not in mode `async`, whose workers run both at once.
         slow_nice: u32 = "15" in(0, 19) example("5");
+        /// A request that runs in PHP for longer than this is noted in the slow log, with its PHP stack. 0 for none.
+        ///
+        /// A route may have a limit of its own. PHP-FPM's name is understood too: `request_slowlog_timeout`.
+        slow_log_after: Option<Duration> = "0" example(r#""5s""#);
+        /// Where the slow log goes: `stderr` or a file. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
+        slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
+        /// How entries of the slow log are written.
+        slow_log_format: LogFormat = r#""text""# example(r#""json""#);
         /// How often a request is run again whose worker died while it ran; 0 for never.
         ///
         /// Only `GET`, `HEAD` and `OPTIONS`, and only while nothing of the response was sent. A request that its worker had not
@@ -293,6 +301,13 @@ impl Settings {
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&PoolSettings> {
         self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// Whether some requests of a pool are noted in its slow log.
+    #[must_use]
+    pub fn has_slow_log(&self, pool: &PoolSettings) -> bool {
+        let noted = |route: &&Route| route.pool == pool.name && route.proxy.is_none() && route.slow_log_after.is_some();
+        pool.slow_log_after.is_some() || self.shares().iter().any(noted)
     }
 
     /// The routes of all sites that have a share, each at the position that its `share` says.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::choice::LogTarget;
 use crate::document::quoted;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};
@@ -30,6 +31,10 @@ settings! {
         max_requests: u64 = "0" key("pm.max_requests") example("500");
         /// PHP-FPM's name for `deadline`.
         terminate_timeout: Option<Duration> = "0" key("request_terminate_timeout") example(r#""30s""#);
+        /// PHP-FPM's name for `slow_log_after`.
+        slowlog_timeout: Option<Duration> = "0" key("request_slowlog_timeout") example(r#""5s""#);
+        /// PHP-FPM's name for `slow_log`.
+        slowlog: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// PHP-FPM's name for `status_path`.
         status_path: Option<String> = r#""""# key("pm.status_path") example(r#""/fpm-status""#);
         /// PHP-FPM's name for `ping_path`.
@@ -61,6 +66,14 @@ impl FpmNames {
         if let Some(origin) = deciding(source, &["request_terminate_timeout"], &["deadline"]) {
             pool.deadline = self.terminate_timeout;
             source.now_from("deadline", origin);
+        }
+        if let Some(origin) = deciding(source, &["request_slowlog_timeout"], &["slow_log_after"]) {
+            pool.slow_log_after = self.slowlog_timeout;
+            source.now_from("slow_log_after", origin);
+        }
+        if let Some(origin) = deciding(source, &["slowlog"], &["slow_log"]) {
+            pool.slow_log.clone_from(&self.slowlog);
+            source.now_from("slow_log", origin);
         }
         if let Some(origin) = deciding(source, &["pm.status_path"], &["status_path"]) {
             pool.status_path.clone_from(&self.status_path);

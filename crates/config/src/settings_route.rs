@@ -2,6 +2,7 @@
 
 use crate::pattern::PathPattern;
 use crate::table::settings;
+use std::time::Duration;
 
 settings! {
     /// The keys of a `[[route]]`, before they are checked.
@@ -20,6 +21,8 @@ settings! {
         workers: usize = "0" in(0, 100000) example("2");
         /// While requests wait, how much of the workers' time this route gets, where each client's other requests have 1.
         weight: u32 = "1" in(1, 1000) example("4");
+        /// When these requests are noted in the slow log; 0 for what their pool's `slow_log_after` says.
+        slow_log_after: Option<Duration> = "0" example(r#""1s""#);
     }
     plus {}
 }
@@ -39,14 +42,16 @@ pub struct Route {
     pub workers: usize,
     /// Its weight while requests wait.
     pub weight: u32,
+    /// When its requests are noted in the slow log; `None`: when the pool says.
+    pub slow_log_after: Option<Duration>,
     /// Its position among the routes of all sites that have a share.
     pub share: Option<u16>,
 }
 
 impl Route {
-    /// True if it shares its pool's workers in another way than requests without a route do.
+    /// True if its pool treats its requests in another way than those without a route.
     #[must_use]
     pub const fn has_share(&self) -> bool {
-        self.workers > 0 || self.weight > 1
+        self.workers > 0 || self.weight > 1 || self.slow_log_after.is_some()
     }
 }

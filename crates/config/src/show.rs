@@ -100,6 +100,7 @@ impl Page<'_> {
                 proxy: route.proxy.clone(),
                 workers: route.workers,
                 weight: route.weight,
+                slow_log_after: route.slow_log_after,
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
         }

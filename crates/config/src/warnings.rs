@@ -59,6 +59,11 @@ impl Loaded {
         if let LogTarget::File(file) = &settings.log.error {
             look("the error log", file);
         }
+        for pool in &settings.pools {
+            if let (Some(_), LogTarget::File(file)) = (pool.slow_log_after, &pool.slow_log) {
+                look("the slow log", file);
+            }
+        }
         if let AccessTarget::File(file) = &settings.log.access {
             look("the access log", file);
         }

@@ -1,5 +1,5 @@
 //! What Howdah says about itself: the error log, the access log and the metrics, with every metric's name in one
-//! table. Reading order: `log`, `access_log`, `access_logs`, `metrics` with `connection_pool` and `upstream`; `queue`
+//! table. Reading order: `log`, `access_log`, `access_logs`, `slow_log`, `metrics` with `connection_pool` and `upstream`; `queue`
 //! (lines that wait for their thread), `sink` (a file that can be reopened), `clock`, `escape` and `cell` (counters) serve them.
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod metrics;
 mod queue;
 mod requests;
 mod sink;
+pub mod slow_log;
 mod upstream;
 
 pub use access_log::{AccessEntry, AccessLog};
@@ -23,4 +24,5 @@ pub use clock::log_time;
 pub use connection_pool::ConnectionPool;
 pub use metrics::{Metrics, PoolMetrics};
 pub use requests::{Front, RequestMetrics};
+pub use slow_log::{SlowEntry, SlowFrame, SlowLog, SlowLogs, SlowStack};
 pub use upstream::{UpstreamMetrics, Upstreams};

@@ -99,6 +99,8 @@ metrics! {
         "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
+    SlowLogDropped "howdah_slow_log_dropped_total" Counter []
+        "Entries of the slow log lost because the log could not be written, or not fast enough.";
     ErrorLogDropped "howdah_error_log_dropped_total" Counter []
         "Lines of the error log lost because the log could not be written, or not fast enough.";
     CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
@@ -249,6 +251,7 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    pub slow_log_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
     /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
@@ -382,6 +385,7 @@ impl Metrics {
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
+            Id::SlowLogDropped => page.sample(&[], self.slow_log_dropped.get()),
             Id::CertificateExpiry => {
                 for (name, until) in &self.certificates.lock().expiry {
                     page.sample(&[name], until);

@@ -125,6 +125,35 @@ typedef struct {
     bool sandbox;
 } howdah_boot;
 
+// A line of execution in a worker, by addresses in its memory.
+typedef struct {
+    // The coroutine's number, and that of the request that it belongs to; both 0 outside of async mode.
+    uint64_t coroutine;
+    uint64_t request;
+    // Its innermost frame.
+    uint64_t frame;
+    // The text that says what it waits for; 0: it runs.
+    uint64_t waits_for;
+} howdah_line;
+
+// A frame of a worker's stack, by addresses in its memory.
+typedef struct {
+    uint64_t frame;
+    uint64_t function;
+    // Tells functions apart that have had the same address.
+    uint64_t mark;
+    // 0 in a function of PHP itself.
+    uint32_t line;
+} howdah_frame;
+
+// What a function is called, and the file it was written in.
+typedef struct {
+    uint32_t length;
+    uint32_t file_length;
+    char text[256];
+    char file[256];
+} howdah_function_name;
+
 // A directory that workers may write to: files below it are never PHP, or (`code`) they may be included.
 typedef struct {
     // A real path.
@@ -287,6 +316,23 @@ extern void howdah_c_shutdown(void);
 // returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
 // worker that is about to be killed.
 extern size_t howdah_c_dump_stack(char *buffer, size_t size);
+
+// The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
+// None while it has no request. For the zygote, which has all variables of PHP where its workers have them.
+extern size_t howdah_c_read_lines(int memory, howdah_line *lines, size_t most, size_t *all);
+
+// The frames from this one outwards. Returns how many were read.
+extern size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most);
+
+// What the function of a frame is called. False: it has gone.
+extern bool howdah_c_read_function(int memory, uint64_t function, howdah_function_name *name);
+
+// The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
+// Returns its length, at most `size`.
+extern size_t howdah_c_read_query(int memory, uint64_t frame, bool of_statement, char *text, size_t size);
+
+// The text of C at this address. Returns its length, at most `size`.
+extern size_t howdah_c_read_text(int memory, uint64_t address, char *text, size_t size);
 
 // PHP's version as a string literal, e.g. "8.2.35".
 extern const char *howdah_c_php_version(void);

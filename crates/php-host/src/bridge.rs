@@ -12,7 +12,7 @@ use howdah_transport::{Event, Hole, RequestMap, WorkerEnd};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -150,6 +150,29 @@ extern "C" fn howdah_rs_became_script_child() {
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
+/// What the thread had used of the processors when the request that runs began, in nanoseconds, where that is measured;
+/// else 0. For the zygote, which reads it in the worker's memory.
+static CPU_BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// A number of a worker that is this process's too: both were forked from one.
+fn number_in(memory: BorrowedFd<'_>, number: &AtomicU64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    let at = (&raw const *number).addr() as u64;
+    (rustix::io::pread(memory, &mut bytes, at) == Ok(8)).then(|| u64::from_ne_bytes(bytes))
+}
+
+/// The number of the request that runs in the worker with this memory, if it runs one at a time.
+pub(crate) fn running_in(memory: BorrowedFd<'_>) -> Option<u64> {
+    number_in(memory, &RUNNING)
+}
+
+/// The processor time that the request has had that runs in this worker, in microseconds.
+pub(crate) fn processor_time_in(pid: i32, memory: BorrowedFd<'_>) -> Option<u64> {
+    let began = number_in(memory, &CPU_BEGAN).filter(|&began| began > 0)?;
+    let now = priority::processor_time_of(pid)?.as_nanos() as u64;
+    Some(now.saturating_sub(began) / 1000)
+}
+
 /// The current request's script has run past its time limit. Called from a signal handler.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_timed_out() {
@@ -236,6 +259,7 @@ extern "C" fn howdah_rs_next_request() -> *const WireRequest {
             unsafe { current.begin(request, body) };
         }
         RUNNING.store(host.lane.number(), Ordering::Relaxed);
+        CPU_BEGAN.store(host.current.as_ref().map_or(0, |current| current.cpu_began()), Ordering::Relaxed);
         return request;
     }
 }

@@ -11,15 +11,18 @@ mod bridge;
 mod capabilities;
 mod extension_headers;
 mod library;
+mod memory;
 mod open_request;
 mod php;
 mod priority;
 mod privileges;
+mod profile;
 #[cfg(test)]
 mod rooms_tests;
 mod sandbox;
 mod sharing;
 mod stack_signal;
+mod stacks;
 mod strangers;
 mod template;
 mod warmup_check;

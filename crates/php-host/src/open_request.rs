@@ -113,6 +113,12 @@ impl OpenRequest {
         self.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
+    /// What the thread had used of the processors when the request's present turn began, in nanoseconds; 0 where that is not
+    /// measured.
+    pub(crate) fn cpu_began(&self) -> u64 {
+        self.used.as_ref().and_then(|used| used.turn_began).map_or(0, |began| began.as_nanos() as u64)
+    }
+
     /// What it has used of the processors; zero where that is not measured.
     pub(crate) fn processor_time(&self) -> Duration {
         self.used.as_ref().map_or(Duration::ZERO, Used::until_now)

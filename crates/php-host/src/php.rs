@@ -5,6 +5,7 @@ use howdah_transport::wire::WireRequest;
 use howdah_transport::zygote_protocol::{BootSpec, WarmUpRequest};
 use howdah_transport::{SandboxProfile, WorkerSpec};
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -49,6 +50,18 @@ unsafe extern "C" {
     /// returns the length. Async-signal-safe: reads memory only, allocates nothing. Called from a signal handler of a
     /// worker that is about to be killed.
     fn howdah_c_dump_stack(buffer: *mut c_char, size: usize) -> usize;
+    /// The lines of execution of the worker whose memory this descriptor shows, at most so many; `all`: how many there are.
+    /// None while it has no request. For the zygote, which has all variables of PHP where its workers have them.
+    fn howdah_c_read_lines(memory: c_int, lines: *mut Line, most: usize, all: *mut usize) -> usize;
+    /// The frames from this one outwards. Returns how many were read.
+    fn howdah_c_read_stack(memory: c_int, innermost: u64, frames: *mut Frame, most: usize) -> usize;
+    /// What the function of a frame is called. False: it has gone.
+    fn howdah_c_read_function(memory: c_int, function: u64, name: *mut FunctionName) -> bool;
+    /// The first text among a frame's arguments; or (`of_statement`) the query of the PDO statement whose method it is.
+    /// Returns its length, at most `size`.
+    fn howdah_c_read_query(memory: c_int, frame: u64, of_statement: bool, text: *mut c_char, size: usize) -> usize;
+    /// The text of C at this address. Returns its length, at most `size`.
+    fn howdah_c_read_text(memory: c_int, address: u64, text: *mut c_char, size: usize) -> usize;
     /// PHP's version as a string literal, e.g. "8.2.35".
     fn howdah_c_php_version() -> *const c_char;
     /// The version of the libphp that is loaded: 80200 for 8.2.0, and for any 8.2. Needs no started PHP.
@@ -74,6 +87,84 @@ struct CodeRule {
     path: *const c_char,
     length: usize,
     code: bool,
+}
+
+/// A line of execution in a worker, by addresses in its memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Line {
+    /// The coroutine's number, and that of the request that it belongs to; both 0 outside of async mode.
+    pub(crate) coroutine: u64,
+    pub(crate) request: u64,
+    /// Its innermost frame.
+    pub(crate) frame: u64,
+    /// The text that says what it waits for; 0: it runs.
+    pub(crate) waits_for: u64,
+}
+
+/// A frame of a worker's stack, by addresses in its memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Frame {
+    pub(crate) frame: u64,
+    pub(crate) function: u64,
+    /// Tells functions apart that have had the same address.
+    pub(crate) mark: u64,
+    /// 0 in a function of PHP itself.
+    pub(crate) line: u32,
+}
+
+/// What a function is called, and the file it was written in.
+#[repr(C)]
+pub(crate) struct FunctionName {
+    pub(crate) length: u32,
+    pub(crate) file_length: u32,
+    pub(crate) text: [c_char; 256],
+    pub(crate) file: [c_char; 256],
+}
+
+/// The lines of execution of a worker, and how many there are beside those that had room.
+pub(crate) fn read_lines(memory: BorrowedFd<'_>, lines: &mut [Line]) -> (usize, usize) {
+    let mut all = 0;
+    // SAFETY: the array has as many places; the function reads the descriptor, and writes no more than that.
+    let n = unsafe { howdah_c_read_lines(memory.as_raw_fd(), lines.as_mut_ptr(), lines.len(), &raw mut all) };
+    (n.min(lines.len()), all)
+}
+
+/// The frames of a worker from this one outwards.
+pub(crate) fn read_stack(memory: BorrowedFd<'_>, innermost: u64, frames: &mut [Frame]) -> usize {
+    // SAFETY: as above.
+    let n = unsafe { howdah_c_read_stack(memory.as_raw_fd(), innermost, frames.as_mut_ptr(), frames.len()) };
+    n.min(frames.len())
+}
+
+/// What a function of a worker is called: its name, empty for the code of a file, and its file.
+pub(crate) fn read_function(memory: BorrowedFd<'_>, function: u64) -> Option<(String, String)> {
+    let mut name = FunctionName { length: 0, file_length: 0, text: [0; 256], file: [0; 256] };
+    // SAFETY: the structure is filled at most.
+    let known = unsafe { howdah_c_read_function(memory.as_raw_fd(), function, &raw mut name) };
+    let text = |chars: &[c_char], length: u32| {
+        let bytes: Vec<u8> = chars.iter().take(length as usize).map(|&char| char as u8).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    known.then(|| (text(&name.text, name.length), text(&name.file, name.file_length)))
+}
+
+/// The query that a frame of a worker has to do with, if it has one.
+pub(crate) fn read_query(memory: BorrowedFd<'_>, frame: u64, of_statement: bool, most: usize) -> Option<String> {
+    let mut text = vec![0u8; most];
+    let at = text.as_mut_ptr().cast();
+    // SAFETY: the buffer has as many bytes.
+    let n = unsafe { howdah_c_read_query(memory.as_raw_fd(), frame, of_statement, at, most) };
+    (n > 0).then(|| String::from_utf8_lossy(&text[..n.min(most)]).into_owned())
+}
+
+/// A text of C in a worker's memory.
+pub(crate) fn read_text(memory: BorrowedFd<'_>, address: u64) -> String {
+    let mut text = [0u8; 64];
+    // SAFETY: the buffer has as many bytes.
+    let n = unsafe { howdah_c_read_text(memory.as_raw_fd(), address, text.as_mut_ptr().cast(), text.len()) };
+    String::from_utf8_lossy(&text[..n.min(text.len())]).into_owned()
 }
 
 /// The value of one of PHP's settings, as it is now.

@@ -1,6 +1,6 @@
 //! A worker's life in Rust: from the fork to the exit.
 
-use crate::{bridge, php, sandbox, stack_signal, template};
+use crate::{bridge, memory, php, sandbox, stack_signal, template};
 use howdah_transport::WorkerEnd;
 use howdah_transport::control_socket::ControlSocket;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -69,6 +69,7 @@ pub(crate) fn take_lane(worker: u32, descriptors: Descriptors) {
         }
     };
     drop(lane);
+    memory::offer();
     stack_signal::install(stack_socket);
     bridge::install(end);
 }

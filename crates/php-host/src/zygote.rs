@@ -4,10 +4,13 @@
 //! children (`strangers`) through a signalfd. When the server's end of the socket closes, for whatever reason, it kills all
 //! its children and ends; workers also carry a parent-death signal, so they end even if the zygote is killed.
 
+use crate::memory::Memories;
+use crate::profile::Profile;
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{library, php, priority, sandbox, worker, zygote_memory};
+use crate::{library, php, priority, sandbox, stacks, worker, zygote_memory};
+use howdah_transport::php_stack::RequestStacks;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote, WarmUpRequest};
 use howdah_transport::{Mode, control_socket};
@@ -20,6 +23,8 @@ use std::process::ExitCode;
 struct Child {
     pid: Pid,
     pidfd: OwnedFd,
+    /// For reading; `None` until it has handed that over.
+    memory: Option<OwnedFd>,
 }
 
 struct Zygote {
@@ -31,6 +36,11 @@ struct Zygote {
     strangers: Strangers,
     /// With a sandbox that learns.
     learner: Option<Learner>,
+    /// Where workers hand over what `Child::memory` is. The zygote alone has it.
+    memories: Option<Memories>,
+    profile: Option<Profile>,
+    /// Its workers run one request at a time.
+    serial: bool,
 }
 
 /// What the event loop is to do next.
@@ -85,7 +95,11 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut zygote = Zygote { socket, children: Vec::new(), sharing, strangers, learner };
+    // Without it nothing can be told of workers' stacks, and all else works.
+    let memories = Memories::new().ok();
+    let serial = !spec.worker.mode.is_multiplexed();
+    let mut zygote =
+        Zygote { socket, children: Vec::new(), sharing, strangers, learner, memories, profile: None, serial };
     let code = loop {
         match zygote.step() {
             Ok(Next::Continue) => {}
@@ -159,6 +173,8 @@ impl Zygote {
         for index in ended.into_iter().rev() {
             self.bury(index)?;
         }
+        self.take_memories();
+        self.profile()?;
         self.strangers.reap(|pid| self.children.iter().any(|child| child.pid == pid));
         if !orders {
             return Ok(Next::Continue);
@@ -166,10 +182,48 @@ impl Zygote {
         match receive(&self.socket)? {
             Some((ToZygote::Fork { worker }, fds)) => self.place(Order { worker, fds })?,
             Some((ToZygote::DropTemplate, _)) => self.drop_template()?,
+            Some((ToZygote::Stacks { order, pid, request }, _)) => {
+                let found = self.stacks(pid, request);
+                tell(&self.socket, &FromZygote::Stacks { order, found }, &[])?;
+            }
+            Some((ToZygote::Profile { order, rate, milliseconds }, _)) => {
+                self.profile = Profile::new(order, rate, milliseconds);
+            }
             Some((ToZygote::WarmUp(_) | ToZygote::Boot(_), _)) => return Err(io::Error::other("a second boot order")),
             None => return Ok(Next::End),
         }
         Ok(Next::Continue)
+    }
+
+    /// Workers that have handed over their memory get it. Whatever else was, a script's child for one, is nobody's.
+    fn take_memories(&mut self) {
+        let Some(memories) = self.memories.as_mut() else { return };
+        memories.receive();
+        for child in self.children.iter_mut().filter(|child| child.memory.is_none()) {
+            child.memory = memories.claim(child.pid.as_raw_nonzero().get());
+        }
+    }
+
+    /// Where a worker's request is.
+    fn stacks(&self, pid: u32, request: u64) -> Result<RequestStacks, String> {
+        let is_it = |child: &&Child| child.pid.as_raw_nonzero().get() as u32 == pid;
+        let child = self.children.iter().find(is_it).ok_or("the worker has ended")?;
+        let memory =
+            child.memory.as_ref().ok_or("the worker could not open its memory for reading (/proc/self/mem)")?;
+        stacks::of_request(pid as i32, memory, request, self.serial)
+    }
+
+    /// Goes on with a profile, if one is under way.
+    fn profile(&mut self) -> io::Result<()> {
+        let Some(profile) = self.profile.as_mut() else { return Ok(()) };
+        let template = self.sharing.template();
+        let workers = self.children.iter().filter(|child| Some(child.pid) != template);
+        let mut messages = profile.step(workers.map(|child| (child.pid.as_raw_nonzero().get(), child.memory.as_ref())));
+        if profile.is_over() {
+            messages.push(profile.last());
+            self.profile = None;
+        }
+        messages.iter().try_for_each(|message| tell(&self.socket, message, &[]))
     }
 
     /// Deals with everything that the booting worker or the template has said.
@@ -211,7 +265,10 @@ impl Zygote {
         waited.extend(self.sharing.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
         waited.extend(self.learner.as_ref().map(|learner| PollFd::new(learner.socket(), PollFlags::IN)));
         waited.push(PollFd::new(self.strangers.signals(), PollFlags::IN));
-        let limit = self.strangers.look_after().and_then(|limit| Timespec::try_from(limit).ok());
+        waited
+            .extend(self.memories.as_ref().map(|memories| PollFd::from_borrowed_fd(memories.socket(), PollFlags::IN)));
+        let limits = [self.strangers.look_after(), self.profile.as_ref().map(Profile::due_in)];
+        let limit = limits.into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
         match poll(&mut waited, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -255,7 +312,7 @@ impl Zygote {
     fn adopt(&mut self, pid: i32) -> io::Result<Pid> {
         let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        self.children.push(Child { pid, pidfd });
+        self.children.push(Child { pid, pidfd, memory: None });
         Ok(pid)
     }
 
@@ -289,6 +346,8 @@ impl Zygote {
                 // The child keeps nothing that belongs to the zygote.
                 self.children.clear();
                 self.learner = None;
+                self.memories = None;
+                self.profile = None;
                 self.sharing = Sharing::default();
                 drop(ours);
                 // SAFETY: closes the child's copy of a descriptor that the child never uses again: `run` below does not

@@ -1,6 +1,7 @@
 //! What the supervisor is told: by lanes' readers, by the zygote's socket, by requests that wait, by the operator.
 
 use crate::process_end::End;
+use crate::profile::Taker;
 use crate::worker_state::KillReason;
 use howdah_transport::zygote_protocol::FromZygote;
 use std::os::fd::OwnedFd;
@@ -45,6 +46,13 @@ pub(crate) enum Event {
     ZygoteGone {
         generation: u64,
         end: End,
+    },
+    /// Somebody wants a profile of the workers; who takes it, and who is told whether it has begun.
+    Profile {
+        rate: u32,
+        length: Duration,
+        taker: Taker,
+        begun: oneshot::Sender<Result<(), String>>,
     },
     /// What no event does.
     #[cfg(test)]

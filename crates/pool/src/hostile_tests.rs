@@ -198,8 +198,14 @@ async fn a_panic_while_a_worker_is_listened_to_ends_its_requests_and_nothing_els
 async fn a_pool_whose_supervisor_panics_starts_over_and_stops() {
     let io_threads = IoThreads::new(vec![tokio::runtime::Handle::current()]);
     let launcher = crate::launcher::Launcher::default();
-    let pool =
-        start_pool(config(1), io_threads, Metrics::new().pool("test"), launcher, Box::new(|_| Err(String::new())));
+    let pool = start_pool(
+        config(1),
+        io_threads,
+        Metrics::new().pool("test"),
+        launcher,
+        Box::new(|_| Err(String::new())),
+        None,
+    );
     for _ in 0..3 {
         pool.shared().tell_supervisor(Event::Panic);
         tokio::task::yield_now().await;

@@ -197,6 +197,7 @@ impl Lane {
                     responding,
                     told_gone,
                     overdue,
+                    noted: false,
                 });
                 Ok(())
             }

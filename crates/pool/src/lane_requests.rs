@@ -41,6 +41,8 @@ pub(crate) struct InFlight {
     pub(crate) told_gone: bool,
     /// In a multiplexed lane: when the client was told that the request is past its deadline.
     pub(crate) overdue: Option<Instant>,
+    /// It is noted in the slow log.
+    pub(crate) noted: bool,
 }
 
 impl InFlight {
@@ -177,6 +179,11 @@ impl LaneRequests {
     }
 
     /// All requests, oldest first.
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut InFlight> {
+        self.entries.iter_mut().filter_map(|entry| entry.request.as_mut())
+    }
+
+    /// All requests, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &InFlight> {
         self.entries.iter().filter_map(|entry| entry.request.as_ref())
     }
@@ -231,6 +238,7 @@ mod tests {
             responding: false,
             told_gone: false,
             overdue: None,
+            noted: false,
         }
     }
 

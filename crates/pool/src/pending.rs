@@ -24,6 +24,8 @@ pub(crate) struct Pending {
     pub(crate) expected: Expected,
     /// No worker served when it came.
     pub(crate) cold: bool,
+    /// The route whose requests wait as one flow, in the place of its client's.
+    pub(crate) flow: Option<u16>,
     /// What it costs its flow in the waiting queue, in microseconds of a worker.
     pub(crate) cost: u32,
 }
@@ -42,6 +44,7 @@ impl Pending {
             key,
             expected: Expected::UNKNOWN,
             cold: false,
+            flow: None,
             cost: 1,
         }
     }

@@ -6,6 +6,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::io_threads::{self, IoThreads};
 use crate::launcher::Launcher;
 use crate::pending::Pending;
+use crate::profile::{Profile, Sum};
 use crate::quarantine;
 use crate::request::{Request, RequestStats};
 use crate::response_parts;
@@ -17,7 +18,7 @@ use crate::supervisor::Supervisor;
 use crate::warm_up::EncodeWarmUp;
 use crate::watch;
 use howdah_budget::Charge;
-use howdah_observe::PoolMetrics;
+use howdah_observe::{PoolMetrics, SlowLog};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -41,10 +42,11 @@ pub fn start_pool(
     metrics: Arc<PoolMetrics>,
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
+    slow_log: Option<Arc<SlowLog>>,
 ) -> Arc<Pool> {
     let (sender, events) = mpsc::unbounded_channel();
     let pool = Pool::unsupervised(config, io_threads, metrics, sender.clone());
-    tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up).run());
+    tokio::spawn(Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up, slow_log).run());
     pool
 }
 
@@ -185,6 +187,22 @@ impl Pool {
             self.shared.tell_supervisor(Event::WorkerRetires);
         }
         is_there
+    }
+
+    /// Looks at the PHP stacks of all workers, so many times a second, for so long. The workers notice nothing.
+    ///
+    /// # Errors
+    /// Why there is no profile, for the operator.
+    pub async fn profile(&self, rate: u32, length: Duration) -> Result<Profile, String> {
+        let (taker, mut samples) = mpsc::unbounded_channel();
+        let (begun, told) = oneshot::channel();
+        self.shared.tell_supervisor(Event::Profile { rate, length, taker, begun });
+        told.await.unwrap_or_else(|_| Err("the pool has stopped".into()))?;
+        let mut sum = Sum::default();
+        while let Some(seen) = samples.recv().await {
+            sum.add(seen);
+        }
+        Ok(sum.into_profile(self.name(), rate, length))
     }
 
     /// Ends the pool: no new requests, running ones may finish within `grace`. Returns when no process is left.

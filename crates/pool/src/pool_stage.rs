@@ -66,6 +66,8 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         start_workers: 1,
         spare: crate::config::SpareWorkers::default(),
         deadline: None,
+        slow_log_after: None,
+        slow_log_after: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),
         queue_target: Duration::from_secs(60),

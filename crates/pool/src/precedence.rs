@@ -26,6 +26,8 @@ pub(crate) struct Precedence {
     /// Workers can lower their nice values again.
     pub(crate) restores: bool,
     last_other: Option<Instant>,
+    /// The slow log says what a request has used.
+    pub(crate) measures_all: bool,
 }
 
 impl Precedence {
@@ -51,7 +53,7 @@ impl Precedence {
     /// The flags of a request that is put into a lane. `already`: its worker gives way; `others`: lanes whose workers
     /// do, and all lanes.
     pub(crate) fn flags(&self, already: bool, gives_way: bool, expected: Expected, others: (usize, usize)) -> u32 {
-        let measure = if self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
+        let measure = if self.measures_all || self.amount > 0 && expected.may_compute() { REQUEST_MEASURE } else { 0 };
         let (giving, all) = others;
         let nice = match gives_way {
             true if self.restores || already || giving * 2 < all => Some(self.amount),

@@ -76,7 +76,7 @@ pub(crate) const fn is_long(expected: Expected) -> bool {
 }
 
 fn flow_of(pending: &Pending) -> usize {
-    let class = pending.request.route.map_or(u64::from(is_long(pending.expected)), |route| 2 + u64::from(route));
+    let class = pending.flow.map_or(u64::from(is_long(pending.expected)), |route| 2 + u64::from(route));
     // A multiplicative hash: neighbours in an address range are spread over the flows.
     (pending.request.client.rotate_left(8).wrapping_add(class).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
         & (FLOWS - 1)

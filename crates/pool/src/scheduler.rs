@@ -108,6 +108,8 @@ pub(crate) struct Tally {
     pub(crate) most_waiting: usize,
     /// The most workers that were busy at once.
     pub(crate) most_busy: usize,
+    /// Requests that were slow.
+    pub(crate) slow: u64,
 }
 
 /// One I/O thread's look at requests that wait behind others.
@@ -151,6 +153,7 @@ impl Scheduler {
         if pending.expected.is_short() || self.multiplexed && !pending.expected.computes() {
             self.precedence.other_came(now);
         }
+        pending.flow = self.shares.flow(pending.request.route);
         pending.cost = pending.expected.mean / self.shares.weight(pending.request.route);
         let pending = match self.pick_behind_short(&pending, io_thread, now) {
             Some(index) => self.send_behind(index, pending, now),

@@ -177,5 +177,5 @@ impl Stage {
 }
 
 pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
-    RouteShare { workers, weight }
+    RouteShare { workers, weight, slow_log_after: None }
 }

@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
     pub(crate) boot_log: BootLog,
+    pub(crate) has_slow_log: bool,
 }
 
 /// Counts since the server's start that have no metric of their own.
@@ -75,8 +76,10 @@ impl Shared {
     ) -> Arc<Self> {
         let waiting =
             queue::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
+        let has_slow_log = config.has_slow_log();
         let shares = Shares::new(config.routes.clone(), config.slow_after, config.slow_workers);
-        let precedence = Precedence::new(config.slow_nice);
+        let mut precedence = Precedence::new(config.slow_nice);
+        precedence.measures_all = has_slow_log;
         let scheduler = Scheduler::new(waiting, shares, precedence, config.is_multiplexed(), io_threads.len());
         let name = Arc::from(config.name());
         Arc::new(Self {
@@ -90,6 +93,7 @@ impl Shared {
             metrics,
             about: Mutex::default(),
             boot_log: BootLog::default(),
+            has_slow_log,
         })
     }
 

@@ -50,6 +50,12 @@ impl Shares {
         }
     }
 
+    /// The route, if its requests share one turn, whichever client they are from.
+    pub(crate) fn flow(&self, route: Option<u16>) -> Option<u16> {
+        let share = |route: &u16| self.routes.get(usize::from(*route));
+        route.filter(|route| share(route).is_some_and(|share| share.workers > 0 || share.weight > 1))
+    }
+
     /// How many turns of others a request's turn is worth.
     pub(crate) fn weight(&self, route: Option<u16>) -> u32 {
         route.and_then(|route| self.routes.get(usize::from(route))).map_or(1, |share| share.weight.max(1))

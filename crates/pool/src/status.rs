@@ -85,6 +85,8 @@ pub struct PoolStatus {
     pub most_busy: usize,
     /// How often more workers were wanted than there may be.
     pub limit_reached: u64,
+    /// Requests that were noted in the slow log, or would have been if there were fewer; `None` without one.
+    pub slow_requests: Option<u64>,
     /// Workers that were replaced, for whatever reason.
     pub restarts: u64,
     /// Reloads that succeeded.
@@ -245,6 +247,7 @@ pub(crate) fn of(shared: &Shared) -> PoolStatus {
         most_queued: scheduler.tally.most_waiting,
         most_busy: scheduler.tally.most_busy,
         limit_reached: counters.limit_reached.load(Ordering::Relaxed),
+        slow_requests: shared.has_slow_log.then_some(scheduler.tally.slow),
         restarts: counters.restarts.load(Ordering::Relaxed),
         reloads: counters.reloads.load(Ordering::Relaxed),
         snapshot_sessions_reset: shared.metrics().sessions_reset.get(),

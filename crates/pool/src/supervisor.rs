@@ -14,11 +14,14 @@ use crate::lane_handle::LaneHandle;
 use crate::lane_reader::LaneReader;
 use crate::launcher::Launcher;
 use crate::process_end::{Deaths, End};
+use crate::profile::UnderWay;
 use crate::scheduler;
 use crate::shared::Shared;
+use crate::slow_log::SlowRequests;
 use crate::warm_up::{self, EncodeWarmUp, WarmUp};
 use crate::worker_state::KillReason;
 use crate::zygote::Zygote;
+use howdah_observe::SlowLog;
 use howdah_transport::zygote_protocol::{Finding, FromZygote};
 use std::collections::HashMap;
 use std::io;
@@ -32,6 +35,7 @@ use tokio::sync::{mpsc, oneshot};
 mod lost;
 mod reloading;
 mod scaling;
+mod stacks;
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -83,6 +87,9 @@ pub(crate) struct Supervisor {
     advised: bool,
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
+    slow: SlowRequests,
+    profile: Option<UnderWay>,
+    last_profile: u64,
 }
 
 impl Supervisor {
@@ -93,6 +100,7 @@ impl Supervisor {
         sender: mpsc::UnboundedSender<Event>,
         launcher: Launcher,
         encode_warm_up: EncodeWarmUp,
+        slow_log: Option<Arc<SlowLog>>,
     ) -> Self {
         Self {
             target: pool.config().start_workers,
@@ -114,6 +122,9 @@ impl Supervisor {
             advised: false,
             launcher,
             encode_warm_up,
+            slow: SlowRequests::new(slow_log),
+            profile: None,
+            last_profile: 0,
         }
     }
 
@@ -210,6 +221,7 @@ impl Supervisor {
             }
             Event::Zygote { generation, message, fds } => self.zygote_says(generation, message, fds),
             Event::ZygoteGone { generation, end } => self.zygote_gone(generation, &end),
+            Event::Profile { rate, length, taker, begun } => self.begin_profile(rate, length, taker, begun),
             #[cfg(test)]
             Event::Panic => panic!("the panic that a test is about"),
             Event::Reload(waiter) => self.reload(waiter),
@@ -249,6 +261,8 @@ impl Supervisor {
             }
             FromZygote::WarmUp { pid, refused, findings } => self.note_warm_up(number, pid, refused, findings),
             FromZygote::Forked { worker, pid } => self.forked(number, worker, pid, fds),
+            FromZygote::Stacks { order, found } => self.slow.answered(self.pool.name(), order, found),
+            FromZygote::Samples { order, seen, last } => self.profiled(number, order, seen, last),
             FromZygote::Learnt { needs } => self.pool.update_about(|about| about.sandbox_needs.extend(needs)),
             FromZygote::ForkFailed { worker, error } => {
                 if let Some(generation) = self.generation_mut(number) {
@@ -470,6 +484,8 @@ impl Supervisor {
         if let Some(limit) = config.deadline {
             deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
         }
+        self.look_for_slow_requests();
+        self.end_profile();
         self.kill_slow_starters();
         self.give_up_causes();
         self.grow();

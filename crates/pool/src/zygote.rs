@@ -19,7 +19,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe::Receiver;
@@ -93,6 +93,16 @@ impl Zygote {
     /// Orders the end of a snapshot pool's template, because its boot is out of date.
     pub(crate) fn drop_template(&self) -> io::Result<()> {
         self.send(&ToZygote::DropTemplate, &[])
+    }
+
+    /// Asks where the PHP of a worker's request is.
+    pub(crate) fn ask_for_stacks(&self, order: u64, pid: u32, request: u64) -> io::Result<()> {
+        self.send(&ToZygote::Stacks { order, pid, request }, &[])
+    }
+
+    /// Orders a profile of all workers; with a rate of 0, its end.
+    pub(crate) fn profile(&self, order: u64, rate: u32, length: Duration) -> io::Result<()> {
+        self.send(&ToZygote::Profile { order, rate, milliseconds: length.as_millis() as u64 }, &[])
     }
 
     fn send(&self, message: &ToZygote, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

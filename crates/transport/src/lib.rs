@@ -35,6 +35,7 @@ pub mod fuzz;
 pub mod held;
 #[cfg(test)]
 mod model_tests;
+pub mod php_stack;
 mod pool_page;
 pub mod privileges;
 mod request_state;

@@ -3,6 +3,7 @@
 //! The socket is the zygote's standard input. Its end-of-file is the order to end: the zygote then kills its workers and
 //! exits, so nothing outlives the server, however it dies.
 
+use crate::php_stack::{RequestStacks, Samples};
 use crate::worker_spec::{SandboxProfile, WorkerSpec};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,23 @@ pub enum ToZygote {
     },
     /// Snapshot mode: what the template's boot has read has changed. It ends, and the next worker boots.
     DropTemplate,
+    /// Say where a request's PHP is. Nothing of it is noticed in the worker.
+    Stacks {
+        /// Comes back in the answer.
+        order: u64,
+        /// The worker's process id.
+        pid: u32,
+        /// The request's number on its lane.
+        request: u64,
+    },
+    /// Look at the PHP stacks of all workers, so many times a second, for so long. An order with the number of an earlier
+    /// one takes its place; `rate` 0 ends it.
+    Profile {
+        /// Comes back in the answers.
+        order: u64,
+        rate: u32,
+        milliseconds: u64,
+    },
 }
 
 /// Zygote → server.
@@ -74,6 +92,20 @@ pub enum FromZygote {
     Learnt {
         /// What.
         needs: Vec<Need>,
+    },
+    /// Where a request's PHP is.
+    Stacks {
+        /// The number from the order.
+        order: u64,
+        found: Result<RequestStacks, String>,
+    },
+    /// What was seen since the last message of this kind, at most a second's worth.
+    Samples {
+        /// The number from the order.
+        order: u64,
+        seen: Samples,
+        /// No more will come.
+        last: bool,
     },
     /// A worker could not be forked.
     ForkFailed {

@@ -42,6 +42,7 @@ mod sites;
 mod sites_explain;
 mod sites_links;
 mod slow_clients;
+mod slow_log;
 mod static_files;
 mod status_pages;
 mod step_debugging;

@@ -86,6 +86,10 @@ coroutine *coroutine_youngest(void) {
     return youngest;
 }
 
+const coroutine *const *coroutine_youngest_place(void) {
+    return (const coroutine *const *)&youngest;
+}
+
 uint32_t coroutine_count(void) {
     return count;
 }

@@ -112,6 +112,8 @@ coroutine *coroutine_take_ready(void);
 bool coroutine_any_ready(void);
 /* All that have not ended, youngest first. */
 coroutine *coroutine_youngest(void);
+/* Where the address of the youngest stands, the same in all processes of a pool (process/remote_stack.c). */
+const coroutine *const *coroutine_youngest_place(void);
 uint32_t coroutine_count(void);
 /* Puts PHP right after a bailout that ended in the current coroutine. */
 void coroutine_after_bailout(void);

@@ -1,0 +1,355 @@
+//! The slow log: an entry for each request that runs longer than it should, with where its PHP was at that moment. Like the
+//! access log it is a queue in memory and a thread that writes it, and is opened anew for log rotation.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use howdah_config::{LogFormat, LogTarget, PoolSettings, Settings};
+
+use crate::clock::{Iso, Moment};
+use crate::escape;
+use crate::metrics::Metrics;
+use crate::queue::{Manner, Owner, Queue};
+use crate::sink::Sink;
+
+const FLUSH_AFTER: Duration = Duration::from_millis(200);
+const FLUSH_AT: usize = 64 * 1024;
+/// With this much waiting, further entries are dropped.
+const MOST: usize = 4 * 1024 * 1024;
+
+/// A function of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct SlowFrame<'a> {
+    pub function: &'a str,
+    /// Empty for functions of PHP itself.
+    pub file: &'a str,
+    pub line: u32,
+}
+
+/// A line of execution, innermost function first.
+#[derive(Debug, Clone, Default)]
+pub struct SlowStack<'a> {
+    /// The coroutine's number; 0 outside of async mode.
+    pub coroutine: u64,
+    pub waits_for: Option<&'a str>,
+    /// The query that it sends or waits for, without the values in it.
+    pub query: Option<&'a str>,
+    pub frames: Vec<SlowFrame<'a>>,
+}
+
+/// What is known of a request that is slow. Values are written as they are; the log makes them harmless.
+#[derive(Debug, Clone)]
+pub struct SlowEntry<'a> {
+    pub time: SystemTime,
+    pub pool: &'a str,
+    pub pid: u32,
+    pub request_id: &'a str,
+    /// The host that it asked for.
+    pub host: Option<&'a [u8]>,
+    pub method: &'a [u8],
+    pub target: &'a [u8],
+    pub script: &'a [u8],
+    /// How long it had run.
+    pub elapsed: Duration,
+    /// Processor time that it had had.
+    pub cpu: Option<Duration>,
+    /// Bytes of memory that its worker had in use, shared ones included.
+    pub memory: Option<u64>,
+    /// Why there are no stacks.
+    pub no_stack: Option<&'a str>,
+    pub stacks: Vec<SlowStack<'a>>,
+    /// Slow requests before it that were not noted, as there were too many.
+    pub left_out: u64,
+}
+
+/// A slow log. Dropping it writes what waits.
+#[derive(Debug)]
+pub struct SlowLog {
+    queue: Queue,
+    format: LogFormat,
+}
+
+/// Counts entries that are lost, and says so in the error log.
+#[derive(Debug)]
+struct Losses(Arc<Metrics>);
+
+impl Owner for Losses {
+    fn lost(&self, entries: u64) {
+        self.0.slow_log_dropped.add(entries);
+    }
+
+    fn notice(&self, entries: u64) -> Option<Vec<u8>> {
+        tracing::warn!("{entries} entries of the slow log were dropped: it cannot be written fast enough");
+        None
+    }
+
+    fn failed(&self, error: &io::Error) {
+        tracing::error!(%error, "cannot write the slow log; entries are lost until it can be written again");
+    }
+}
+
+impl SlowLog {
+    fn open(target: &LogTarget, format: LogFormat, metrics: Arc<Metrics>) -> io::Result<Self> {
+        let sink = match target {
+            LogTarget::Stderr => Sink::stderr()?,
+            LogTarget::File(path) => Sink::file(path)?,
+        };
+        let manner = Manner { name: "slow-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
+        Ok(Self { queue: Queue::start(manner, sink, Arc::new(Losses(metrics)))?, format })
+    }
+
+    /// Notes a request.
+    pub fn log(&self, entry: &SlowEntry<'_>) {
+        self.queue.push(&entry.format(self.format));
+    }
+}
+
+/// The slow logs of a server: one for each file that its pools name, shared by those that name the same.
+#[derive(Debug, Default, Clone)]
+pub struct SlowLogs(Vec<(LogTarget, LogFormat, Arc<SlowLog>)>);
+
+impl SlowLogs {
+    /// Opens those of the pools that have one, with a thread for each.
+    ///
+    /// # Errors
+    /// When a file cannot be opened or a thread cannot be started; says which.
+    pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
+        let mut logs = Self::default();
+        for pool in settings.pools.iter().filter(|pool| settings.has_slow_log(pool)) {
+            if logs.of(pool).is_none() {
+                let log = SlowLog::open(&pool.slow_log, pool.slow_log_format, metrics.clone())?;
+                logs.0.push((pool.slow_log.clone(), pool.slow_log_format, Arc::new(log)));
+            }
+        }
+        Ok(logs)
+    }
+
+    /// The log of the pool with this name, if it has one.
+    #[must_use]
+    pub fn of_pool(&self, settings: &Settings, name: &str) -> Option<Arc<SlowLog>> {
+        let pool = settings.pool(name).filter(|pool| settings.has_slow_log(pool))?;
+        self.of(pool)
+    }
+
+    fn of(&self, pool: &PoolSettings) -> Option<Arc<SlowLog>> {
+        let fits = |(target, format, _): &&(LogTarget, LogFormat, Arc<SlowLog>)| {
+            *target == pool.slow_log && *format == pool.slow_log_format
+        };
+        self.0.iter().find(fits).map(|(_, _, log)| log.clone())
+    }
+
+    /// Has written what waits.
+    pub fn flush(&self) {
+        for (_, _, log) in &self.0 {
+            log.queue.flush();
+        }
+    }
+
+    /// Opens every file anew. All are tried.
+    ///
+    /// # Errors
+    /// The first that failed.
+    pub fn reopen(&self) -> io::Result<()> {
+        let failed = self.0.iter().filter_map(|(_, _, log)| log.queue.reopen().err()).collect::<Vec<_>>();
+        failed.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+impl SlowEntry<'_> {
+    /// The entry as it is written, with its line ends.
+    #[must_use]
+    pub fn format(&self, format: LogFormat) -> Vec<u8> {
+        match format {
+            LogFormat::Text => self.text().into_bytes(),
+            LogFormat::Json => self.json(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("{} slow request id={} pool=", Iso(Moment::from(self.time)), self.request_id);
+        escape::text(&mut out, self.pool);
+        let _ = write!(out, " pid={} ran={:.3}s cpu=", self.pid, self.elapsed.as_secs_f64());
+        let _ = match self.cpu {
+            Some(cpu) => write!(out, "{:.3}s", cpu.as_secs_f64()),
+            None => write!(out, "-"),
+        };
+        let _ = match self.memory {
+            Some(memory) => write!(out, " memory={}K", memory / 1024),
+            None => write!(out, " memory=-"),
+        };
+        out.push_str(" host=");
+        lossy(&mut out, self.host.unwrap_or(b"-"));
+        out.push_str(" \"");
+        lossy(&mut out, self.method);
+        out.push(' ');
+        lossy(&mut out, self.target);
+        out.push_str("\"\n  script ");
+        lossy(&mut out, self.script);
+        out.push('\n');
+        if let Some(why) = self.no_stack {
+            out.push_str("  no stack: ");
+            escape::text(&mut out, why);
+            out.push('\n');
+        }
+        for stack in &self.stacks {
+            stack.text(&mut out);
+        }
+        if self.left_out > 0 {
+            let _ = writeln!(out, "  {} slow requests before this one were not noted", self.left_out);
+        }
+        out
+    }
+
+    fn json(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{{\"time\":\"{}\"", Iso(Moment::from(self.time)));
+        let texts = [
+            ("pool", Some(self.pool.as_bytes())),
+            ("request_id", Some(self.request_id.as_bytes())),
+            ("host", self.host),
+            ("method", Some(self.method)),
+            ("target", Some(self.target)),
+            ("script", Some(self.script)),
+            ("no_stack", self.no_stack.map(str::as_bytes)),
+        ];
+        for (name, value) in texts {
+            json_text(&mut out, name, value);
+        }
+        let numbers = [
+            ("pid", Some(u64::from(self.pid))),
+            ("elapsed_ms", Some(self.elapsed.as_millis() as u64)),
+            ("cpu_ms", self.cpu.map(|cpu| cpu.as_millis() as u64)),
+            ("memory", self.memory),
+            ("left_out", Some(self.left_out)),
+        ];
+        for (name, value) in numbers {
+            let _ = match value {
+                Some(value) => write!(out, ",\"{name}\":{value}"),
+                None => write!(out, ",\"{name}\":null"),
+            };
+        }
+        out.extend_from_slice(b",\"stacks\":[");
+        for (at, stack) in self.stacks.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            stack.json(&mut out);
+        }
+        out.extend_from_slice(b"]}\n");
+        out
+    }
+}
+
+impl SlowStack<'_> {
+    fn text(&self, out: &mut String) {
+        if self.coroutine > 0 {
+            let _ = write!(out, "  coroutine {}", self.coroutine);
+            if let Some(what) = self.waits_for {
+                out.push_str(" waits: ");
+                escape::text(out, what);
+            }
+            out.push('\n');
+        }
+        if let Some(query) = self.query {
+            out.push_str("  query ");
+            escape::text(out, query);
+            out.push('\n');
+        }
+        for (at, frame) in self.frames.iter().enumerate() {
+            let _ = write!(out, "  #{at} ");
+            escape::text(out, frame.function);
+            if frame.file.is_empty() {
+                out.push_str(" [internal]\n");
+            } else {
+                out.push(' ');
+                escape::text(out, frame.file);
+                let _ = writeln!(out, ":{}", frame.line);
+            }
+        }
+    }
+
+    fn json(&self, out: &mut Vec<u8>) {
+        let _ = write!(out, "{{\"coroutine\":{}", self.coroutine);
+        json_text(out, "waits_for", self.waits_for.map(str::as_bytes));
+        json_text(out, "query", self.query.map(str::as_bytes));
+        out.extend_from_slice(b",\"frames\":[");
+        for (at, frame) in self.frames.iter().enumerate() {
+            out.extend_from_slice(if at > 0 { b",{\"function\":" } else { b"{\"function\":" });
+            escape::json(out, frame.function.as_bytes());
+            json_text(out, "file", (!frame.file.is_empty()).then_some(frame.file.as_bytes()));
+            let _ = write!(out, ",\"line\":{}}}", frame.line);
+        }
+        out.extend_from_slice(b"]}");
+    }
+}
+
+fn json_text(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    let _ = write!(out, ",\"{name}\":");
+    match value {
+        Some(value) => escape::json(out, value),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Quotes would end the field.
+fn lossy(out: &mut String, value: &[u8]) {
+    escape::text(out, &String::from_utf8_lossy(value).replace('"', "%22"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> SlowEntry<'static> {
+        let frame = |function, file, line| SlowFrame { function, file, line };
+        SlowEntry {
+            time: SystemTime::UNIX_EPOCH,
+            pool: "shop",
+            pid: 7,
+            request_id: "00ff",
+            host: Some(b"shop.example"),
+            method: b"GET",
+            target: b"/a?\"b\x1b\xff",
+            script: b"/srv/a.php",
+            elapsed: Duration::from_millis(5250),
+            cpu: Some(Duration::from_millis(12)),
+            memory: Some(2048 * 1024),
+            no_stack: None,
+            stacks: vec![SlowStack {
+                query: Some("SELECT ?\nFROM t"),
+                frames: vec![frame("PDO->query", "", 0), frame("report\n", "/srv/a.php", 12)],
+                ..SlowStack::default()
+            }],
+            left_out: 3,
+        }
+    }
+
+    #[test]
+    fn an_entry_as_text_can_be_read_and_has_no_other_lines_than_its_own() {
+        let text = String::from_utf8(entry().format(LogFormat::Text)).unwrap();
+        let expected = "1970-01-01T00:00:00.000Z slow request id=00ff pool=shop pid=7 ran=5.250s cpu=0.012s memory=2048K \
+            host=shop.example \"GET /a?%22b\\u{1b}\u{fffd}\"\n  script /srv/a.php\n  query SELECT ?\\nFROM t\n  \
+            #0 PDO->query [internal]\n  #1 report\\n /srv/a.php:12\n  3 slow requests before this one were not noted\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_entry_as_json_is_one_object_in_one_line() {
+        let text = String::from_utf8(entry().format(LogFormat::Json)).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+        for part in [
+            r#""pool":"shop""#,
+            r#""target":"/a?\"b\u001b"#,
+            r#""elapsed_ms":5250,"cpu_ms":12,"memory":2097152,"left_out":3"#,
+            r#"{"function":"PDO->query","file":null,"line":0},{"function":"report\n","file":"/srv/a.php","line":12}"#,
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let none = SlowEntry { cpu: None, memory: None, stacks: Vec::new(), no_stack: Some("gone"), ..entry() };
+        let text = String::from_utf8(none.format(LogFormat::Json)).unwrap();
+        assert!(text.contains(r#""no_stack":"gone""#) && text.ends_with("\"stacks\":[]}\n"), "{text}");
+    }
+}

@@ -1,0 +1,123 @@
+//! How the zygote can read its workers' memory: each opens its own (`/proc/self/mem`, for reading) when it starts, and hands
+//! the descriptor over. From then on no system call needs rights over the worker, so this works under any user, with Yama
+//! and in a sandbox, and the worker notices nothing of it.
+//!
+//! The file belongs to root while the process is not dumpable, as every worker is. For the moment of opening it the process
+//! is dumpable; other processes of its user could take hold of it in that moment (SECURITY.md).
+//!
+//! Scripts could send something on that socket as well, so a descriptor counts only if the kernel says that it is the memory
+//! of a process, and of which.
+
+use howdah_transport::control_socket;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+/// The workers' end of the socket. They and the template inherit it from the zygote.
+static TO_ZYGOTE: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Messages that are taken in one after the other before the zygote does something else.
+const AT_ONCE: usize = 64;
+
+/// Descriptors that are kept for processes of which the zygote has not heard yet.
+const MAX_UNCLAIMED: usize = 64;
+
+/// The zygote's end.
+pub(crate) struct Memories {
+    socket: OwnedFd,
+    /// Of processes that are no children, or not yet: a template announces those it forks on another socket.
+    unclaimed: Vec<(i32, OwnedFd)>,
+}
+
+impl Memories {
+    /// In the zygote, before its first fork.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (socket, theirs) = control_socket::pair()?;
+        let _ = TO_ZYGOTE.set(theirs);
+        Ok(Self { socket, unclaimed: Vec::new() })
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Takes in what has come.
+    pub(crate) fn receive(&mut self) {
+        for _ in 0..AT_ONCE {
+            let Ok(Some((_, fds))) = control_socket::receive(&self.socket, true) else { break };
+            self.unclaimed.extend(fds.into_iter().filter_map(|fd| Some((whose(&fd)?, fd))));
+        }
+        let too_many = self.unclaimed.len().saturating_sub(MAX_UNCLAIMED);
+        self.unclaimed.drain(..too_many);
+    }
+
+    /// The memory of this process, if it has handed that over; once.
+    pub(crate) fn claim(&mut self, pid: i32) -> Option<OwnedFd> {
+        let at = self.unclaimed.iter().rposition(|(of, _)| *of == pid)?;
+        Some(self.unclaimed.swap_remove(at).1)
+    }
+}
+
+/// Whose memory a descriptor shows, if any.
+fn whose(fd: &OwnedFd) -> Option<i32> {
+    /// `PROC_SUPER_MAGIC`: not a file of the same name on a file system that may hang.
+    const PROC: libc::c_long = 0x9fa0;
+    if rustix::fs::fstatfs(fd).ok()?.f_type != PROC {
+        return None;
+    }
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+    process_of(path.to_str()?)
+}
+
+fn process_of(path: &str) -> Option<i32> {
+    path.strip_prefix("/proc/")?.strip_suffix("/mem")?.parse().ok()
+}
+
+/// Opens this process's memory and hands it to the zygote. Where that fails, its stacks cannot be read.
+pub(crate) fn offer() {
+    let Some(socket) = TO_ZYGOTE.get() else { return };
+    if let Ok(memory) = open_own() {
+        // Never waits: a worker must start whatever the zygote does.
+        let _ = control_socket::send(socket, b"memory", &[memory.as_fd()], true);
+    }
+}
+
+fn open_own() -> io::Result<OwnedFd> {
+    let open = || rustix::fs::open("/proc/self/mem", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    match open() {
+        Err(rustix::io::Errno::ACCESS) if dumpable_behavior()? == DumpableBehavior::NotDumpable => {
+            set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+            let opened = open();
+            set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+            Ok(opened?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_memory_of_a_process_counts() {
+        let own = open_own().unwrap();
+        assert_eq!(whose(&own), i32::try_from(std::process::id()).ok());
+        for other in ["/proc/self/maps", "/proc/self/status", "/dev/null", "/etc/passwd"] {
+            let file = std::fs::File::open(other).unwrap();
+            assert_eq!(whose(&file.into()), None, "{other}");
+        }
+        assert_eq!(process_of("/proc/12/task/13/mem"), None);
+        assert_eq!(process_of("/proc/12/mem (deleted)"), None);
+    }
+
+    #[test]
+    fn it_reads_what_stands_there() {
+        let (own, text) = (open_own().unwrap(), *b"a text");
+        let mut read = [0; 6];
+        rustix::io::pread(&own, &mut read, (&raw const text).addr() as u64).unwrap();
+        assert_eq!(read, text);
+    }
+}
