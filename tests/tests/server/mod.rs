@@ -26,6 +26,7 @@ mod php_settings;
 mod php_source;
 mod php_versions;
 mod pool_sizes;
+mod profile;
 mod protocol;
 mod proxy;
 mod proxy_failures;

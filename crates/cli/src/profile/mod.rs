@@ -22,8 +22,14 @@ use std::time::Duration;
 /// How much longer than ordered the server may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Has a profile made and writes it.
+/// `howdah profile`.
 pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode> {
+    eprintln!("{}", make(admin, flags)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has a profile made and writes it; returns what was seen, in words.
+pub(crate) fn make(admin: &AdminAddress, flags: &ProfileFlags) -> Result<String> {
     let path = format!("/pools/{}/profile?seconds={}&rate={}", flags.pool, flags.seconds, flags.rate);
     let (code, body) = ask_within(admin, "POST", &path, Duration::from_secs(flags.seconds) + PATIENCE)?;
     if code != 200 {
@@ -37,8 +43,7 @@ pub(crate) fn run(admin: &AdminAddress, flags: &ProfileFlags) -> Result<ExitCode
     } else {
         std::fs::write(&flags.output, bytes).with_context(|| format!("cannot write {}", flags.output.display()))?;
     }
-    eprintln!("{}", summary(&profile, &flags.output));
-    Ok(ExitCode::SUCCESS)
+    Ok(summary(&profile, &flags.output))
 }
 
 pub(crate) fn render(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>> {

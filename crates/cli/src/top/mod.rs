@@ -7,9 +7,11 @@ mod text;
 
 use crate::admin::Outcome;
 use crate::admin_client::ask;
+use crate::profile;
 use crate::status_text::plain;
 use anyhow::{Context, Result, bail};
 use howdah_config::AdminAddress;
+use howdah_config::cli::{ProfileFlags, ProfileFormat};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use sample::{Sample, between};
 use screen::Screen;
@@ -19,6 +21,8 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// How long the key `p` profiles.
+const PROFILE_SECONDS: u64 = 10;
 /// Between two looks at the server.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -94,6 +98,12 @@ fn live(admin: &AdminAddress, watch: &mut Watch, terminal: &mut ratatui::Default
                 KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(()),
                 KeyCode::Up | KeyCode::Char('k') => screen.move_by(-1),
                 KeyCode::Down | KeyCode::Char('j') => screen.move_by(1),
+                KeyCode::Char('p') => {
+                    if let Some(pool) = screen.worker().map(|worker| worker.pool.clone()) {
+                        screen.message = Some(format!("profiling pool {pool} for {PROFILE_SECONDS} s …"));
+                        profile_pool(admin.clone(), pool, told.clone());
+                    }
+                }
                 KeyCode::Char(key @ ('d' | 'r')) => {
                     asked = order(&screen, key);
                     screen.message = asked.as_ref().map(|order| format!("{}? y: yes, any other key: no", order.what));
@@ -128,6 +138,16 @@ fn order(screen: &Screen, key: char) -> Option<Order> {
             what: format!("restart all workers of pool {}", worker.pool),
         },
     })
+}
+
+/// Profiles a pool into a file; the picture goes on meanwhile.
+fn profile_pool(admin: AdminAddress, pool: String, told: mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        let output = format!("howdah-{pool}.svg").into();
+        let flags = ProfileFlags { pool, seconds: PROFILE_SECONDS, rate: 99, format: ProfileFormat::Svg, output };
+        let said = profile::make(&admin, &flags).unwrap_or_else(|error| format!("{error:#}"));
+        let _ = told.send(plain(&said));
+    });
 }
 
 /// A restart takes as long as PHP's boot; the picture goes on meanwhile.

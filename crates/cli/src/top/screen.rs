@@ -8,7 +8,7 @@ use ratatui::style::{Modifier, Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Cell, Row, Sparkline, Table, TableState};
 
-const KEYS: &str = " q quit   ↑ ↓ worker   d drain it   r restart its pool";
+const KEYS: &str = " q quit   ↑ ↓ worker   d drain it   r restart its pool   p profile its pool";
 
 /// What stays between two pictures.
 #[derive(Debug, Default)]
