@@ -179,11 +179,6 @@ impl LaneRequests {
     }
 
     /// All requests, oldest first.
-    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut InFlight> {
-        self.entries.iter_mut().filter_map(|entry| entry.request.as_mut())
-    }
-
-    /// All requests, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &InFlight> {
         self.entries.iter().filter_map(|entry| entry.request.as_ref())
     }

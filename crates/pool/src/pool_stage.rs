@@ -67,7 +67,6 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         spare: crate::config::SpareWorkers::default(),
         deadline: None,
         slow_log_after: None,
-        slow_log_after: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),
         queue_target: Duration::from_secs(60),

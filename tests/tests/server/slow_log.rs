@@ -48,7 +48,7 @@ script_scenario!(
             let slow = scope.spawn(|| site.get_ok("/held.php?who=%22me"));
             let held = gate.wait();
             assert_eq!(site.get_ok("/fast.php"), "fast");
-            let text = wait_for_entry(&site, &["slow request", "slow_log_waits", "/held.php:"]);
+            let text = wait_for_entry(site, &["slow request", "slow_log_waits", "/held.php:"]);
             assert!(text.contains("pool=default") && text.contains("\"GET /held.php?who=%22me\""), "{text}");
             let inner = text.lines().find(|line| line.trim_start().starts_with("#0 "));
             assert!(inner.is_some_and(|line| line.ends_with("[internal]")), "{text}");
@@ -57,7 +57,7 @@ script_scenario!(
             assert_eq!(slow.join().unwrap(), "waited");
         });
         assert_eq!(site.get_ok("/fast.php"), "fast");
-        assert_eq!(slow_log(&site).matches("slow request").count(), 1, "{}", slow_log(&site));
+        assert_eq!(slow_log(site).matches("slow request").count(), 1, "{}", slow_log(site));
     }
 );
 
@@ -69,11 +69,11 @@ script_scenario!(
         let stop = site.file("stop");
         std::thread::scope(|scope| {
             let slow = scope.spawn(|| site.get_ok("/computes.php"));
-            wait_for_entry(&site, &["slow_log_computes"]);
+            wait_for_entry(site, &["slow_log_computes"]);
             std::fs::write(&stop, "now").unwrap();
             assert_eq!(slow.join().unwrap(), "computed");
         });
-        let entry = &entries(&site)[0];
+        let entry = &entries(site)[0];
         let names = functions(entry);
         let outer = names.iter().position(|name| name == "slow_log_outer");
         let inner = names.iter().position(|name| name == "slow_log_computes");
@@ -94,11 +94,11 @@ fn coroutines_of_a_request_are_told_apart() {
         std::thread::scope(|scope| {
             let slow = scope.spawn(|| site.get_ok("/many.php"));
             let held = gate.wait();
-            wait_for_entry(&site, &["slow_log_parent", "slow_log_child"]);
+            wait_for_entry(site, &["slow_log_parent", "slow_log_child"]);
             held.release();
             assert_eq!(slow.join().unwrap(), "both");
         });
-        let entry = &entries(&site)[0];
+        let entry = &entries(site)[0];
         let stacks = entry["stacks"].as_array().unwrap();
         let with = |name: &str| {
             let has = |stack: &&Value| stack["frames"].as_array().unwrap().iter().any(|at| at["function"] == *name);
@@ -154,12 +154,12 @@ scenario!(
             let gate = site.gate("slow_log_2");
             let slow = scope.spawn(|| site.get_ok("/held.php?gate=slow_log_2"));
             let held = gate.wait();
-            wait_for_entry(&site, &["GET /held.php"]);
+            wait_for_entry(site, &["GET /held.php"]);
             held.release();
             held_other.release();
             assert_eq!((slow.join().unwrap(), other.join().unwrap()), ("waited".to_owned(), "waited".to_owned()));
         });
-        assert!(!slow_log(&site).contains("other.php"), "{}", slow_log(&site));
+        assert!(!slow_log(site).contains("other.php"), "{}", slow_log(site));
     }
 );
 
@@ -202,7 +202,7 @@ scenario!(
             std::thread::scope(|scope| {
                 let slow = scope.spawn(|| site.get_ok(&format!("/held.php?gate={name}")));
                 let held = gate.wait();
-                wait_for_entry(&site, &[name]);
+                wait_for_entry(site, &[name]);
                 held.release();
                 assert_eq!(slow.join().unwrap(), "waited");
             });
@@ -213,6 +213,6 @@ scenario!(
         site.howdah().signal(Signal::USR1);
         let _ = site.wait_for_log(&["logs reopened"]);
         slow("second");
-        assert!(!slow_log(&site).contains("first") && std::fs::read_to_string(&old).unwrap().contains("first"));
+        assert!(!slow_log(site).contains("first") && std::fs::read_to_string(&old).unwrap().contains("first"));
     }
 );

@@ -70,7 +70,7 @@ fn message(profile: &Profile) -> Message {
     let mut out = Message::default();
     let mut texts = Texts { positions: HashMap::from([(String::new(), 0)]), all: vec![String::new()] };
     let period = 1_000_000_000 / u64::from(profile.rate.max(1));
-    let mut kind = |texts: &mut Texts, name: &str, unit: &str| {
+    let kind = |texts: &mut Texts, name: &str, unit: &str| {
         let mut kind = Message::default();
         kind.number(1, texts.of(name)).number(2, texts.of(unit));
         kind.0
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(values[0], 25);
         assert_eq!((of(4).count(), of(1).count()), (4, 2));
         // The last location is another line of the first function.
-        let last = fields(&of(4).last().unwrap());
+        let last = fields(&of(4).next_back().unwrap());
         assert_eq!((last[0].1, fields(&last[1].2)[0].1, fields(&last[1].2)[1].1), (4, 1, 9));
     }
 }
