@@ -2,7 +2,7 @@
 
 use crate::fpm_status;
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
+use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
@@ -16,7 +16,6 @@ use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,20 +219,15 @@ fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
         script: CText::new(&path_text(pool.script.as_deref()))?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
-        ini_entries: CText::new(&ini_lines(&pool.php.ini))?,
-        admin_ini_entries: CText::new(&ini_lines(&pool.php.admin_ini))?,
+        // What is set for good counts most, so it comes last.
+        ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
+        admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
         software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         concurrency: if pool.mode.is_multiplexed() { pool.concurrency as u32 } else { 1 },
         warmup_check: pool.warmup_check,
     })
-}
-
-/// One line for each value. The PHP host adds quotes where they are needed, as it reads values like `php -d`: `false` and
-/// `E_ALL & ~E_NOTICE` are not strings.
-fn ini_lines(values: &BTreeMap<String, String>) -> String {
-    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
 }
 
 /// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
