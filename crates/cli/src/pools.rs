@@ -2,11 +2,12 @@
 
 use crate::fpm_status;
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
+use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers,
+    TimeLimits, start_pool,
 };
 use howdah_site::Sites;
 use howdah_site::upstream::{PoolPage, PoolPageText};
@@ -230,6 +231,11 @@ fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
     })
 }
 
+fn route_share(route: &Route) -> RouteShare {
+    let limits = TimeLimits { deadline: route.deadline, cpu: route.cpu_deadline, queue: route.queue_timeout };
+    RouteShare { workers: route.workers, weight: route.weight, limits }
+}
+
 /// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
 fn started_workers(pool: &PoolSettings) -> usize {
     let least = if pool.mode == Mode::Snapshot { 1 } else { 0 };
@@ -260,13 +266,14 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             max: pool.spare_workers.max.map(|max| max as usize),
         },
         deadline: pool.deadline,
+        cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
         queue_target: pool.queue_target,
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(route_share).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,

@@ -167,6 +167,11 @@ settings! {
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
+        ///
+        /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
+        /// outside: no script can catch it or set it anew. Not in mode `async`, whose workers run many requests at once.
+        cpu_deadline: Option<Duration> = "0" example(r#""10s""#);
         /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
