@@ -77,7 +77,7 @@ impl Death<'_> {
             return;
         }
         let fault = self.fault(part);
-        if fault.kind != FaultKind::Deadline {
+        if !matches!(fault.kind, FaultKind::Deadline | FaultKind::CpuDeadline) {
             let id = pending.request.id;
             tracing::error!(pool = pool.name(), pid = self.pid, request = %id, label = pending.request.label(), "{fault}");
         }

@@ -98,7 +98,7 @@ impl Stage {
             complete: now,
             client,
             route,
-            limits: crate::time_limits::TimeLimits::default(),
+            limits: TimeLimits::default(),
             interim: None,
             share: None,
         };
