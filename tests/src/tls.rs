@@ -1,6 +1,7 @@
 //! TLS for the harness: certificates for servers under test, and a client that takes every one. It is told when a connection
 //! was cut: only a `close_notify` is an end.
 
+use crate::versions::Version;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, SerialNumber,
 };
@@ -19,9 +20,9 @@ use std::sync::{Arc, LazyLock};
 /// A connection with TLS.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Whether scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`).
+/// Whether scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`, or a version of HTTP that needs it).
 pub(crate) fn is_asked_for() -> bool {
-    std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0")
+    std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0") || Version::asked_for().is_some()
 }
 
 /// The files of a certificate.
@@ -103,10 +104,16 @@ impl Plan {
     }
 }
 
-/// Begins to speak TLS; the handshake comes with the first byte that is written or read.
-pub(crate) fn begin(stream: TcpStream, protocol: &[u8]) -> io::Result<TlsStream> {
+/// For a client that believes everybody, and speaks this protocol.
+pub(crate) fn client_config(protocol: &[u8]) -> ClientConfig {
     let mut config = ClientConfig::clone(&CONFIG);
     config.alpn_protocols = vec![protocol.to_vec()];
+    config
+}
+
+/// Begins to speak TLS; the handshake comes with the first byte that is written or read.
+pub(crate) fn begin(stream: TcpStream, protocol: &[u8]) -> io::Result<TlsStream> {
+    let config = client_config(protocol);
     let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
     let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(session, stream))
