@@ -107,7 +107,7 @@ impl Link {
             Requests::Three { requests, .. } => {
                 let stream = requests.send_request(request).await.map_err(|_| Lost)?;
                 let (up, down) = stream.split();
-                let mut sender = Sender { way: Up::Three(up), ended: false };
+                let mut sender = Sender { way: Up::Three(Box::new(up)), ended: false };
                 if ends {
                     sender.finish().await?;
                 }
@@ -121,7 +121,7 @@ type Http3Stream<S> = h3::client::RequestStream<S, Bytes>;
 
 enum Up {
     Two(h2::SendStream<Bytes>),
-    Three(Http3Stream<h3_quinn::SendStream<Bytes>>),
+    Three(Box<Http3Stream<h3_quinn::SendStream<Bytes>>>),
 }
 
 /// The way of a body to the server.

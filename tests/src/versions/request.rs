@@ -96,7 +96,7 @@ impl<'a> Input<'a> {
         let length = headers.get_all("content-length").iter().map(|length| length.to_str().ok()?.parse().ok());
         self.left = match (chunked, length.collect::<Vec<Option<u64>>>().as_slice()) {
             (true, []) => Left::Chunk,
-            (false, []) | (false, [Some(0)]) => Left::Ended,
+            (false, [] | [Some(0)]) => Left::Ended,
             (false, [Some(length)]) => Left::Bytes(*length),
             _ => return Err(complaint("a body with several lengths")),
         };

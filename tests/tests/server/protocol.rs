@@ -1,6 +1,6 @@
 //! HTTP/1.1 on the wire: connections, framing, limits and time-outs.
 
-use howdah_tests::{Conn, Request, Site, php, scenario};
+use howdah_tests::{Conn, Request, Site, Version, php, scenario};
 
 /// Sends bytes and returns the status of the answer, or `None` if the server just closes.
 fn status_of(site: &Site, bytes: impl AsRef<[u8]>) -> Option<u16> {
@@ -208,9 +208,14 @@ scenario!(
     |site| {
         let request = Request::get("/a.php").header("X", &"y".repeat(6000));
         assert_eq!(site.send(&request).expect(200).text(), "6000");
-        assert_eq!(status_of(site, Request::get("/a.php").header("X", &"y".repeat(20_000)).bytes()), Some(431));
+        let long = Request::get("/a.php").header("X", &"y".repeat(20_000));
         let many = (0..2000).fold(Request::get("/a.php"), |r, i| r.header(&format!("X-{i}"), "some value"));
-        assert_eq!(status_of(site, many.bytes()), Some(431));
+        for request in [long, many] {
+            let status = status_of(site, request.bytes());
+            // The client for HTTP/3 keeps to what the server has announced, once it has heard that.
+            let unsent = status.is_none() && Version::asked_for() == Some(Version::Three);
+            assert!(status == Some(431) || unsent, "{status:?}");
+        }
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
     },
 );
@@ -291,7 +296,11 @@ scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SE
         );
     }
     assert_ne!(site.send(&Request::new("TRACE", "/m.php")).status, 200, "TRACE");
-    assert_ne!(status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Some(200), "CONNECT");
+    // The translating client knows no targets without a path.
+    if Version::asked_for().is_none() {
+        let connect = status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
+        assert_ne!(connect, Some(200), "CONNECT");
+    }
 });
 
 scenario!(
