@@ -91,7 +91,8 @@ impl Site {
         let (directory, place) = lay_out(backend, setup);
         let port = Port::hold();
         let address = ([127, 0, 0, 1], port.number).into();
-        let https = backend != Backend::Reference && setup.https.unwrap_or_else(tls::is_asked_for);
+        let https = backend != Backend::Reference
+            && setup.https.unwrap_or_else(|| tls::is_asked_for() || setup.version(backend).is_some());
         let target = match setup.version(backend) {
             Some(version) => Target::Version(address, version),
             None if https => Target::Tls(address),

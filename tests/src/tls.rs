@@ -1,7 +1,6 @@
 //! TLS for the harness: certificates for servers under test, and a client that takes every one. It is told when a connection
 //! was cut: only a `close_notify` is an end.
 
-use crate::versions::Version;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, SerialNumber,
 };
@@ -20,9 +19,9 @@ use std::sync::{Arc, LazyLock};
 /// A connection with TLS.
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Whether scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`, or a version of HTTP that needs it).
+/// Whether scenarios run over TLS that say nothing of it (`HOWDAH_TEST_TLS=1`).
 pub(crate) fn is_asked_for() -> bool {
-    std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0") || Version::asked_for().is_some()
+    std::env::var_os("HOWDAH_TEST_TLS").is_some_and(|value| value != "0")
 }
 
 /// The files of a certificate.
