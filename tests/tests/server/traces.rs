@@ -53,7 +53,6 @@ fn a_request_has_a_span_and_one_for_each_phase(protocol: &str, target: &str) {
                 ("url.query", None),
                 ("server.address", Some("localhost")),
                 ("client.address", Some("127.0.0.1")),
-                ("network.protocol.version", Some("1.1")),
                 ("user_agent.original", Some("probe")),
                 ("howdah.front", Some("php")),
             ] {
