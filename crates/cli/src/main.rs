@@ -11,14 +11,17 @@ mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod init;
 mod php_hosts;
 mod pools;
 mod profile;
+mod recipes;
 mod sandbox;
 mod serve;
 mod status_text;
 mod tls;
 mod top;
+mod traces;
 mod trust;
 mod watch;
 mod ways;
@@ -108,6 +111,9 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
+        Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
+        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Recipes => print(recipes::list().as_bytes()),
         Command::Reload(server) => match admin_address(&server) {
             Ok(addr) => admin_client::order(&addr, "/reload"),
             Err(code) => return code,

@@ -1,5 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
+use crate::time_limits::TimeLimits;
 use howdah_budget::Budgets;
 use howdah_transport::WorkerSpec;
 use howdah_transport::privileges::Privileges;
@@ -16,6 +17,15 @@ pub struct RouteShare {
     pub weight: u32,
     /// When its requests are noted in the slow log; `None`: when the pool says.
     pub slow_log_after: Option<Duration>,
+    /// How long its requests may take.
+    pub limits: TimeLimits,
+}
+
+impl RouteShare {
+    /// True if its requests share one turn while they wait, whichever client they are from.
+    pub(crate) fn is_own_flow(&self) -> bool {
+        self.workers > 0 || self.weight > 1 || self.limits != TimeLimits::default()
+    }
 }
 
 /// Idle workers that a pool keeps ready.
@@ -52,6 +62,8 @@ pub struct PoolConfig {
     pub deadline: Option<Duration>,
     /// When a request is noted in the slow log; `None`: never, where its route says nothing.
     pub slow_log_after: Option<Duration>,
+    /// Processor time that a request may use; `None`: no limit. Not of a multiplexed pool, whose workers do not tell whose it is.
+    pub cpu_deadline: Option<Duration>,
     /// Requests that may wait.
     pub queue: usize,
     /// Time a request may wait.

@@ -43,6 +43,8 @@ pub(crate) struct InFlight {
     pub(crate) overdue: Option<Instant>,
     /// It is noted in the slow log.
     pub(crate) noted: bool,
+    /// What its worker had used of the processors when it was first looked at.
+    pub(crate) cpu_before: Option<Duration>,
 }
 
 impl InFlight {
@@ -219,6 +221,7 @@ mod tests {
             complete: now,
             client: 0,
             route: None,
+            limits: crate::time_limits::TimeLimits::default(),
             interim: None,
             share: None,
         };
@@ -234,6 +237,7 @@ mod tests {
             told_gone: false,
             overdue: None,
             noted: false,
+            cpu_before: None,
         }
     }
 

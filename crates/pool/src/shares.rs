@@ -53,7 +53,7 @@ impl Shares {
     /// The route, if its requests share one turn, whichever client they are from.
     pub(crate) fn flow(&self, route: Option<u16>) -> Option<u16> {
         let share = |route: &u16| self.routes.get(usize::from(*route));
-        route.filter(|route| share(route).is_some_and(|share| share.workers > 0 || share.weight > 1))
+        route.filter(|route| share(route).is_some_and(|share| share.is_own_flow()))
     }
 
     /// How many turns of others a request's turn is worth.
