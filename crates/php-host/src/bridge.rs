@@ -3,7 +3,7 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_request::OpenRequest;
-use crate::{priority, stack_signal, template};
+use crate::{memory, priority, stack_signal, template};
 use howdah_transport::wire::{
     DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireDone, WireRequest,
 };
@@ -137,6 +137,7 @@ extern "C" fn howdah_rs_fork_ends(with_lane: bool) {
 /// After a fork() without the lane, in the child.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_became_script_child() {
+    memory::forget();
     // SAFETY: see `ForkCopy`.
     let copy = unsafe { (*FORK_COPY.0.get()).take() };
     if let (Some(hole), Some(copy)) = (leave(), copy) {

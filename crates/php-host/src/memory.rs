@@ -12,11 +12,11 @@ use howdah_transport::control_socket;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The workers' end of the socket. They and the template inherit it from the zygote.
-static TO_ZYGOTE: OnceLock<OwnedFd> = OnceLock::new();
+/// The workers' end of the socket, or -1. They and the template inherit it from the zygote.
+static TO_ZYGOTE: AtomicI32 = AtomicI32::new(-1);
 
 /// Messages that are taken in one after the other before the zygote does something else.
 const AT_ONCE: usize = 64;
@@ -35,7 +35,7 @@ impl Memories {
     /// In the zygote, before its first fork.
     pub(crate) fn new() -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
-        let _ = TO_ZYGOTE.set(theirs);
+        TO_ZYGOTE.store(theirs.into_raw_fd(), Ordering::Relaxed);
         Ok(Self { socket, unclaimed: Vec::new() })
     }
 
@@ -77,10 +77,24 @@ fn process_of(path: &str) -> Option<i32> {
 
 /// Opens this process's memory and hands it to the zygote. Where that fails, its stacks cannot be read.
 pub(crate) fn offer() {
-    let Some(socket) = TO_ZYGOTE.get() else { return };
-    if let Ok(memory) = open_own() {
+    let socket = TO_ZYGOTE.load(Ordering::Relaxed);
+    if socket >= 0
+        && let Ok(memory) = open_own()
+    {
+        // SAFETY: open until `forget`, which takes it out first. One thread.
+        let socket = unsafe { BorrowedFd::borrow_raw(socket) };
         // Never waits: a worker must start whatever the zygote does.
         let _ = control_socket::send(socket, b"memory", &[memory.as_fd()], true);
+    }
+}
+
+/// Closes this process's copy of the socket: nothing more is to be handed over, or it is a script's child, which has nothing
+/// to say to the zygote.
+pub(crate) fn forget() {
+    let socket = TO_ZYGOTE.swap(-1, Ordering::Relaxed);
+    if socket >= 0 {
+        // SAFETY: it was made in this process or inherited, and nobody else knows of it now.
+        drop(unsafe { OwnedFd::from_raw_fd(socket) });
     }
 }
 

@@ -35,8 +35,10 @@ pub(crate) fn run(worker: u32, parent: Pid, descriptors: Descriptors, offers: Op
     php::after_fork();
     crate::priority::remember();
     take_lane(worker, descriptors);
-    if let Some(offers) = offers {
-        template::expect(offers, parent);
+    match offers {
+        // What is forked from it hands over memory of its own.
+        Some(offers) => template::expect(offers, parent),
+        None => memory::forget(),
     }
     // Nothing of the application has run yet, and nothing below needs more than it will be left.
     sandbox::enter();
