@@ -117,8 +117,7 @@ static bool get_function(int memory, const zend_function *from, zend_function *f
     if (got < sizeof(zend_internal_function)) {
         return false;
     }
-    return function->type == ZEND_INTERNAL_FUNCTION ||
-           (ZEND_USER_CODE(function->type) && got >= sizeof(zend_op_array));
+    return function->type == ZEND_INTERNAL_FUNCTION || (ZEND_USER_CODE(function->type) && got >= sizeof(zend_op_array));
 }
 
 SHIM_EXPORT size_t howdah_c_read_stack(int memory, uint64_t innermost, howdah_frame *frames, size_t most) {
