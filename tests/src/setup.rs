@@ -41,6 +41,8 @@ pub struct Setup {
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
     /// What this machine does not have and the scenario needs, and why.
+    /// `howdah dev` and not `howdah serve`.
+    pub(crate) develops: bool,
     pub(crate) lack: Option<(String, String)>,
 }
 
@@ -69,6 +71,7 @@ impl Default for Setup {
             open_to_users: false,
             measures_memory: false,
             lack: None,
+            develops: false,
         }
     }
 }
@@ -242,6 +245,13 @@ impl Setup {
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);
         self
+    }
+
+    /// Starts `howdah dev` in the place of `howdah serve`; the reference ignores it.
+    #[must_use]
+    pub fn developing(mut self) -> Self {
+        self.develops = true;
+        self.setting("root", "\"@ROOT@\"").setting("acme.state", "\"@TOP@/state\"")
     }
 
     /// Declares that the log will hold an error line with this text; it must then be there.

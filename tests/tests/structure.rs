@@ -17,7 +17,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
-    ("howdah-php", &["howdah-transport"]),
+    ("howdah-error-page", &[]),
+    ("howdah-php", &["howdah-error-page", "howdah-transport"]),
     ("howdah-config", &["howdah-budget", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
@@ -32,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "howdah-budget",
             "howdah-config",
+            "howdah-error-page",
             "howdah-htaccess",
             "howdah-observe",
             "howdah-pool",
