@@ -40,9 +40,9 @@ pub struct Setup {
     pub(crate) user: Option<String>,
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
-    /// What this machine does not have and the scenario needs, and why.
     /// `howdah dev` and not `howdah serve`.
     pub(crate) develops: bool,
+    /// What this machine does not have and the scenario needs, and why.
     pub(crate) lack: Option<(String, String)>,
 }
 

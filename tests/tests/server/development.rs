@@ -34,7 +34,7 @@ fn an_uncaught_exception_is_a_page_for_whoever_looks() {
             mode,
             |s| developing(s).php("throws.php", THROWS_TWICE),
             |site| {
-                let page = site.get(asked("/throws.php?token=geheim123&a=b", "text/html,*/*;q=0.8")).expect(500);
+                let page = site.send(&asked("/throws.php?token=geheim123&a=b", "text/html,*/*;q=0.8")).expect(500);
                 assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
                 let text = page.text();
                 for part in [
@@ -50,19 +50,19 @@ fn an_uncaught_exception_is_a_page_for_whoever_looks() {
                 for part in ["geheim123", "a part of the page</", "<cart>"] {
                     assert!(!text.contains(part), "{mode:?}: {part}:\n{text}");
                 }
-                let json = site.get(asked("/throws.php", "application/json")).expect(500).json();
+                let json = site.send(&asked("/throws.php", "application/json")).expect(500).json();
                 assert_eq!(json["error"]["kind"], "DomainException", "{mode:?}");
                 assert_eq!(json["error"]["earlier"][0]["message"], "no row", "{mode:?}");
                 assert_eq!(json["error"]["request"]["headers"]["Cookie"], "PHPSESSID=(hidden)", "{mode:?}");
                 assert!(json["error"]["stack"].as_array().is_some_and(|stack| stack.len() >= 3), "{mode:?}: {json}");
-                let plain = site.get(Request::get("/throws.php")).expect(500);
+                let plain = site.get("/throws.php").expect(500);
                 assert!(
                     plain.text().starts_with("DomainException: the <cart> is empty\n"),
                     "{mode:?}: {}",
                     plain.text()
                 );
                 // And the worker goes on as before.
-                assert_eq!(site.get(Request::get("/throws.php")).status, 500);
+                assert_eq!(site.get("/throws.php").status, 500);
             },
         );
     }
@@ -75,7 +75,7 @@ fn serve_shows_no_error_page() {
             mode,
             |s| s.php("throws.php", THROWS_TWICE).ini("display_errors", "0").expect_log("DomainException"),
             |site| {
-                let page = site.get(asked("/throws.php", "text/html")).expect(500);
+                let page = site.send(&asked("/throws.php", "text/html")).expect(500);
                 for part in ["DomainException", "cart", "throws.php", "howdah dev"] {
                     assert!(!page.text().contains(part), "{mode:?}: {}", page.text());
                 }
@@ -108,7 +108,7 @@ fn errors_that_end_a_script_are_pages_too() {
                 ("/user.php", "Fatal error", "of my own"),
                 ("/throws.php", "DomainException", "the <cart> is empty"),
             ] {
-                let json = site.get(asked(path, "application/json")).expect(500).json();
+                let json = site.send(&asked(path, "application/json")).expect(500).json();
                 assert_eq!(json["error"]["kind"], kind, "{json}");
                 assert!(json["error"]["message"].as_str().is_some_and(|text| text.contains(message)), "{json}");
                 assert!(json["error"]["source"].as_array().is_some_and(|lines| !lines.is_empty()), "{path}: {json}");
@@ -132,7 +132,7 @@ fn an_application_keeps_its_own_error_page() {
                 .php("handled.php", "set_error_handler(function () { echo 'handled;'; return true; });\ntrigger_error('x', E_USER_ERROR);\necho 'goes on';")
         },
         |site| {
-            let get = |path: &str| site.get(asked(path, "text/html"));
+            let get = |path: &str| site.send(&asked(path, "text/html"));
             assert_eq!(get("/handler.php").expect(418).text(), "own: mine");
             assert_eq!(get("/shutdown.php").expect(500).text(), "own page");
             assert_eq!(get("/cleaned.php").expect(500).text(), "own page");
@@ -154,17 +154,18 @@ fn a_worker_that_dies_or_hangs_has_a_page() {
                 .setting("replay", "0")
                 .allow_log("worker killed")
                 .allow_log("signal")
+                .allow_log("worker_died")
                 .php("dies.php", "posix_kill(posix_getpid(), SIGKILL);")
                 .php("hangs.php", "sleep(60);")
         },
         |site| {
-            let page = site.get(asked("/hangs.php?password=geheim123", "text/html")).expect(504).text();
+            let page = site.send(&asked("/hangs.php?password=geheim123", "text/html")).expect(504).text();
             assert!(
                 page.contains("longer than the deadline") && page.contains("X-Seen") || page.contains("x-seen"),
                 "{page}"
             );
             assert!(!page.contains("geheim123"), "{page}");
-            let json = site.get(asked("/dies.php", "application/json")).expect(502).json();
+            let json = site.send(&asked("/dies.php", "application/json")).expect(502).json();
             assert_eq!(json["error"]["kind"], "502 Bad Gateway");
         },
     );
@@ -176,10 +177,10 @@ fn changed_code_counts_at_once_and_requests_get_a_line() {
         Mode::Classic,
         |s| developing(s).php("page.php", "include __DIR__ . '/part.inc';").library("part.inc", "echo 'before';"),
         |site| {
-            assert_eq!(site.get(Request::get("/page.php")).expect(200).text(), "before");
+            assert_eq!(site.get("/page.php").expect(200).text(), "before");
             std::fs::write(site.place().root.join("part.inc"), "<?php echo 'after it';").unwrap();
-            assert_eq!(site.get(Request::get("/page.php?n=2")).expect(200).text(), "after it");
-            site.get(Request::get("/none.txt")).expect(404);
+            assert_eq!(site.get("/page.php?n=2").expect(200).text(), "after it");
+            site.get("/none.txt").expect(404);
             let has = |line: &str| line.starts_with("200 GET ") && line.ends_with("  /page.php?n=2");
             assert!(eventually(PATIENCE, || site.log().lines().any(has)), "{}", site.log());
             assert!(!site.log().contains('\x1b'), "colours in a file:\n{}", site.log());
@@ -207,7 +208,7 @@ fn mails_stay_here() {
             },
             |site| {
                 for n in 1..=2 {
-                    let sent = site.get(Request::get(&format!("/mail.php?n={n}"))).expect(200).text();
+                    let sent = site.get(&format!("/mail.php?n={n}")).expect(200).text();
                     assert!(sent.contains("bool(true)"), "{mode:?}: {sent}");
                 }
                 let list = mails(site, &[]);

@@ -73,7 +73,8 @@ fn develop_php(pool: &mut PoolSettings, sendmail: &str) {
         ("output_buffering", "4096"),
         ("opcache.validate_timestamps", "1"),
         ("opcache.revalidate_freq", "0"),
-        ("opcache.file_update_protection", "0"),
+        // OPcache compares times in seconds: what is younger than that is not kept, or a second change would be missed.
+        ("opcache.file_update_protection", "2"),
         ("realpath_cache_ttl", "0"),
         ("sendmail_path", sendmail),
     ];
