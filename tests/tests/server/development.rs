@@ -180,7 +180,7 @@ fn changed_code_counts_at_once_and_requests_get_a_line() {
             assert_eq!(site.get("/page.php").expect(200).text(), "before");
             std::fs::write(site.place().root.join("part.inc"), "<?php echo 'after it';").unwrap();
             assert_eq!(site.get("/page.php?n=2").expect(200).text(), "after it");
-            site.get("/none.txt").expect(404);
+            assert_eq!(site.get("/none.txt").status, 404);
             let has = |line: &str| line.starts_with("200 GET ") && line.ends_with("  /page.php?n=2");
             assert!(eventually(PATIENCE, || site.log().lines().any(has)), "{}", site.log());
             assert!(!site.log().contains('\x1b'), "colours in a file:\n{}", site.log());
