@@ -19,7 +19,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-transport", &[]),
     ("howdah-error-page", &[]),
     ("howdah-php", &["howdah-error-page", "howdah-transport"]),
-    ("howdah-config", &["howdah-budget", "howdah-rules", "howdah-transport"]),
+    ("howdah-detect", &[]),
+    ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
     ("howdah-tls", &[]),
@@ -47,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "howdah-budget",
             "howdah-config",
+            "howdah-detect",
             "howdah-observe",
             "howdah-pool",
             "howdah-protocol",

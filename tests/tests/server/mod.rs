@@ -10,6 +10,7 @@ mod crash;
 mod dashboard;
 mod development;
 mod early_hints;
+mod found;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
