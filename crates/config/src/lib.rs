@@ -23,6 +23,7 @@ mod file;
 mod glob;
 mod host;
 pub mod host_name;
+pub mod ini;
 mod kind;
 pub mod limits;
 mod load;

@@ -49,6 +49,7 @@ mod status_pages;
 mod step_debugging;
 mod storms;
 mod stuck_logs;
+mod time_limits;
 mod tls;
 mod tls_files;
 mod tls_sites;
