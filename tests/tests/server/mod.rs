@@ -55,5 +55,6 @@ mod tls_files;
 mod tls_sites;
 mod tls_wire;
 mod top;
+mod traces;
 mod users;
 mod worker_trust;
