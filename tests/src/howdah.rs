@@ -122,7 +122,8 @@ impl Howdah {
             .unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
-        let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];
+        let mut arguments: Vec<OsString> =
+            vec![if setup.develops { "dev" } else { "serve" }.into(), place.root.clone().into()];
         let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
         option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
         if setup.second_listener {

@@ -44,6 +44,8 @@ pub struct Setup {
     pub(crate) user: Option<String>,
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
+    /// `howdah dev` and not `howdah serve`.
+    pub(crate) develops: bool,
     /// What this machine does not have and the scenario needs, and why.
     pub(crate) lack: Option<(String, String)>,
 }
@@ -75,6 +77,7 @@ impl Default for Setup {
             open_to_users: false,
             measures_memory: false,
             lack: None,
+            develops: false,
         }
     }
 }
@@ -255,6 +258,13 @@ impl Setup {
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);
         self
+    }
+
+    /// Starts `howdah dev` in the place of `howdah serve`; the reference ignores it.
+    #[must_use]
+    pub fn developing(mut self) -> Self {
+        self.develops = true;
+        self.setting("root", "\"@ROOT@\"").setting("acme.state", "\"@TOP@/state\"")
     }
 
     /// The scenario is about HTTP/1.1's bytes or connections, as this says: where all are to speak another version, it is

@@ -17,7 +17,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
-    ("howdah-php", &["howdah-transport"]),
+    ("howdah-error-page", &[]),
+    ("howdah-php", &["howdah-error-page", "howdah-transport"]),
     ("howdah-detect", &[]),
     ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
@@ -34,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "howdah-budget",
             "howdah-config",
+            "howdah-error-page",
             "howdah-htaccess",
             "howdah-observe",
             "howdah-pool",

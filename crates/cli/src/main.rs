@@ -7,6 +7,7 @@ mod admin_frankenphp;
 mod admin_guard;
 mod admin_profile;
 mod certificates;
+mod dev;
 mod explain;
 mod fpm_status;
 mod frankenphp;
@@ -61,6 +62,12 @@ fn main() -> ExitCode {
             Ok(loaded) => serve::run(&loaded).map(|()| ExitCode::SUCCESS),
             Err(code) => return code,
         },
+        Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
+            Ok(loaded) => dev::run(&loaded).map(|()| ExitCode::SUCCESS),
+            Err(code) => return code,
+        },
+        Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
+        Command::Sendmail { into } => dev::mails::keep(&into),
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 let tls = match tls::prepare(&loaded) {

@@ -216,7 +216,7 @@ fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
 }
 
 /// The settings that a worker's PHP and C see.
-fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
+fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
     Ok(WorkerSpec {
         mode: pool.mode,
         script: CText::new(&path_text(pool.script.as_deref()))?,
@@ -230,6 +230,7 @@ fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         concurrency: if pool.mode.is_multiplexed() { pool.concurrency as u32 } else { 1 },
         warmup_check: pool.warmup_check,
+        error_pages: settings.development,
     })
 }
 
@@ -254,7 +255,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         boot: BootSpec {
             wire_version: WIRE_VERSION,
             pool: pool.name.clone(),
-            worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
+            worker: worker_spec(settings, pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
             root: path_text(Some(settings.root_of(pool))),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },

@@ -231,6 +231,8 @@ choice! {
         Combined = "combined",
         /// One JSON object per request.
         Json = "json",
+        /// A short line to be read while one works; in colour where it goes to a terminal.
+        Terminal = "terminal",
     }
 }
 

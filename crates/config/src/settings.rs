@@ -112,6 +112,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
+        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code.
+        development: bool = false;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.

@@ -22,6 +22,7 @@ fn entry() -> AccessEntry<'static> {
         worker: Some(3),
         queue_us: Some(12),
         php_us: Some(345),
+        memory: Some(2 << 20),
         total_us: 400,
         compression: Some("br"),
         site: Some("shop"),
@@ -62,6 +63,17 @@ fn combined_line() {
     let text = line(&bare, AccessFormat::Combined);
     assert!(text.starts_with("unix - - ["), "{text}");
     assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=- site=- host=-\n"), "{text}");
+}
+
+#[test]
+fn the_line_for_a_terminal_is_short_and_has_colours_only_where_they_can_be_seen() {
+    assert_eq!(line(&entry(), AccessFormat::Terminal), "200 GET          0.4 ms    2.0 MB  /a?b=c\n");
+    let mut coloured = Vec::new();
+    let evil = AccessEntry { status: 500, target: b"/\x1b[31m", memory: None, ..entry() };
+    terminal_line::write(&evil, true, &mut coloured);
+    let text = String::from_utf8(coloured).unwrap();
+    assert!(text.starts_with("\x1b[1;31m500\x1b[0m GET"), "{text:?}");
+    assert!(text.ends_with("-\x1b[0m  /\\x1B[31m\n"), "{text:?}");
 }
 
 #[test]

@@ -174,6 +174,11 @@ pub(crate) fn processor_time_in(pid: i32, memory: BorrowedFd<'_>) -> Option<u64>
     Some(now.saturating_sub(began) / 1000)
 }
 
+/// The number of the current request; 0 for none.
+pub(crate) fn running_request() -> u64 {
+    RUNNING.load(Ordering::Relaxed)
+}
+
 /// The current request's script has run past its time limit. Called from a signal handler.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_timed_out() {
@@ -195,7 +200,7 @@ fn host() -> Option<&'static mut Host> {
 ///
 /// # Safety
 /// `data` is valid for `length` bytes for the duration of the calling bridge function.
-unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     if data.is_null() || length == 0 {
         return &[];
     }

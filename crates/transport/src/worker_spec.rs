@@ -31,6 +31,8 @@ pub struct WorkerSpec {
     pub concurrency: u32,
     /// Whether the responses of two visitors to the warm-up requests are compared.
     pub warmup_check: bool,
+    /// Whether an error of a script becomes a page for a developer: in `howdah dev` alone, as it shows source code.
+    pub error_pages: bool,
 }
 
 /// The words of an enum, as settings, messages and `status` spell them.

@@ -8,6 +8,7 @@ mod compression;
 mod control_groups;
 mod crash;
 mod dashboard;
+mod development;
 mod early_hints;
 mod found;
 mod half_closed_clients;

@@ -6,6 +6,7 @@
 #include "modes/mode.h"
 #include "process/random_source.h"
 #include "sapi/current_request.h"
+#include "sapi/error_page.h"
 #include "sapi/functions.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -122,6 +123,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim_server_array_hook();
     shim_script_startup();
     shim_random_install();
+    shim_error_page_startup();
     if (shim.mode->after_php != NULL) {
         shim.mode->after_php();
     }

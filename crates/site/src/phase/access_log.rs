@@ -52,6 +52,7 @@ fn record(exchange: &Exchange) {
         worker: stats.map(|stats| stats.worker),
         queue_us: stats.map(|stats| stats.queue_us),
         php_us: stats.map(|stats| stats.php_us),
+        memory: stats.map(|stats| stats.peak_memory).filter(|&bytes| bytes > 0),
         total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         compression: exchange.coding,
         site: if exchange.misdirected { None } else { Some(&site.settings.name) },

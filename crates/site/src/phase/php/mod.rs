@@ -1,6 +1,7 @@
 //! Phase "php": reads the request's body (`spool`), encodes its variables (`variables`), has it run, and makes an
 //! HTTP response of PHP's (`respond`), or of a file that the script hands over (`handed_over`).
 
+mod error_page;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod respond;
@@ -79,6 +80,9 @@ pub(crate) async fn run<U: Upstream>(
                 informational.discard();
             }
             log_fault(&fault, exchange);
+            if exchange.site.server.settings.development && fault.kind != FaultKind::ClientGone {
+                return Ok(error_page::page(&fault, exchange));
+            }
             Err(Refusal::from(&fault))
         }
     }
