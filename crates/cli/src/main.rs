@@ -5,13 +5,18 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod admin_reload;
 mod certificates;
+mod checks;
+mod edition;
 mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod outcome;
 mod php_hosts;
 mod pools;
+mod reload;
 mod sandbox;
 mod serve;
 mod status_text;
@@ -21,10 +26,12 @@ mod trust;
 mod watch;
 mod ways;
 
+use checks::Depth;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
+use howdah_tls::Store;
 use std::process::ExitCode;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
@@ -53,35 +60,20 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => serve::run(&loaded).map(|()| ExitCode::SUCCESS),
+            Ok(loaded) => serve::run(flags, &loaded).map(|()| ExitCode::SUCCESS),
             Err(code) => return code,
         },
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
-                let tls = match tls::prepare(&loaded) {
-                    Ok(tls) => tls,
+                let checked = match checks::check(&loaded, Store::new(), Depth::WithPhp) {
+                    Ok(checked) => checked,
                     Err(errors) => {
                         errors.iter().for_each(|error| eprintln!("{error}"));
                         return ExitCode::FAILURE;
                     }
                 };
-                let account = identity::account(&loaded.settings).ok().flatten();
-                if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
-                    eprintln!("{}: [acme] state: {why}", loaded.origins.of("acme.state"));
-                    return ExitCode::FAILURE;
-                }
-                print!("{}", loaded.show());
-                match php_hosts::report(&loaded.settings) {
-                    Ok(report) => print!("{report}"),
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("howdah: {error}"));
-                        return ExitCode::FAILURE;
-                    }
-                }
-                print!("{}", sandbox::reports(&loaded.settings));
-                loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
-                warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
+                print!("{}{}{}", loaded.show(), checked.hosts, sandbox::reports(&loaded.settings));
+                checked.warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
@@ -102,8 +94,8 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
-        Command::Reload(server) => match admin_address(&server) {
-            Ok(addr) => admin_client::order(&addr, "/reload"),
+        Command::Reload { server, dry_run } => match admin_address(&server) {
+            Ok(addr) => admin_client::reload(&addr, dry_run),
             Err(code) => return code,
         },
         Command::Stop(server) => match admin_address(&server) {

@@ -7,6 +7,7 @@
 
 mod account;
 mod address;
+mod changes;
 mod check;
 mod check_acme;
 mod check_proxies;
@@ -57,6 +58,7 @@ mod warnings;
 
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
+pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
     Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
