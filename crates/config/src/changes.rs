@@ -232,6 +232,7 @@ fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
         [
             ("hosts", site.hosts.show()),
             ("root", site.root.show()),
+            ("root_links", site.root_links.show()),
             ("pool", site.pool.show()),
             ("index", site.index.show()),
             ("front_controller", site.front_controller.show()),

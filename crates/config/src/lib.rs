@@ -61,7 +61,8 @@ pub use address::{ListenAddr, TrustedProxy};
 pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    Proof, ProxyHost, RootLinks, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective,
+    UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    Proof, ProxyHost, RootLinks, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective,
+    UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -226,6 +227,7 @@ words!(
     AccessFormat,
     TrustedHeader,
     UnknownDirective,
+    RootLinks,
     UnknownHost,
     TlsVersion,
     ClientAuth,

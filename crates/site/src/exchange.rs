@@ -118,7 +118,7 @@ impl Exchange {
             Found::Nobody(site) => (site, true),
         };
         let exchange = Self {
-            site: site.clone(),
+            site: site.at_this_moment(),
             misdirected,
             connection,
             head,

@@ -9,7 +9,6 @@ use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics, RequestMetrics};
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,8 +40,6 @@ pub struct Server {
     challenges: OnceLock<Arc<dyn Challenges>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
-    /// What was found in the file system before this changed may be another deployment's.
-    era: AtomicU32,
     /// When the last line about a host that is no site's was written, and how many there were since.
     unknown_hosts: Mutex<(Option<Instant>, u64)>,
 }
@@ -66,7 +63,6 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
-            era: AtomicU32::new(0),
             unknown_hosts: Mutex::new((None, 0)),
             settings,
         }
@@ -80,16 +76,6 @@ impl Server {
 
     pub(crate) fn challenges(&self) -> Option<&Arc<dyn Challenges>> {
         self.challenges.get()
-    }
-
-    /// Changes when what is known of the file system is to be forgotten.
-    #[must_use]
-    pub fn era(&self) -> u32 {
-        self.era.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn begin_era(&self) {
-        self.era.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request for a host that is no site's, and says so in the log now and then.

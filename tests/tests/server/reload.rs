@@ -132,7 +132,6 @@ script_scenario!(
     howdah_only = "reload is Howdah's command",
     |s| beside_others(s).allow_log("reload failed").allow_log("broken now").allow_log("ended before it"),
     |site| {
-        let pid = || site.get_ok("/v.php");
         fs::write(file(site, "40-new.toml"), ADDED).unwrap();
         reloaded(site);
         let (known, generation) = (site.howdah().processes(), status(site)["pools"][0]["generation"].clone());
@@ -160,9 +159,10 @@ script_scenario!(
 
         assert_eq!(of(site, "new.example", "/secret/a.txt"), (200, "a secret".to_owned()));
         assert_eq!(status(site)["pools"][0]["generation"], generation);
-        let still = eventually(PATIENCE, || site.howdah().processes() == known);
+        // Those that were on their way out may be gone since.
+        let still = eventually(PATIENCE, || site.howdah().processes().is_subset(&known));
         assert!(still, "{known:?} {:?}", site.howdah().processes());
-        pid();
+        assert_eq!(site.get("/v.php").status, 200);
         fs::remove_file(file(site, "40-new.toml")).unwrap();
         reloaded(site);
     },
@@ -277,7 +277,7 @@ scenario!(counts_never_go_back, howdah_only = "reload is Howdah's command", besi
         assert!(now.iter().zip(last).all(|(now, last)| *now >= last + 5.0), "{last:?} {now:?}");
         last = now;
         let pool = &status(site)["pools"][0];
-        let now = pool["requests"].as_u64().unwrap();
+        let now = pool["calls"].as_u64().unwrap();
         assert!(now >= served + 5, "{pool}");
         served = now;
         assert_eq!(pool["reloads"], round, "{pool}");
