@@ -13,9 +13,11 @@ mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod init;
 mod outcome;
 mod php_hosts;
 mod pools;
+mod recipes;
 mod reload;
 mod sandbox;
 mod serve;
@@ -94,6 +96,9 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
+        Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
+        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Recipes => print(recipes::list().as_bytes()),
         Command::Reload { server, dry_run } => match admin_address(&server) {
             Ok(addr) => admin_client::reload(&addr, dry_run),
             Err(code) => return code,

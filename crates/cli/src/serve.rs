@@ -8,7 +8,7 @@ use crate::edition::{Edition, Front as Fronts, OnThread};
 use crate::pools::{self, Pools, Surroundings};
 use crate::reload::{Beside, Fixed, Running, Server, Tasks};
 use crate::tls::{self, Tls};
-use crate::{certificates, identity, watch};
+use crate::{certificates, identity, recipes, watch};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
@@ -41,6 +41,7 @@ pub(crate) fn run(flags: ServeFlags, loaded: &Loaded) -> Result<()> {
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
+    recipes::tell(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     // Keys may be root's alone.
     let store = Store::new();

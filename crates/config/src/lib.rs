@@ -18,6 +18,7 @@ mod choice;
 pub mod cli;
 mod collection;
 pub mod control_group;
+mod detected;
 mod document;
 mod file;
 mod glob;

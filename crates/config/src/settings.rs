@@ -92,6 +92,10 @@ settings! {
         /// `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`, `symfony`,
         /// `wordpress`.
         app: Option<String> = r#""""# example(r#""wordpress""#);
+        /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
+        ///
+        /// Its files are read, none is run. `howdah recipes` lists what is known.
+        detect: bool = "true" flag("detect") example("false");
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.

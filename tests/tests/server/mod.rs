@@ -9,6 +9,7 @@ mod control_groups;
 mod crash;
 mod dashboard;
 mod early_hints;
+mod found;
 mod half_closed_clients;
 mod handed_over_files;
 mod hostile_front;
