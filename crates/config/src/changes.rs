@@ -313,3 +313,7 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
         (site.http.memory, site.http.spool) = (settings.http.memory, settings.http.spool);
     }
 }
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

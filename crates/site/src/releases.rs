@@ -1,13 +1,11 @@
-//! The releases of a site whose root is a link that is followed for each request: a deployment moves the link, and from the
-//! next request on the site is another one, made of the same settings. Who began before goes on with the one of before, so no
-//! request sees two releases.
+//! What a link leads to that a deployment moves, for those who look at the beginning of each request: from the first look
+//! after it was moved there is another one of what was made for the place that it led to. Who began before goes on with that
+//! of before, so no request sees two releases.
 //!
-//! A look at the link is one system call. The directory of a site that is in use is held open, so no other can be taken for
-//! it.
+//! A look is one system call. The directory that is in use must be held open by what is made, so that no other directory can
+//! be taken for it.
 
-use crate::site::Site;
 use arc_swap::ArcSwap;
-use howdah_config::SiteSettings;
 use parking_lot::Mutex;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,50 +16,45 @@ type Identity = (u64, u64);
 
 /// See above.
 #[derive(Debug)]
-pub(crate) struct Releases {
+pub(crate) struct Releases<T> {
     link: PathBuf,
-    now: ArcSwap<(Option<Identity>, Option<Arc<Site>>)>,
-    /// Held by whoever makes the next one.
+    /// Where the link led, and what was made for that place; none for what there was at first.
+    now: ArcSwap<(Option<Identity>, Option<Arc<T>>)>,
+    /// Held by whoever makes the next one. The others wait: what they respond with is to be the next one, too.
     making: Mutex<()>,
 }
 
-impl Releases {
-    /// Those that this link leads to. The first is the site itself that has this.
+impl<T> Releases<T> {
+    /// Those that this link leads to.
     pub(crate) fn new(link: &Path) -> Self {
         let now = ArcSwap::from_pointee((identity(link), None));
         Self { link: link.to_path_buf(), now, making: Mutex::new(()) }
     }
 
-    /// The site as it is now; `first` is the one that was made with the settings.
-    pub(crate) fn now(&self, first: &Arc<Site>) -> Arc<Site> {
-        let known = self.now.load();
-        let site = || known.1.as_ref().unwrap_or(first).clone();
-        let found = identity(&self.link);
+    /// What there is now. `first` was made where the link led at first; `make` makes the next one for another place, from
+    /// the one of before. If it cannot, that one stays until the link is moved again.
+    pub(crate) fn now(&self, first: &Arc<T>, make: impl FnOnce(&T, PathBuf) -> Option<T>) -> Arc<T> {
+        let site = |known: &(_, Option<Arc<T>>)| known.1.as_ref().unwrap_or(first).clone();
         // Between two steps of a deployment there may be no link.
-        if found == known.0 || found.is_none() {
-            return site();
-        }
-        let Some(_making) = self.making.try_lock() else { return site() };
-        let before = site();
-        let root = match self.link.canonicalize() {
-            Ok(root) if root != before.root => root,
-            _ => return before,
+        let is_there = |known: &(Option<Identity>, _)| {
+            let found = identity(&self.link);
+            found.is_none() || found == known.0
         };
-        let settings = SiteSettings { root, ..before.settings.clone() };
-        match Site::release(&before, settings) {
-            Ok(next) => {
-                let next = Arc::new(next);
-                tracing::info!(target: "howdah::site", site = next.settings.name, root = %next.root.display(), "the root leads elsewhere");
-                self.now.store(Arc::new((identity(&next.root), Some(next.clone()))));
-                next
-            }
-            Err(why) => {
-                tracing::error!(target: "howdah::site", site = before.settings.name, "{why}; the release of before stays");
-                // Not tried again before it leads elsewhere.
-                self.now.store(Arc::new((found, Some(before.clone()))));
-                before
-            }
+        let known = self.now.load();
+        if is_there(&known) {
+            return site(&known);
         }
+        let _making = self.making.lock();
+        let known = self.now.load();
+        if is_there(&known) {
+            return site(&known);
+        }
+        let before = site(&known);
+        let Ok(place) = self.link.canonicalize() else { return before };
+        let found = identity(&place);
+        let next = make(&before, place).map_or(before, Arc::new);
+        self.now.store(Arc::new((found, Some(next.clone()))));
+        next
     }
 }
 

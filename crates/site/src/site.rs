@@ -48,7 +48,7 @@ pub struct Site {
     pub number: usize,
     /// Which of its releases this is, where requests may find one after the other.
     pub release: u32,
-    releases: Option<Releases>,
+    releases: Option<Releases<Self>>,
     /// Its settings.
     pub settings: SiteSettings,
     /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
@@ -88,18 +88,27 @@ pub struct Site {
 }
 
 impl Site {
-    /// The same site after its root's link has been moved; `settings` have where it leads now.
-    pub(crate) fn release(before: &Self, settings: SiteSettings) -> Result<Self, String> {
-        let (server, log) = (&before.server, before.access_log.clone());
-        let next = Self::new(server, SiteSettings { root_links: RootLinks::Keep, ..settings }, before.number, log)?;
-        Ok(Self { release: before.release.wrapping_add(1), ..next })
+    /// The same site with another root, where its link leads now.
+    fn release(&self, root: PathBuf) -> Option<Self> {
+        let settings = SiteSettings { root, root_links: RootLinks::Keep, ..self.settings.clone() };
+        let name = settings.name.clone();
+        match Self::new(&self.server, settings, self.number, self.access_log.clone()) {
+            Ok(next) => {
+                tracing::info!(site = name, root = %next.root.display(), "the root leads elsewhere");
+                Some(Self { release: self.release.wrapping_add(1), ..next })
+            }
+            Err(why) => {
+                tracing::error!(site = name, "the root leads elsewhere, and the release of before stays: {why}");
+                None
+            }
+        }
     }
 
     /// This site as it is now, for a request that begins.
     pub(crate) fn at_this_moment(self: &Arc<Self>) -> Arc<Self> {
         match &self.releases {
             None => self.clone(),
-            Some(releases) => releases.now(self),
+            Some(releases) => releases.now(self, Self::release),
         }
     }
 

@@ -32,8 +32,9 @@ fn linked(setup: Setup, links: &str, pool: &str) -> Setup {
 fn deploy(top: &Path, number: u64) {
     let release = top.join(format!("releases/{number}"));
     fs::create_dir_all(release.join("public")).unwrap();
-    let copy = |name: &str| drop(fs::copy(top.join("first").join(name), release.join(name)).unwrap());
-    ["public/index.php", "worker.php"].into_iter().for_each(copy);
+    for name in ["public/index.php", "worker.php"] {
+        fs::copy(top.join("first").join(name), release.join(name)).unwrap();
+    }
     fs::write(release.join("public/part.php"), format!("<?php return '{number}';")).unwrap();
     fs::write(release.join("public/release.txt"), number.to_string()).unwrap();
     let current = top.join("current");

@@ -213,7 +213,7 @@ scenario!(a_hangup_reads_everything_too, howdah_only = "signals are Howdah's own
     site.howdah().signal(Signal::HUP);
     let served = eventually(PATIENCE, || of(site, "new.example", "/a.txt").0 == 200);
     assert!(served, "{}", site.log());
-    site.wait_for_log(&["INFO", "site new.example: added"]);
+    let _ = site.wait_for_log(&["INFO", "site new.example: added"]);
     fs::remove_file(file(site, "40-new.toml")).unwrap();
     site.howdah().signal(Signal::HUP);
     assert!(eventually(PATIENCE, || of(site, "new.example", "/a.txt").0 == 421), "{}", site.log());
@@ -226,7 +226,7 @@ scenario!(
     |site| {
         fs::write(file(site, "40-new.toml"), "nonsense = 1").unwrap();
         site.howdah().signal(Signal::HUP);
-        site.wait_for_log(&["ERROR", "reload failed", "nonsense"]);
+        let _ = site.wait_for_log(&["ERROR", "reload failed", "nonsense"]);
         assert_eq!(site.get("/v.php").status, 200);
     },
 );
@@ -270,7 +270,7 @@ scenario!(counts_never_go_back, howdah_only = "reload is Howdah's command", besi
     let mut served = 0;
     for round in 1..4 {
         for _ in 0..5 {
-            site.get_ok("/v.php");
+            let _ = site.get_ok("/v.php");
         }
         reloaded(site);
         let now = names.map(|name| metric(site, name));
