@@ -8,6 +8,7 @@ mod admin_guard;
 mod admin_reload;
 mod certificates;
 mod checks;
+mod dev;
 mod edition;
 mod explain;
 mod fpm_status;
@@ -24,17 +25,19 @@ mod serve;
 mod status_text;
 mod tls;
 mod top;
+mod traces;
 mod trust;
 mod watch;
 mod ways;
 
 use checks::Depth;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
-use howdah_config::{AdminAddress, Loaded};
+use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
 use howdah_tls::Store;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
 /// faults it in again each time (see docs/internals/performance.md). Without huge pages (feature `no_thp`), of which a server
@@ -62,9 +65,19 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => serve::run(flags, &loaded).map(|()| ExitCode::SUCCESS),
+            Ok(loaded) => {
+                let around = Surroundings::of_process();
+                let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
+                serve::run(&loaded, Arc::new(reread)).map(|()| ExitCode::SUCCESS)
+            }
             Err(code) => return code,
         },
+        Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
+            Ok((loaded, reread)) => dev::run(&loaded, reread).map(|()| ExitCode::SUCCESS),
+            Err(code) => return code,
+        },
+        Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
+        Command::Sendmail { into } => dev::mails::keep(&into),
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 let checked = match checks::check(&loaded, Store::new(), Depth::WithPhp) {

@@ -6,13 +6,13 @@
 use crate::admin::{self, Order};
 use crate::edition::{Edition, Front as Fronts, OnThread};
 use crate::pools::{self, Pools, Surroundings};
-use crate::reload::{Beside, Fixed, Running, Server, Tasks};
+use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::tls::{self, Tls};
-use crate::{certificates, identity, recipes, watch};
+use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{ListenAddr, Loaded, ServeFlags, Settings, Surroundings as Around};
+use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
@@ -22,6 +22,7 @@ use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_protocol::unix_socket::UnixAccess;
+use howdah_telemetry::Sender;
 use howdah_tls::Store;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,8 +34,7 @@ use tokio::sync::mpsc;
 ///
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
-pub(crate) fn run(flags: ServeFlags, loaded: &Loaded) -> Result<()> {
-    let source = Source { flags, around: Around::of_process() };
+pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
     identity::announce_logs(account.as_ref());
@@ -74,20 +74,13 @@ pub(crate) fn run(flags: ServeFlags, loaded: &Loaded) -> Result<()> {
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start =
-        Start { source, listeners, access, store, tls, admin, metrics, access_logs, budgets, configs, launcher };
+        Start { reread, listeners, access, store, tls, admin, metrics, access_logs, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
-}
-
-/// Where the settings come from, now and at each reload.
-#[derive(Debug, Clone)]
-pub(crate) struct Source {
-    flags: ServeFlags,
-    around: Around,
 }
 
 /// What was opened and settled before the server gave up root's rights.
 struct Start {
-    source: Source,
+    reread: Reread,
     listeners: Vec<Listener>,
     access: UnixAccess,
     store: Arc<Store>,
@@ -120,7 +113,7 @@ impl Drop for FlushAtEnd {
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
     let (server, mut front, mut launcher_end, started) = begin(&settings, log.clone(), start).await?;
-    let Started { admin, mut signals, mut ordered } = started;
+    let Started { admin, mut signals, mut ordered, telemetry } = started;
     let mut lost_launcher = false;
     let waiter = loop {
         tokio::select! {
@@ -158,6 +151,9 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     };
     front.end();
     server.edition().access_logs.flush();
+    if let Some(telemetry) = telemetry {
+        telemetry.end(traces::LAST_SPANS).await;
+    }
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     remove_socket_files(&server);
     if let Some(launcher) = launcher_end {
@@ -180,6 +176,7 @@ struct Started {
     admin: admin::Admin,
     signals: Signals,
     ordered: mpsc::Receiver<Order>,
+    telemetry: Option<Sender>,
 }
 
 /// Starts everything; what is returned serves.
@@ -188,10 +185,11 @@ async fn begin(
     log: LogHandle,
     start: Start,
 ) -> Result<(Arc<Server>, Front, Option<LauncherEnd>, Started)> {
-    let Start { source, listeners, access, store, mut tls, admin, metrics, access_logs, budgets, configs, launcher } =
+    let Start { reread, listeners, access, store, mut tls, admin, metrics, access_logs, budgets, configs, launcher } =
         start;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
+    let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
     let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());
     let (launcher, launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
@@ -210,8 +208,7 @@ async fn begin(
     let pools = Arc::new(Pools::start(configs, &around, settings));
     let (edition, unused) = Edition::new(settings.clone(), fronts, pools, settings.threads);
     let current = Arc::new(ArcSwap::new(edition.clone()));
-    let Source { flags, around: surroundings } = source;
-    let fixed = Fixed { flags, surroundings, log, budgets, around, programs, access, store, certificates };
+    let fixed = Fixed { reread, log, budgets, around, programs, access, store, certificates };
     let server = Server::new(fixed, current.clone());
     server.introduce(&edition);
     let (orders, ordered) = mpsc::channel(4);
@@ -227,7 +224,7 @@ async fn begin(
     tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
     let running = Running { doors: front.doors().clone(), shared: front.shared().clone() };
     server.runs(running, Beside { unused, tls, _tasks: tasks }).await;
-    Ok((server, front, launcher_end, Started { admin, signals, ordered }))
+    Ok((server, front, launcher_end, Started { admin, signals, ordered, telemetry }))
 }
 
 async fn has_gone(launcher: Option<&mut LauncherEnd>) {

@@ -73,7 +73,10 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
     let whole = differing_sections(old, settings, &new.origins);
     let with_http3 = old.tls.http3 && old.listen.iter().any(|addr| matches!(addr, crate::ListenAddr::Https(_)));
     let waits = |name: &str| {
-        OF_THE_PROCESS.contains(&name) || name.starts_with("acme.") || (with_http3 && OF_HTTP3.contains(&name))
+        OF_THE_PROCESS.contains(&name)
+            || name.starts_with("acme.")
+            || name.starts_with("telemetry.")
+            || (with_http3 && OF_HTTP3.contains(&name))
     };
     let shown = whole.iter().filter(|differs| !matches!(&*differs.name, "listen" | "sites"));
     changes.extend(shown.map(|differs| Change {
@@ -113,6 +116,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
         ("compression", old.compression.shown(), new.compression.shown()),
         ("acme", old.acme.shown(), new.acme.shown()),
         ("log", old.log.shown(), new.log.shown()),
+        ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
     ];
     let mut all = Vec::new();
     for (section, before, after) in sections {
@@ -309,6 +313,7 @@ fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
         }
     }
     settings.acme.clone_from(&old.acme);
+    settings.telemetry.clone_from(&old.telemetry);
     for site in &mut settings.sites {
         (site.http.memory, site.http.spool) = (settings.http.memory, settings.http.spool);
     }

@@ -1,5 +1,7 @@
 //! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
 
+mod dev;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -29,6 +31,12 @@ pub struct Cli {
 pub enum Command {
     /// Serve until stopped.
     Serve(ServeFlags),
+    /// Serve for a developer: the settings of `serve`, and the project's directory.
+    Dev { serve: ServeFlags, directory: Option<PathBuf> },
+    /// Show the mails that the application of `dev` has sent.
+    Mails { serve: ServeFlags, directory: Option<PathBuf>, what: Mails },
+    /// Keep a mail that PHP sends; for `dev`.
+    Sendmail { into: PathBuf },
     /// Print the settings that `serve` would use, and what is wrong with them.
     Check(ServeFlags),
     /// Say what becomes of a request.
@@ -106,6 +114,17 @@ pub enum Trust {
     Print,
 }
 
+/// What `howdah mails` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mails {
+    /// One line for each.
+    List,
+    /// The whole text of the one with this number.
+    Show(usize),
+    /// Removes all.
+    Clear,
+}
+
 /// The flags of `serve` and `check`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServeFlags {
@@ -167,6 +186,9 @@ impl Cli {
         let matches = definition().try_get_matches_from(args)?;
         let command = match matches.subcommand() {
             Some(("serve", matches)) => Command::Serve(serve_flags(matches)),
+            Some(("dev", matches)) => dev::dev(matches),
+            Some(("mails", matches)) => dev::mails(matches),
+            Some(("sendmail", matches)) => dev::sendmail(matches),
             Some(("check", matches)) => Command::Check(serve_flags(matches)),
             Some(("explain", matches)) => explain(matches),
             Some(("status", matches)) => {
@@ -275,6 +297,9 @@ pub fn definition() -> clap::Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(serve_args(clap::Command::new("serve").about("Serve a PHP application").after_help(SERVE_EXAMPLES)))
+        .subcommand(dev::dev_args())
+        .subcommand(dev::mails_args())
+        .subcommand(dev::sendmail_args())
         .subcommand(serve_args(
             clap::Command::new("check")
                 .about("Show the settings that serve would use, and what is wrong with them")
@@ -513,8 +538,8 @@ fn plain_default(row: &'static Row) -> String {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
-        Kind::Number | Kind::Signed => "N",
-        Kind::Duration => "DURATION",
+        Kind::Number | Kind::Signed | Kind::Ratio => "N",
+        Kind::Duration | Kind::Limit => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",

@@ -361,10 +361,14 @@ fn kind(kind: Kind) -> Json {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Signed => json!({ "type": "integer" }),
         Kind::Mode => json!({ "type": "string", "pattern": "^[0-7]{0,4}$" }),
         Kind::Duration => {
             json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
+        }
+        Kind::Limit => {
+            json!({ "type": ["string", "number"], "pattern": "^([0-9.]+ *(us|ms|s|m|h|d)?)?$", "minimum": 0 })
         }
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })

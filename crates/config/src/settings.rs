@@ -17,6 +17,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -117,6 +118,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
+        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code.
+        development: bool = false;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
@@ -141,6 +144,8 @@ settings! {
         acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
+        /// Section `[telemetry]`.
+        telemetry: TelemetrySettings = TelemetrySettings::default();
     }
 }
 
@@ -177,6 +182,11 @@ settings! {
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
+        ///
+        /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
+        /// outside: no script can catch it or set it anew. Not in mode `async`, whose workers run many requests at once.
+        cpu_deadline: Option<Duration> = "0" example(r#""10s""#);
         /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
@@ -253,6 +263,10 @@ settings! {
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
+        ///
+        /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean what they mean there. Any other value
+        /// is a text and reaches PHP whole, whatever it holds: `=`, `;`, `${`, quotes, line breaks. A value in quotes from
+        /// its first character to its last is meant without them.
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
         /// The same, and neither scripts nor `.user.ini` files can change them.
         ///

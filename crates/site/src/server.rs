@@ -7,6 +7,7 @@ use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics, RequestMetrics};
+use howdah_telemetry::Telemetry;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,8 @@ pub struct Server {
     pub compressed: Arc<Cache>,
     /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
     challenges: OnceLock<Arc<dyn Challenges>>,
+    /// What makes traces, where they are made.
+    telemetry: OnceLock<Arc<Telemetry>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
     /// When the last line about a host that is no site's was written, and how many there were since.
@@ -63,6 +66,7 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
+            telemetry: OnceLock::new(),
             unknown_hosts: Mutex::new((None, 0)),
             settings,
         }
@@ -76,6 +80,22 @@ impl Server {
 
     pub(crate) fn challenges(&self) -> Option<&Arc<dyn Challenges>> {
         self.challenges.get()
+    }
+
+    /// Has traces of requests made from now on.
+    pub fn make_traces(&self, telemetry: Arc<Telemetry>) {
+        let _ = self.telemetry.set(telemetry);
+    }
+
+    /// Makes traces as another server before this one.
+    pub fn go_on_from(&self, before: &Self) {
+        if let Some(telemetry) = before.telemetry.get() {
+            self.make_traces(telemetry.clone());
+        }
+    }
+
+    pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
+        self.telemetry.get()
     }
 
     /// Counts a request for a host that is no site's, and says so in the log now and then.

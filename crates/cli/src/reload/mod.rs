@@ -14,7 +14,7 @@ use crate::tls::Tls;
 use crate::watch;
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{Change, ServeFlags, Settings};
+use howdah_config::{Change, Loaded, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_pool::program::Program;
 use howdah_protocol::Shared;
@@ -38,6 +38,9 @@ use reading::{Read, Reading};
 /// ends it in any case.
 const AS_LONG_AS_IT_TAKES: Duration = Duration::from_secs(366 * 86_400);
 
+/// Reads the settings as the server did at its start: by the same flags, the environment of then, and as the user of then.
+pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
+
 /// What a reload did, or would do.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -55,10 +58,7 @@ impl Outcome {
 
 /// What the server is, whatever its settings become.
 pub(crate) struct Fixed {
-    /// What the command line has said.
-    pub(crate) flags: ServeFlags,
-    /// Its environment, and who it was when it started.
-    pub(crate) surroundings: howdah_config::Surroundings,
+    pub(crate) reread: Reread,
     pub(crate) log: LogHandle,
     pub(crate) budgets: Budgets,
     pub(crate) around: Surroundings,
@@ -170,8 +170,7 @@ impl Server {
         let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
         let old = self.edition();
         let reading = Reading {
-            flags: self.fixed.flags.clone(),
-            around: self.fixed.surroundings.clone(),
+            reread: self.fixed.reread.clone(),
             old: old.settings.clone(),
             store: self.fixed.store.clone(),
             files: beside.tls.as_ref().map(|tls| tls.files().clone()),
@@ -221,6 +220,7 @@ impl Server {
         let metrics = &self.fixed.around.metrics;
         let (edition, unused) = Edition::new(settings.clone(), front, pools.clone(), settings.threads);
         self.introduce(&edition);
+        edition.sites.server.go_on_from(&old.sites.server);
         let tasks = Tasks::start(&edition, watched, tls.as_mut());
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
         shared.on_missing_certificates(self.fixed.certificates.demand());

@@ -1,11 +1,11 @@
 //! Reads and checks what a reload is to serve with. Nothing that serves is touched.
 
-use super::Outcome;
+use super::{Outcome, Reread};
 use crate::checks::{self, Checked, Depth};
 use crate::pools;
 use crate::tls::Tls;
 use howdah_budget::Budgets;
-use howdah_config::{ServeFlags, Settings, Surroundings, changes};
+use howdah_config::{Settings, changes};
 use howdah_pool::program::Program;
 use howdah_tls::{Files, Store};
 use std::sync::Arc;
@@ -20,8 +20,7 @@ pub(super) struct Read {
 
 /// Where settings are read from, and what they are compared with.
 pub(super) struct Reading {
-    pub(super) flags: ServeFlags,
-    pub(super) around: Surroundings,
+    pub(super) reread: Reread,
     pub(super) old: Arc<Settings>,
     pub(super) store: Arc<Store>,
     /// The certificates that are served.
@@ -33,12 +32,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads the settings as the server did at its start.
+    /// Reads the settings again.
     ///
     /// # Errors
     /// All that is wrong with them.
     pub(super) fn read(self) -> Result<Read, String> {
-        let mut loaded = howdah_config::load_in(&self.flags, &self.around).map_err(|errors| errors.to_string())?;
+        let mut loaded = (self.reread)()?;
         let changes = changes(&self.old, &mut loaded);
         // Without root's rights nobody could try what runs as other users.
         let depth = match self.dry_run && self.programs.is_none() {
