@@ -84,7 +84,8 @@ pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
         how: differs.how.clone(),
         waits: waits(&differs.name),
     }));
-    if old.admin_token != settings.admin_token {
+    // Two secrets are shown alike.
+    if old.admin_token != settings.admin_token && !changes.iter().any(|change: &Change| change.what == "admin_token") {
         changes.push(Change { what: "admin_token".to_owned(), how: "another one".to_owned(), waits: true });
     }
     let said = |name: &str| Change { what: name.to_owned(), how: "changed".to_owned(), waits: false };

@@ -30,9 +30,10 @@ fn the_same_settings_only_renew_workers() {
 
 #[test]
 fn each_thing_has_a_line_and_what_is_inherited_has_one() {
-    let before = "listen = \"127.0.0.1:1\"\nworkers = 1\n[[site]]\nhosts = \"a\"\n[[site]]\nhosts = \"b\"\n";
-    let after = "listen = \"127.0.0.1:2\"\nworkers = 2\n[http]\nmax_body = \"1M\"\n[[site]]\nhosts = \"a\"\nindex = [\"i\"]\n\
-                 [[site]]\nhosts = \"c\"\n[pool.x]\n";
+    let before = "listen = \"127.0.0.1:1\"\nworkers = 1\n[[site]]\nhosts = \"a\"\nroot = \".\"\n\
+                  [[site]]\nhosts = \"b\"\nroot = \".\"\n";
+    let after = "listen = \"127.0.0.1:2\"\nworkers = 2\n[http]\nmax_body = \"1M\"\n[[site]]\nhosts = \"a\"\nroot = \".\"\nindex = [\"i\"]\n\
+                 [[site]]\nhosts = \"c\"\nroot = \".\"\n[pool.x]\n";
     assert_eq!(
         lines(before, after),
         [
@@ -55,7 +56,7 @@ fn what_needs_a_restart_is_put_back() {
     let mut new = read(directory.path(), "threads = 3\nhttp.memory = \"65M\"\nadmin_token = \"new\"\ngrace = \"1s\"\n");
     let found = changes(&old, &mut new);
     let waits: Vec<&str> = found.iter().filter(|change| change.waits).map(|change| &*change.what).collect();
-    assert_eq!(waits, ["threads", "http.memory", "admin_token"]);
+    assert_eq!(waits, ["admin_token", "threads", "http.memory"]);
     assert_eq!((new.settings.threads, new.settings.http.memory), (1, old.http.memory));
     assert_eq!((new.settings.admin_token, new.settings.grace.as_secs()), (None, 1));
 }
