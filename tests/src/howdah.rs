@@ -70,8 +70,11 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> String {
+fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u16) -> String {
     let mut lines = setup.scripts.settings(mode);
+    if setup.addresses_in_file {
+        lines.push(format!("listen = [\"{}127.0.0.1:{port}\"]", if https { "https://" } else { "" }));
+    }
     if https || setup.certificates.clients.is_some() {
         lines.extend(setup.certificates.settings(&place.top));
     }
@@ -118,14 +121,16 @@ impl Howdah {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(place, mode, setup, https))
+        fs::write(&toml, configuration(place, mode, setup, https, port))
             .unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
         let mut arguments: Vec<OsString> =
             vec![if setup.develops { "dev" } else { "serve" }.into(), place.root.clone().into()];
         let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
-        option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
+        if !setup.addresses_in_file {
+            option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
+        }
         if setup.second_listener {
             let scheme = if setup.certificates.clients.is_some() { "https://" } else { "" };
             option("--listen", format!("{scheme}127.0.0.1:{second_port}"));

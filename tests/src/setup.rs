@@ -31,6 +31,7 @@ pub struct Setup {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
+    pub(crate) addresses_in_file: bool,
     /// The scenario speaks TLS (`Some(true)`), or does not in any case.
     pub(crate) https: Option<bool>,
     /// Why no other version of HTTP can take the place of HTTP/1.1.
@@ -66,6 +67,7 @@ impl Default for Setup {
             settings: Vec::new(),
             unix_listener: false,
             second_listener: false,
+            addresses_in_file: false,
             https: None,
             http1: None,
             certificates: tls::Plan::default(),
@@ -220,6 +222,13 @@ impl Setup {
     #[must_use]
     pub fn second_listener(mut self) -> Self {
         self.second_listener = true;
+        self
+    }
+
+    /// Names the address in `howdah.toml` and not on the command line, which a reload could not change.
+    #[must_use]
+    pub fn addresses_in_file(mut self) -> Self {
+        self.addresses_in_file = true;
         self
     }
 

@@ -1,15 +1,14 @@
 //! From settings to running pools.
 
-use crate::fpm_status;
+use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
 use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
-use howdah_observe::{Metrics, SlowLogs};
+use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers,
-    TimeLimits, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec,
+    SpareWorkers, TimeLimits, prepare_pool, start_pool,
 };
-use howdah_site::Sites;
 use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -31,33 +30,54 @@ pub(crate) struct Pools {
     draining: AtomicBool,
     /// What each answers to a ping.
     pongs: Vec<String>,
-    /// What they run for.
-    sites: Arc<Sites>,
+}
+
+/// What pools of every edition are started with.
+pub(crate) struct Surroundings {
+    pub(crate) io_threads: IoThreads,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) launcher: Launcher,
+    pub(crate) slow_logs: SlowLogs,
 }
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
-    pub(crate) fn start(
-        configs: Vec<PoolConfig>,
-        io_threads: &IoThreads,
-        metrics: &Metrics,
-        launcher: &Launcher,
-        sites: Arc<Sites>,
-        settings: &Arc<Settings>,
-        slow_logs: &SlowLogs,
-    ) -> Self {
-        let start = |(number, config): (usize, PoolConfig)| {
-            let settings = settings.clone();
-            let metrics = metrics.pool(&config.boot.pool);
-            let slow_log = slow_logs.of_pool(&settings, &config.boot.pool);
-            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+    pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
             start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log)
+        })
+    }
+
+    /// Makes the pools that are to take the place of `before`; nothing starts before `boot`.
+    pub(crate) fn prepare(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        before: &Self,
+    ) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+            let before = before.named(&config.boot.pool).map(|pool| &**pool);
+            let slow_log = around.slow_logs.of_pool(settings, &config.boot.pool, &around.metrics);
+            prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, slow_log, before)
+        })
+    }
+
+    fn make(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        make: impl Fn(&Surroundings, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
+    ) -> Self {
+        let make = |(number, config): (usize, PoolConfig)| {
+            let settings = settings.clone();
+            let metrics = around.metrics.pool(&config.boot.pool);
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            make(around, config, metrics, encode)
         };
-        let pongs = sites.server.settings.pools.iter().map(|pool| pool.ping_response.clone()).collect();
         Self {
-            pools: configs.into_iter().enumerate().map(start).collect(),
-            pongs,
-            sites,
+            pools: configs.into_iter().enumerate().map(make).collect(),
+            pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
             draining: AtomicBool::new(false),
         }
     }
@@ -66,18 +86,17 @@ impl Pools {
         self.pools.iter()
     }
 
-    /// Reloads every pool, one after the other. The error names the pools that kept their old workers.
-    pub(crate) async fn reload(&self) -> Result<(), String> {
-        let mut failed = Vec::new();
-        // A deployment has changed files; what new workers write must not come with what was found before either.
-        self.sites.forget();
+    /// The pool with this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pools.iter().find(|pool| pool.name() == name)
+    }
+
+    /// Boots pools that were prepared, one after the other. The error names the first that does not serve, and why.
+    pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
-            if let Err(why) = pool.reload().await {
-                failed.push(format!("pool {}: {why}", pool.name()));
-            }
+            pool.reload().await.map_err(|why| format!("pool {}: {why}", pool.name()))?;
         }
-        self.sites.forget();
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        Ok(())
     }
 
     /// From now on the server is not ready.
@@ -161,7 +180,7 @@ pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolC
 /// not, and names a user, has been checked to be that user.
 fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
     let php = &pool.php;
-    let root = rustix::process::geteuid().is_root();
+    let root = identity::started_as_root();
     let account = if root { settings.account_of(pool)? } else { None };
     let limits = howdah_config::limits::read(&php.limits)?;
     let limit = |limit: howdah_config::limits::Limit| ResourceLimit {

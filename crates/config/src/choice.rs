@@ -169,6 +169,18 @@ choice! {
 }
 
 choice! {
+    /// When symbolic links in the path of a root are resolved.
+    RootLinks, default Keep {
+        /// Scripts see the path as it is written.
+        Keep = "keep",
+        /// When the settings are read, so with each reload.
+        Reload = "reload",
+        /// At the beginning of each request.
+        Request = "request",
+    }
+}
+
+choice! {
     /// A field of a request that is believed where a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.

@@ -87,8 +87,13 @@ pub enum Command {
     },
     /// List the applications that are known.
     Recipes,
-    /// Replace the workers of a running server.
-    Reload(ControlFlags),
+    /// Have a running server read everything again.
+    Reload {
+        /// Which server.
+        server: ControlFlags,
+        /// Only say what that would change.
+        dry_run: bool,
+    },
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -208,7 +213,9 @@ impl Cli {
                 print: matches.get_flag("print"),
             },
             Some(("recipes", _)) => Command::Recipes,
-            Some(("reload", matches)) => Command::Reload(control_flags(matches)),
+            Some(("reload", matches)) => {
+                Command::Reload { server: control_flags(matches), dry_run: matches.get_flag("dry-run") }
+            }
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
                 let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
@@ -346,9 +353,19 @@ pub fn definition() -> clap::Command {
         )
         .subcommand(
             control_args(
-                clap::Command::new("reload").about("Replace the workers of a running server; no request is lost"),
+                clap::Command::new("reload")
+                    .about("Have a running server read its settings and its code again; no request is lost"),
             )
-            .after_help("Example:\n  howdah reload --config /etc/howdah.toml"),
+            .arg(
+                Arg::new("dry-run")
+                    .long("dry-run")
+                    .action(ArgAction::SetTrue)
+                    .help("Only read and check the settings, and print what would change"),
+            )
+            .after_help(
+                "Exit status 1, and nothing has changed, if anything is wrong with the settings or new workers do not \
+                 start.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  howdah reload --dry-run",
+            ),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))

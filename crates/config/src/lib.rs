@@ -7,6 +7,7 @@
 
 mod account;
 mod address;
+mod changes;
 mod check;
 mod check_acme;
 mod check_proxies;
@@ -62,10 +63,11 @@ mod warnings;
 
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
+pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    ParentTrust, Proof, ProxyHost, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion,
-    TrustedHeader, UnknownDirective, UnknownHost,
+    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
+    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;

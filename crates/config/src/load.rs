@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
 use crate::check;
+use crate::choice::RootLinks;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::detected;
 use crate::document::Tree;
@@ -228,6 +229,28 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
             }
         }
     }
+    resolve_links(settings);
+}
+
+/// Follows links where this is to be done now. What is not there is told by `check`.
+fn resolve_links(settings: &mut Settings) {
+    let links = |settings: &Settings, pool: &PoolSettings| {
+        settings.site_of(pool).map_or(settings.root_links, |site| site.root_links)
+    };
+    let now: Vec<bool> = settings.pools.iter().map(|pool| links(settings, pool) == RootLinks::Reload).collect();
+    let resolve = |path: &mut PathBuf| {
+        if let Ok(real) = path.canonicalize() {
+            *path = real;
+        }
+    };
+    for (pool, _) in settings.pools.iter_mut().zip(now).filter(|(_, now)| *now) {
+        [&mut pool.script, &mut pool.boot].into_iter().flatten().for_each(resolve);
+    }
+    if settings.root_links == RootLinks::Reload {
+        resolve(&mut settings.root);
+    }
+    let sites = settings.sites.iter_mut().filter(|site| site.root_links == RootLinks::Reload);
+    sites.for_each(|site| resolve(&mut site.root));
 }
 
 /// What `tls.auto` means where nothing else was said.

@@ -208,6 +208,7 @@ fn read_site<'a>(
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
         server_name: source.take_over(own_row("server_name"), &top.server_name),
         root: source.take_over(own_row("root"), &top.root),
+        root_links: source.take_over(own_row("root_links"), &top.root_links),
         index: source.take_over(own_row("index"), &top.index),
         front_controller: source.take_over(own_row("front_controller"), &top.front_controller),
         htaccess: source.take_over(own_row("htaccess"), &top.htaccess),

@@ -89,7 +89,7 @@ pub fn settings_page() -> String {
     rows(&mut page, ProxySettings::ROWS);
     page.push_str(
         "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
-         `server_name`, `app`, `htaccess` and `htaccess_unknown`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
+         `server_name`, `app`, `htaccess`, `htaccess_unknown` and `root_links`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
          `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
          and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
          level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \

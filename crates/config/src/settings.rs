@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::{LogFormat, LogTarget, Mode, UnknownDirective, UnknownHost};
+use crate::choice::{LogFormat, LogTarget, Mode, RootLinks, UnknownDirective, UnknownHost};
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
@@ -26,6 +26,12 @@ settings! {
     pub struct Settings at "" {
         /// The directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
+        /// When symbolic links in the path of `root` are resolved, such as `current` that leads to a release: not at all
+        /// (`keep`), when the settings are read, so with each `reload`, or at the beginning of each `request`, as with nginx's
+        /// `$realpath_root`. `DOCUMENT_ROOT` and all that is served lie in what they led to then.
+        ///
+        /// With `reload`, `script` and `boot` are resolved too, so that code and files change together.
+        root_links: RootLinks = r#""keep""# example(r#""reload""#);
         /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
         /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")

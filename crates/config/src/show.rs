@@ -140,6 +140,7 @@ impl Page<'_> {
             ("name", Some(&site.name).cloned().show(), site.origin.to_string()),
             ("hosts", site.hosts.show(), origin("hosts")),
             ("root", site.root.show(), origin("root")),
+            ("root_links", site.root_links.show(), origin("root_links")),
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
             ("server_name", site.server_name.show(), origin("server_name")),

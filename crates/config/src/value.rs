@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    ParentTrust, Proof, ProxyHost, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion,
-    TrustedHeader, UnknownDirective, UnknownHost,
+    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
+    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -227,6 +227,7 @@ words!(
     AccessFormat,
     TrustedHeader,
     UnknownDirective,
+    RootLinks,
     UnknownHost,
     TlsVersion,
     ClientAuth,

@@ -2,6 +2,7 @@
 
 use parking_lot::{Mutex, RwLock};
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use howdah_budget::{Budget, Budgets};
@@ -180,6 +181,8 @@ metrics! {
 #[derive(Debug, Default)]
 pub struct PoolMetrics {
     name: Box<str>,
+    /// There is no such pool any more.
+    is_gone: AtomicBool,
     /// Requests that wait for a worker.
     pub queue_length: Gauge,
     /// How long requests waited for a worker.
@@ -321,11 +324,19 @@ impl Metrics {
     pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
         let mut pools = self.pools.write();
         if let Some(pool) = pools.iter().find(|pool| &*pool.name == name) {
+            pool.is_gone.store(false, Relaxed);
             return Arc::clone(pool);
         }
         let pool = Arc::new(PoolMetrics { name: name.into(), ..PoolMetrics::default() });
         pools.push(Arc::clone(&pool));
         pool
+    }
+
+    /// Shows only these pools from now on. What the others have counted stays, should they come back.
+    pub fn keep_pools(&self, is_there: impl Fn(&str) -> bool) {
+        for pool in self.pools.read().iter() {
+            pool.is_gone.store(!is_there(&pool.name), Relaxed);
+        }
     }
 
     /// The number of requests answered so far.
@@ -351,7 +362,8 @@ impl Metrics {
     /// All metrics in Prometheus' text format (`text/plain; version=0.0.4`).
     #[must_use]
     pub fn render(&self) -> String {
-        let pools = self.pools.read().clone();
+        let mut pools = self.pools.read().clone();
+        pools.retain(|pool| !pool.is_gone.load(Relaxed));
         let mut page = Page { text: String::with_capacity(8192 + pools.len() * 8192), metric: &TABLE[0] };
         for metric in TABLE {
             page.open(metric);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use howdah_config::{LogFormat, LogTarget, PoolSettings, Settings};
+use parking_lot::Mutex;
 
 use crate::clock::{Iso, Moment};
 use crate::escape;
@@ -106,9 +107,12 @@ impl SlowLog {
     }
 }
 
-/// The slow logs of a server: one for each file that its pools name, shared by those that name the same.
+type Opened = Vec<(LogTarget, LogFormat, Arc<SlowLog>)>;
+
+/// The slow logs of a server: one for each file that its pools name, shared by those that name the same. A reload may add
+/// some.
 #[derive(Debug, Default, Clone)]
-pub struct SlowLogs(Vec<(LogTarget, LogFormat, Arc<SlowLog>)>);
+pub struct SlowLogs(Arc<Mutex<Opened>>);
 
 impl SlowLogs {
     /// Opens those of the pools that have one, with a thread for each.
@@ -116,35 +120,46 @@ impl SlowLogs {
     /// # Errors
     /// When a file cannot be opened or a thread cannot be started; says which.
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
-        let mut logs = Self::default();
+        let logs = Self::default();
         for pool in settings.pools.iter().filter(|pool| settings.has_slow_log(pool)) {
-            if logs.of(pool).is_none() {
-                let log = SlowLog::open(&pool.slow_log, pool.slow_log_format, metrics.clone())?;
-                logs.0.push((pool.slow_log.clone(), pool.slow_log_format, Arc::new(log)));
-            }
+            logs.opened(pool, metrics)?;
         }
         Ok(logs)
     }
 
-    /// The log of the pool with this name, if it has one.
+    /// The log of the pool with this name, if it has one and it can be opened; else the error log says why not.
     #[must_use]
-    pub fn of_pool(&self, settings: &Settings, name: &str) -> Option<Arc<SlowLog>> {
+    pub fn of_pool(&self, settings: &Settings, name: &str, metrics: &Arc<Metrics>) -> Option<Arc<SlowLog>> {
         let pool = settings.pool(name).filter(|pool| settings.has_slow_log(pool))?;
-        self.of(pool)
+        match self.opened(pool, metrics) {
+            Ok(log) => Some(log),
+            Err(error) => {
+                tracing::error!(pool = name, "its slow requests are not noted: {error}");
+                None
+            }
+        }
     }
 
-    fn of(&self, pool: &PoolSettings) -> Option<Arc<SlowLog>> {
+    fn opened(&self, pool: &PoolSettings, metrics: &Arc<Metrics>) -> io::Result<Arc<SlowLog>> {
+        let mut logs = self.0.lock();
         let fits = |(target, format, _): &&(LogTarget, LogFormat, Arc<SlowLog>)| {
             *target == pool.slow_log && *format == pool.slow_log_format
         };
-        self.0.iter().find(fits).map(|(_, _, log)| log.clone())
+        if let Some((_, _, log)) = logs.iter().find(fits) {
+            return Ok(log.clone());
+        }
+        let log = Arc::new(SlowLog::open(&pool.slow_log, pool.slow_log_format, metrics.clone())?);
+        logs.push((pool.slow_log.clone(), pool.slow_log_format, log.clone()));
+        Ok(log)
+    }
+
+    fn all(&self) -> Vec<Arc<SlowLog>> {
+        self.0.lock().iter().map(|(_, _, log)| log.clone()).collect()
     }
 
     /// Has written what waits.
     pub fn flush(&self) {
-        for (_, _, log) in &self.0 {
-            log.queue.flush();
-        }
+        self.all().iter().for_each(|log| drop(log.queue.flush()));
     }
 
     /// Opens every file anew. All are tried.
@@ -152,7 +167,7 @@ impl SlowLogs {
     /// # Errors
     /// The first that failed.
     pub fn reopen(&self) -> io::Result<()> {
-        let failed = self.0.iter().filter_map(|(_, _, log)| log.queue.reopen().err()).collect::<Vec<_>>();
+        let failed = self.all().iter().filter_map(|log| log.queue.reopen().err()).collect::<Vec<_>>();
         failed.into_iter().next().map_or(Ok(()), Err)
     }
 }

@@ -76,7 +76,7 @@ pub use io_threads::IoThreads;
 pub use last_request::RequestReport;
 pub use orphans::adopt_orphans;
 pub use php_host::php_host;
-pub use pool::{Pool, start_pool};
+pub use pool::{Pool, prepare_pool, start_pool};
 pub use profile::Profile;
 pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};
 pub use response_parts::{Chunk, WholeBody};

@@ -50,6 +50,29 @@ pub fn start_pool(
     pool
 }
 
+/// Makes a pool that starts nothing until it is told to reload, and then serves, or says why it does not. With one that it
+/// is to take the place of, it goes on with that one's counts.
+///
+/// Its supervisor runs on the calling runtime until the pool is stopped, as `start_pool` says.
+#[must_use]
+pub fn prepare_pool(
+    config: PoolConfig,
+    io_threads: IoThreads,
+    metrics: Arc<PoolMetrics>,
+    launcher: Launcher,
+    encode_warm_up: EncodeWarmUp,
+    slow_log: Option<Arc<SlowLog>>,
+    before: Option<&Pool>,
+) -> Arc<Pool> {
+    let (sender, events) = mpsc::unbounded_channel();
+    let pool = Pool::following(config, io_threads, metrics, sender.clone(), before);
+    let workers = before.map_or(0, |before| before.shared.lock().serving());
+    let generation = before.map_or(0, |before| before.shared.about().generation);
+    let supervisor = Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up, slow_log);
+    tokio::spawn(supervisor.waits_for_order(workers, generation).run());
+    pool
+}
+
 impl Pool {
     /// A pool whose events go to whoever has the other end.
     pub(crate) fn unsupervised(
@@ -58,12 +81,22 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
+        Self::following(config, io_threads, metrics, events, None)
+    }
+
+    fn following(
+        config: PoolConfig,
+        io_threads: IoThreads,
+        metrics: Arc<PoolMetrics>,
+        events: mpsc::UnboundedSender<Event>,
+        before: Option<&Self>,
+    ) -> Arc<Self> {
         let limits = Arc::new(response_parts::Limits {
             memory: config.response_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let shared = Shared::new(config, io_threads, metrics, events);
+        let shared = Shared::new(config, io_threads, metrics, events, before.map(|before| &*before.shared));
         watch::start(&shared);
         Arc::new(Self { shared, limits })
     }
@@ -177,6 +210,20 @@ impl Pool {
         let (waiter, reloaded) = oneshot::channel();
         self.shared.tell_supervisor(Event::Reload(waiter));
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+    }
+
+    /// Takes over from `before`, which gets no further requests: what was counted there and has no metric goes on here.
+    pub fn take_over(&self, before: &Self) {
+        let (tally, connections) = {
+            let scheduler = before.shared.lock();
+            (scheduler.tally, scheduler.connection_pools())
+        };
+        let mut scheduler = self.shared.lock();
+        scheduler.tally.add(&tally);
+        connections.into_iter().for_each(|pool| pool.add_to_ended(&mut scheduler.ended_connection_pools));
+        drop(scheduler);
+        let needs = before.shared.about().sandbox_needs;
+        self.shared.update_about(|about| about.sandbox_needs.extend(needs));
     }
 
     /// Lets a worker finish its requests and puts another in its place. False: there is none with this number.

@@ -112,6 +112,15 @@ pub(crate) struct Tally {
     pub(crate) slow: u64,
 }
 
+impl Tally {
+    /// Adds what another pool has counted that this one follows.
+    pub(crate) fn add(&mut self, before: &Self) {
+        self.accepted += before.accepted;
+        self.most_waiting = self.most_waiting.max(before.most_waiting);
+        self.most_busy = self.most_busy.max(before.most_busy);
+    }
+}
+
 /// One I/O thread's look at requests that wait behind others.
 #[derive(Debug, Default)]
 struct Watch {
@@ -482,6 +491,11 @@ impl Scheduler {
     /// Lanes of one generation whose workers are in such a state.
     pub(crate) fn count(&self, generation: u64, is_in: fn(&WorkerState) -> bool) -> usize {
         self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
+    }
+
+    /// Workers that take requests.
+    pub(crate) fn serving(&self) -> usize {
+        self.lanes.iter().flatten().filter(|lane| lane.state.is_serving()).count()
     }
 
     /// The connection pools of all workers, and what those of workers that have ended had counted.

@@ -81,6 +81,8 @@ pub(crate) struct Supervisor {
     /// When a worker was last let go because too many were idle.
     shrunk_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
+    /// Nothing is started before the first reload has succeeded.
+    waits_for_order: bool,
     /// The worker that was ended because of its warm-up.
     refused: Option<u32>,
     /// A warm-up was advised.
@@ -118,6 +120,7 @@ impl Supervisor {
             grow_at: None,
             shrunk_at: None,
             stop: None,
+            waits_for_order: false,
             refused: None,
             advised: false,
             launcher,
@@ -126,6 +129,15 @@ impl Supervisor {
             profile: None,
             last_profile: 0,
         }
+    }
+
+    /// The same, which starts nothing before it is told to reload: then as many workers as the pool before it had, whose
+    /// last generation had this number.
+    pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
+        self.waits_for_order = true;
+        self.target = self.target.max(workers.min(self.pool.config().max_workers));
+        self.last_generation = generation;
+        self
     }
 
     /// Runs until the pool is stopped.
@@ -440,7 +452,7 @@ impl Supervisor {
         if self.stop.is_some() || self.not_before.is_some_and(|t| t > Instant::now()) {
             return;
         }
-        if self.current.is_none() {
+        if self.current.is_none() && !self.waits_for_order {
             self.not_before = None;
             match self.start_generation() {
                 Ok(generation) => {

@@ -123,7 +123,7 @@ impl Exchange {
         };
         let trace = sites.server.telemetry().map(|telemetry| telemetry.begin(&head.headers, connection.peer.trusted));
         let exchange = Self {
-            site: site.clone(),
+            site: site.at_this_moment(),
             misdirected,
             connection,
             head,

@@ -25,6 +25,7 @@ pub mod notes;
 pub mod passwords;
 pub mod phase;
 pub mod refusal;
+mod releases;
 pub mod request_id;
 pub(crate) mod request_path;
 pub mod ruled;

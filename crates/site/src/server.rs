@@ -10,7 +10,6 @@ use howdah_observe::{AccessLog, Metrics, RequestMetrics};
 use howdah_telemetry::Telemetry;
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -44,8 +43,6 @@ pub struct Server {
     telemetry: OnceLock<Arc<Telemetry>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
-    /// What was found in the file system before this changed may be another deployment's.
-    era: AtomicU32,
     /// When the last line about a host that is no site's was written, and how many there were since.
     unknown_hosts: Mutex<(Option<Instant>, u64)>,
 }
@@ -70,7 +67,6 @@ impl Server {
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
-            era: AtomicU32::new(0),
             unknown_hosts: Mutex::new((None, 0)),
             settings,
         }
@@ -91,18 +87,15 @@ impl Server {
         let _ = self.telemetry.set(telemetry);
     }
 
+    /// Makes traces as another server before this one.
+    pub fn go_on_from(&self, before: &Self) {
+        if let Some(telemetry) = before.telemetry.get() {
+            self.make_traces(telemetry.clone());
+        }
+    }
+
     pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
         self.telemetry.get()
-    }
-
-    /// Changes when what is known of the file system is to be forgotten.
-    #[must_use]
-    pub fn era(&self) -> u32 {
-        self.era.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn begin_era(&self) {
-        self.era.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request for a host that is no site's, and says so in the log now and then.

@@ -35,6 +35,8 @@ mod proxy_failures;
 mod proxy_real;
 mod proxy_upgrade;
 mod raw_targets;
+mod releases;
+mod reload;
 mod rules;
 mod sandbox;
 mod scheduling;

@@ -6,8 +6,8 @@ mod folded;
 mod pprof;
 mod speedscope;
 
-use crate::admin::Outcome;
 use crate::admin_client::ask_within;
+use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::AdminAddress;
