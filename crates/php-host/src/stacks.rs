@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 /// Coroutines that are looked through for those of a request.
 const MAX_COROUTINES: usize = 4096;
-/// Bytes that an answer may have: it is one message to the server.
-const MAX_ANSWER: usize = 40 * 1024;
+/// Bytes that a report may have: it is one message to the server.
+const MAX_MESSAGE: usize = 40 * 1024;
 /// Functions that are remembered.
 const MAX_NAMES: usize = 4096;
 /// What a line that is sent costs beside its texts.
@@ -89,7 +89,7 @@ pub(crate) fn of_request(pid: i32, memory: &OwnedFd, request: u64, serial: bool)
     lines.truncate(MAX_STACKS);
     // The coroutine that the request began with comes first.
     lines.reverse();
-    let (mut names, mut room) = (Names::default(), MAX_ANSWER);
+    let (mut names, mut room) = (Names::default(), MAX_MESSAGE);
     let stacks = lines.iter().map(|line| read(pid, memory, line, &mut names, &mut room)).collect::<Vec<_>>();
     // It may have been read while another request began.
     if !runs() || stacks.iter().all(|stack| stack.frames.is_empty()) {
