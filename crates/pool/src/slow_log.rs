@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long a zygote has to say where a request is.
-const ANSWER_WAIT: Duration = Duration::from_secs(3);
+const REPORT_WAIT: Duration = Duration::from_secs(3);
 /// Entries per second, and at once.
 const PER_SECOND: f64 = 10.0;
 const BURST: f64 = 20.0;
@@ -109,7 +109,7 @@ impl SlowRequests {
         let late: Vec<u64> = self
             .waiting
             .iter()
-            .filter(|(_, slow)| all || slow.asked.elapsed() > ANSWER_WAIT)
+            .filter(|(_, slow)| all || slow.asked.elapsed() > REPORT_WAIT)
             .map(|(at, _)| *at)
             .collect();
         for order in late {

@@ -30,9 +30,9 @@ impl Supervisor {
         taker: Taker,
         begun: oneshot::Sender<Result<(), String>>,
     ) {
-        let answer = self.order_profile(rate, length, taker);
+        let outcome = self.order_profile(rate, length, taker);
         // Whoever asked may have gone; the next tick ends what nobody takes.
-        let _ = begun.send(answer);
+        let _ = begun.send(outcome);
     }
 
     fn order_profile(&mut self, rate: u32, length: Duration, taker: Taker) -> Result<(), String> {

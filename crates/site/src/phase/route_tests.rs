@@ -330,6 +330,7 @@ fn the_pool_is_chosen_by_the_decoded_path() {
             proxy,
             workers: 0,
             weight: 1,
+            slow_log_after: None,
             deadline: None,
             cpu_deadline: None,
             queue_timeout: None,
