@@ -9,6 +9,7 @@ use howdah_protocol::Response;
 use howdah_proxy::{Client, Group};
 use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the settings' proxies have in common over all threads.
 ///
@@ -38,8 +39,8 @@ impl Upstream for Ways {
         self.pools.run(pool, request).await
     }
 
-    async fn room(&self, pool: usize) {
-        self.pools.room(pool).await;
+    async fn room(&self, pool: usize) -> Duration {
+        self.pools.room(pool).await
     }
 
     fn ready(&self) -> Result<(), String> {

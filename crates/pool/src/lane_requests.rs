@@ -215,6 +215,7 @@ mod tests {
             id: RequestId(number),
             received: now,
             complete: now,
+            waited: Duration::ZERO,
             client: 0,
             route: None,
             interim: None,

@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(crate) struct Pending {
     pub(crate) request: Request,
     pub(crate) sink: Sink,
-    /// When the pool got it.
+    /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
     pub(crate) entered: Instant,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
@@ -31,7 +31,8 @@ pub(crate) struct Pending {
 impl Pending {
     /// A new request, of which nothing is expected yet.
     pub(crate) fn new(request: Request, sink: Sink) -> Self {
-        let (entered, key) = (request.complete, RouteKey::of(&request));
+        let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);
+        let key = RouteKey::of(&request);
         Self {
             request,
             sink,

@@ -176,6 +176,7 @@ pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
         id: RequestId(5),
         received: Instant::now(),
         complete: Instant::now(),
+        waited: Duration::ZERO,
         client: 0,
         route: None,
         interim: None,

@@ -24,6 +24,7 @@ pub mod https;
 pub mod notes;
 pub mod passwords;
 pub mod phase;
+mod quiet;
 pub mod refusal;
 pub mod request_id;
 pub(crate) mod request_path;

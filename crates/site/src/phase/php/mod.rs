@@ -18,7 +18,7 @@ use howdah_protocol::{Informational, RequestBody, Response, Taken};
 use http::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs a script for a request.
 pub(crate) async fn run<U: Upstream>(
@@ -35,13 +35,13 @@ pub(crate) async fn run<U: Upstream>(
         return Err(Refusal::over_budget());
     }
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
-    let (body, complete) = if body.is_none() {
-        (howdah_pool::RequestBody::Empty, exchange.started)
+    let (body, complete, waited) = if body.is_none() {
+        (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
-        upstream.room(script.pool).await;
+        let waited = upstream.room(script.pool).await;
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
-        (body, Instant::now())
+        (body, Instant::now(), waited)
     };
     let head = variables::encode(site, exchange, script, &body);
     let request = howdah_pool::Request {
@@ -51,6 +51,7 @@ pub(crate) async fn run<U: Upstream>(
         id: exchange.id,
         received: exchange.started,
         complete,
+        waited,
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
         interim: interim_of(exchange),
@@ -109,10 +110,15 @@ fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
 }
 
 fn log_fault(fault: &Fault, exchange: &Exchange) {
+    let waited_in_vain = matches!(fault.kind, FaultKind::QueueTimeout | FaultKind::QueueFull);
+    let others = if waited_in_vain { exchange.site.server.waited_in_vain.speaks() } else { Some(0) };
+    let Some(others) = others else { return };
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let target = &*target;
     if fault.kind == FaultKind::ClientGone {
         tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
+    } else if others > 0 {
+        tracing::warn!(target: "howdah::request", %id, target, %fault, others, "not answered, like others before it");
     } else {
         tracing::warn!(target: "howdah::request", %id, target, %fault, "not answered");
     }
