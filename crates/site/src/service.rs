@@ -90,7 +90,8 @@ impl<U: Upstream> Service<U> {
         response
     }
 
-    /// The phases that find the response.
+    /// The phases that find the response. What most requests do not go through is boxed: each connection's task has room for
+    /// the largest of its futures, and memory that is not touched together is what a crowd of connections costs.
     pub(crate) async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = exchange.site.clone();
         if let Some(challenges) = site.server.challenges()
@@ -123,7 +124,7 @@ impl<U: Upstream> Service<U> {
                 // Names were checked when the settings were loaded.
                 let mut proxies = site.server.settings.proxies.iter();
                 let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);
-                return proxy::run(&*self.upstream, exchange, at, target, body).await;
+                return Box::pin(proxy::run(&*self.upstream, exchange, at, target, body)).await;
             }
         }
         if let Some(response) = self.pool_page(&site, exchange) {
@@ -131,7 +132,7 @@ impl<U: Upstream> Service<U> {
         }
         limits::check_body(exchange.max_body(), &exchange.head)?;
         if site.htaccess.is_some() {
-            return htaccess::run(&*self.upstream, exchange, body).await;
+            return Box::pin(htaccess::run(&*self.upstream, exchange, body)).await;
         }
         self.serve(exchange, body, None).await
     }
@@ -206,7 +207,7 @@ impl<U: Upstream> Service<U> {
             Route::Proxy(found) => {
                 exchange.route = found.route;
                 let target = Bytes::copy_from_slice(target.as_bytes());
-                proxy::run(&*self.upstream, exchange, found.proxy, target, body).await
+                Box::pin(proxy::run(&*self.upstream, exchange, found.proxy, target, body)).await
             }
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
             Route::Listing(directory) => {
