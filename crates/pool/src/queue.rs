@@ -78,6 +78,7 @@ pub(crate) struct WaitingQueue {
     /// Since when the queue has not been short.
     standing_since: Option<Instant>,
     /// Requests that have waited for too long and are to be told so.
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,

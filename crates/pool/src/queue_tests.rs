@@ -129,7 +129,8 @@ fn what_was_put_back_comes_first_and_by_age() {
     queue.push(third);
     queue.put_back(second);
     queue.put_back(first);
-    let order: Vec<_> = std::iter::from_fn(|| queue.pop(Instant::now(), |_| true)).map(|pending| pending.request.id.0).collect();
+    let order: Vec<_> =
+        std::iter::from_fn(|| queue.pop(Instant::now(), |_| true)).map(|pending| pending.request.id.0).collect();
     assert_eq!(order, [1, 2, 3]);
 }
 
