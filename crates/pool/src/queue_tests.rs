@@ -183,7 +183,7 @@ fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
     }
     assert!(oldest <= limits.patience, "{oldest:?}");
     let late = |&(step, age): &(u64, Duration)| step > 200 && age > limits.patience / 2;
-    assert!(!served.iter().any(|served| late(served)), "{served:?}");
+    assert!(!served.iter().any(late), "{served:?}");
     // It is over, and the next burst may wait again.
     queue.drain();
     queue.expire(began + Duration::from_secs(7));

@@ -318,8 +318,8 @@ fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> 
             let now = stage.instant();
             stage.scheduler.expire(now);
         }
-        for worker in 0..workers as usize {
-            if let Some((_, number)) = ends[worker].take_if(|(at, _)| *at <= stage.now) {
+        for (worker, ends) in ends.iter_mut().enumerate() {
+            if let Some((_, number)) = ends.take_if(|(at, _)| *at <= stage.now) {
                 let (_, micros) = stage.end(worker);
                 stage.hear(worker, number, micros);
             }
@@ -328,7 +328,7 @@ fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> 
                 let request = stage.lane(worker).in_flight.get(number).unwrap();
                 // One request came at each step.
                 begun.push((stage.now, stage.now - request.pending.request.id.0 * every));
-                ends[worker] = Some((stage.now + service, number));
+                *ends = Some((stage.now + service, number));
             }
         }
     }
