@@ -156,10 +156,11 @@ impl Pools {
         self.pools.iter().position(|pool| pool.name() == name)
     }
 
-    /// Returns when that pool has a place for a request, or has had none for a while.
-    pub(crate) async fn room(&self, pool: usize) {
-        if let Some(pool) = self.pools.get(pool) {
-            pool.room().await;
+    /// Returns when that pool has a place for a request, or has had none for a while; how long that took.
+    pub(crate) async fn room(&self, pool: usize) -> Duration {
+        match self.pools.get(pool) {
+            Some(pool) => pool.room().await,
+            None => Duration::ZERO,
         }
     }
 }

@@ -10,6 +10,7 @@ use howdah_proxy::{Client, Group};
 use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// What the settings' proxies have in common over all threads.
@@ -54,8 +55,8 @@ impl Upstream for Ways {
         self.pools.run(pool, request).await
     }
 
-    async fn room(&self, pool: usize) {
-        self.pools.room(pool).await;
+    async fn room(&self, pool: usize) -> Duration {
+        self.pools.room(pool).await
     }
 
     fn ready(&self) -> Result<(), String> {

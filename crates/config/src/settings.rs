@@ -191,10 +191,11 @@ settings! {
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
         queue: usize = "65536" in(0, 1000000) flag("queue") example("256");
-        /// The longest time that a request waits for a worker; then the client gets 503.
+        /// The longest time that a request waits for a worker; then the client gets 503. It counts from the request's arrival,
+        /// wherever it has waited.
         queue_timeout: Duration = r#""30s""# example(r#""5s""#);
         /// The same once the queue has not been shorter than this for as long as `queue_timeout`: then more comes than can be
-        /// served, and who waits longer would only wait in vain.
+        /// served, and who waits longer would only wait in vain. At most half of `queue_timeout`, whatever is set.
         queue_target: Duration = r#""2s""# example(r#""500ms""#);
         /// Requests whose route usually takes longer than this are slow ones.
         slow_after: Duration = r#""100ms""# example(r#""1s""#);

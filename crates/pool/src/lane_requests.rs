@@ -219,6 +219,7 @@ mod tests {
             id: RequestId(number),
             received: now,
             complete: now,
+            waited: Duration::ZERO,
             client: 0,
             route: None,
             limits: crate::time_limits::TimeLimits::default(),

@@ -13,6 +13,7 @@ pub mod config;
 mod connection_pools;
 mod deadline;
 mod descriptor;
+mod door;
 mod estimate;
 mod event;
 pub mod fault;

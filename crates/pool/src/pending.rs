@@ -11,7 +11,7 @@ use std::time::Instant;
 pub(crate) struct Pending {
     pub(crate) request: Request,
     pub(crate) sink: Sink,
-    /// When the pool got it.
+    /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
     pub(crate) entered: Instant,
     /// How long it may take, where rules or its route say that.
     pub(crate) limits: TimeLimits,
@@ -37,7 +37,8 @@ impl Pending {
     /// A new request, of which nothing is expected yet.
     pub(crate) fn new(request: Request, sink: Sink) -> Self {
         let limits = request.limits;
-        let (entered, key) = (request.complete, RouteKey::of(&request));
+        let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);
+        let key = RouteKey::of(&request);
         Self {
             request,
             sink,

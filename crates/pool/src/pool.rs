@@ -23,9 +23,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a request asks a full queue for a place before it is refused, and how often.
+/// How long a request waits before a full queue, if it may wait so long at all. It is part of its wait.
 const FULL_QUEUE_WAIT: Duration = Duration::from_secs(1);
-const FULL_QUEUE_LOOK: Duration = Duration::from_millis(200);
+
+/// Someone who waits before a full queue: gives up when this is dropped.
+struct AtDoor<'a>(&'a Shared);
+
+impl Drop for AtDoor<'_> {
+    fn drop(&mut self) {
+        self.0.lock().queue.door.leave();
+    }
+}
 
 /// A pool of PHP workers of one configuration.
 #[derive(Debug)]
@@ -149,49 +157,78 @@ impl Pool {
         result
     }
 
-    /// Hands a request to the scheduler. A full queue is asked again for a while: the client's connection is not read
+    /// Hands a request to the scheduler. Before a full queue it waits for its turn: its client's connection is not read
     /// meanwhile, and a refusal that comes at once would only bring the client back at once.
-    async fn submit(&self, mut pending: Box<Pending>) -> Result<(), Fault> {
-        let patience = pending.limits.queue.unwrap_or(self.shared.config().queue_timeout);
-        let until = Instant::now() + FULL_QUEUE_WAIT.min(patience);
-        loop {
-            pending = match self.submit_now(pending) {
+    async fn submit(&self, pending: Box<Pending>) -> Result<(), Fault> {
+        let mut now = pending.request.complete;
+        let (mut fault, mut pending) = match self.submit_now(pending, now) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        while fault.kind == FaultKind::QueueFull
+            && !pending.sink.is_gone()
+            && self.turn(pending.entered, pending.limits.queue).await
+        {
+            now = Instant::now();
+            (fault, pending) = match self.submit_now(pending, now) {
                 Ok(()) => return Ok(()),
-                Err((fault, pending)) => {
-                    if fault.kind != FaultKind::QueueFull || Instant::now() >= until || pending.sink.is_gone() {
-                        return Err(fault);
-                    }
-                    pending
-                }
+                Err(refused) => refused,
             };
-            tokio::time::sleep(FULL_QUEUE_LOOK).await;
-            // What it waited here does not count against those that wait in the queue.
-            pending.entered = Instant::now();
         }
+        Err(fault)
     }
 
-    fn submit_now(&self, pending: Box<Pending>) -> Result<(), (Fault, Box<Pending>)> {
+    fn submit_now(&self, pending: Box<Pending>, now: Instant) -> Result<(), (Fault, Box<Pending>)> {
         let mut scheduler = self.shared.lock();
         if !scheduler.quarantine.is_empty() {
             let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
-            if scheduler.quarantine.refuses(&path, pending.entered).is_some() {
+            if scheduler.quarantine.refuses(&path, now).is_some() {
                 return Err((Fault::new(FaultKind::Quarantined), pending));
             }
         }
-        let submitted = scheduler.submit(pending, io_threads::current());
+        let submitted = scheduler.submit(pending, io_threads::current(), now);
         if scheduler.wants_workers() {
             self.shared.tell_supervisor(Event::RequestsWait);
         }
         submitted
     }
 
-    /// Returns when the queue has a place, or has had none for a while. Asked before a request's body is read: what
-    /// cannot be run soon stays with the client.
-    pub async fn room(&self) {
-        let until = Instant::now() + FULL_QUEUE_WAIT.min(self.shared.config().queue_timeout);
-        while self.shared.lock().queue.is_full() && Instant::now() < until {
-            tokio::time::sleep(FULL_QUEUE_LOOK).await;
+    /// Waits for a turn before a full queue, in all for no longer than a request's own limit, if it has one. False: who came
+    /// at this time has waited for long enough.
+    async fn turn(&self, came: Instant, own: Option<Duration>) -> bool {
+        let now = Instant::now();
+        let (calls, left) = {
+            let mut scheduler = self.shared.lock();
+            let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(own));
+            let left = limit.saturating_sub(now.saturating_duration_since(came));
+            if left.is_zero() {
+                return false;
+            }
+            if !scheduler.queue.is_full() {
+                return true;
+            }
+            (scheduler.queue.door.come(), left)
+        };
+        let waiting = AtDoor(&self.shared);
+        match tokio::time::timeout(left, calls.acquire()).await {
+            Ok(Ok(call)) => {
+                call.forget();
+                std::mem::forget(waiting);
+                true
+            }
+            Ok(Err(_)) | Err(_) => false,
         }
+    }
+
+    /// Returns when the queue has a place, or has had none for a while, and says how long that took. Asked before a
+    /// request's body is read: what cannot be run soon stays with the client.
+    pub async fn room(&self) -> Duration {
+        if !self.shared.lock().queue.is_full() {
+            return Duration::ZERO;
+        }
+        let came = Instant::now();
+        while self.turn(came, None).await && self.shared.lock().queue.is_full() {}
+        came.elapsed()
     }
 
     /// True while at least one worker takes requests, or could be started for one: a pool on demand whose PHP has booted.

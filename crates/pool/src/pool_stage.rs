@@ -178,6 +178,7 @@ pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
         id: RequestId(5),
         received: Instant::now(),
         complete: Instant::now(),
+        waited: Duration::ZERO,
         client: 0,
         route: None,
         limits: crate::time_limits::TimeLimits::default(),

@@ -10,9 +10,13 @@
 //! **Bounded by time.** A queue is there for bursts: as long as it gets short again within `patience`, everyone waits
 //! their turn. A queue that stands for longer is overload: from then on a request that has waited `target` is refused,
 //! until the queue is short again. Refusing by age keeps what is served fresh enough for its client to be still there.
+//! In overload all that is served has waited for as long as is allowed at all, so the target is at most half of the
+//! patience: the other half is for running it. A request's age counts from its arrival, wherever it has waited since,
+//! and nothing older than is allowed is begun: who comes for the next request meets those first, and refuses them.
 //!
 //! Requests that a worker had got and gave back, or that were taken back, go first: they were accepted before all others.
 
+use crate::door::Door;
 use crate::estimate::Expected;
 use crate::pending::Pending;
 use std::collections::{BTreeSet, VecDeque};
@@ -23,6 +27,10 @@ use std::time::{Duration, Instant};
 const FLOWS: usize = 512;
 /// Requests that usually take longer than this, in microseconds, wait in a flow of their own.
 const LONG: u32 = 2_000;
+/// How often a queue of more than `FEW` is searched for requests whose client has gone. Those that are next are looked at
+/// anyway.
+const SWEEP: Duration = Duration::from_secs(1);
+const FEW: usize = 256;
 
 /// What the queue is held to.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +41,13 @@ pub(crate) struct Limits {
     pub(crate) patience: Duration,
     /// The longest that a request waits once the queue has stood for longer than that.
     pub(crate) target: Duration,
+}
+
+impl Limits {
+    /// The target that holds.
+    fn target(&self) -> Duration {
+        self.target.min(self.patience / 2)
+    }
 }
 
 impl Default for Limits {
@@ -52,10 +67,14 @@ pub(crate) struct AllowedWaits {
 }
 
 impl AllowedWaits {
+    /// For one that may have a limit of its own.
+    pub(crate) fn of(&self, own: Option<Duration>) -> Duration {
+        own.unwrap_or(self.patience).min(self.most)
+    }
+
     /// True for a request that has waited for too long.
     pub(crate) fn is_over(&self, pending: &Pending) -> bool {
-        let allowed = pending.limits.queue.unwrap_or(self.patience).min(self.most);
-        self.now.saturating_duration_since(pending.entered) > allowed
+        self.now.saturating_duration_since(pending.entered) > self.of(pending.limits.queue)
     }
 }
 
@@ -80,6 +99,13 @@ pub(crate) struct WaitingQueue {
     len: usize,
     /// Since when the queue has not been short.
     standing_since: Option<Instant>,
+    /// Requests that have waited for too long and are to be told so.
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+    late: Vec<Box<Pending>>,
+    /// When the queue was last searched for requests whose client has gone.
+    swept: Option<Instant>,
+    /// Those who wait for a place.
+    pub(crate) door: Door,
 }
 
 impl Default for WaitingQueue {
@@ -110,6 +136,9 @@ impl WaitingQueue {
             returned: VecDeque::new(),
             len: 0,
             standing_since: None,
+            late: Vec::new(),
+            swept: None,
+            door: Door::default(),
         }
     }
 
@@ -125,12 +154,17 @@ impl WaitingQueue {
         self.limits.requests
     }
 
-    /// True if no further request may wait.
+    /// True if no further request may wait, or others wait for the next place.
     pub(crate) fn is_full(&self) -> bool {
-        self.len >= self.limits.requests
+        self.len >= self.limits.requests || (!self.door.is_empty() && self.len > 0)
     }
 
-    /// Adds a new request.
+    /// Calls those in who wait for a place, as far as there are places.
+    fn call_in(&mut self) {
+        self.door.call(self.limits.requests.saturating_sub(self.len));
+    }
+
+    /// Adds a new request, behind those of its flow that are older.
     pub(crate) fn push(&mut self, pending: Box<Pending>) {
         let at = flow_of(&pending);
         let flow = &mut self.flows[at];
@@ -138,7 +172,14 @@ impl WaitingQueue {
             flow.spent = flow.spent.max(self.level);
             self.order.insert((flow.spent, at));
         }
-        flow.requests.push_back(pending);
+        // Only one that has waited elsewhere is not the youngest.
+        match flow.requests.back() {
+            Some(last) if last.entered > pending.entered => {
+                let at = flow.requests.partition_point(|other| other.entered <= pending.entered);
+                flow.requests.insert(at, pending);
+            }
+            _ => flow.requests.push_back(pending),
+        }
         self.len += 1;
     }
 
@@ -149,28 +190,33 @@ impl WaitingQueue {
         self.len += 1;
     }
 
-    /// The next request whose client is still there. Requests of clients that have gone are dropped on the way.
+    /// The next request whose client is still there and that has not waited for too long (`take_late` has those).
     /// `may_run` says whether a request may run now; one that may not keeps its place, and its flow is passed by.
-    pub(crate) fn pop(&mut self, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
+    pub(crate) fn pop(&mut self, now: Instant, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         if self.len == 0 {
             return None;
         }
-        self.take(&may_run)
+        let next = self.take(now, &may_run);
+        self.call_in();
+        next
     }
 
-    fn take(&mut self, may_run: &impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
-        while let Some(at) = self.returned.iter().position(|pending| pending.sink.is_gone() || may_run(pending)) {
+    fn take(&mut self, now: Instant, may_run: &impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
+        let allowed = self.allowed_waits(now);
+        let is_over = |pending: &Pending| allowed.is_over(pending) || pending.sink.is_gone();
+        while let Some(at) = self.returned.iter().position(|pending| is_over(pending) || may_run(pending)) {
             self.len -= 1;
             let pending = self.returned.remove(at)?;
-            if !pending.sink.is_gone() {
+            if !is_over(&pending) {
                 return Some(pending);
             }
+            self.late.push(pending);
         }
         let mut from = Bound::Unbounded;
         while let Some(&(spent, at)) = self.order.range((from, Bound::Unbounded)).next() {
             let flow = &mut self.flows[at];
-            while flow.requests.front().is_some_and(|pending| pending.sink.is_gone()) {
-                flow.requests.pop_front();
+            while flow.requests.front().is_some_and(|pending| is_over(pending)) {
+                self.late.extend(flow.requests.pop_front());
                 self.len -= 1;
             }
             if flow.requests.front().is_some_and(|pending| !may_run(pending)) {
@@ -190,9 +236,16 @@ impl WaitingQueue {
         None
     }
 
+    /// Takes out what was found to have waited for too long, or to have no client any more.
+    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+    pub(crate) fn take_late(&mut self) -> Vec<Box<Pending>> {
+        std::mem::take(&mut self.late)
+    }
+
     /// When the oldest request entered.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.all().map(|pending| pending.entered).min()
+        let of_flows = self.order.iter().filter_map(|&(_, at)| self.flows[at].requests.front());
+        of_flows.chain(self.returned.front()).map(|pending| pending.entered).min()
     }
 
     /// All requests, in no order.
@@ -207,20 +260,36 @@ impl WaitingQueue {
 
     /// How long requests may wait at the moment.
     pub(crate) fn allowed_waits(&self, now: Instant) -> AllowedWaits {
-        let most = if self.is_overloaded(now) { self.limits.target } else { Duration::MAX };
+        let most = if self.is_overloaded(now) { self.limits.target() } else { Duration::MAX };
         AllowedWaits { now, patience: self.limits.patience, most }
     }
 
-    /// Takes requests out that have waited for too long, and drops those whose client has gone. Called every now and then.
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Box<Pending>> {
-        if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= self.limits.target) {
+    /// Notices whether the queue stands, and finds the requests that have waited for too long (`take_late` has them), now
+    /// and then also those whose client has gone. Called several times a second.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        // What is older than the target is refused while the queue is overloaded, so it has to get well below that.
+        let short = if self.is_overloaded(now) { self.limits.target() / 2 } else { self.limits.target() };
+        if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= short) {
             self.standing_since = None;
         } else {
             self.standing_since.get_or_insert(now);
         }
         let allowed = self.allowed_waits(now);
-        self.remove_where(|pending| allowed.is_over(pending) || pending.sink.is_gone())
+        let queues = self.flows.iter_mut().map(|flow| &mut flow.requests).chain([&mut self.returned]);
+        for requests in queues {
+            while requests.front().is_some_and(|pending| allowed.is_over(pending)) {
+                self.late.extend(requests.pop_front());
+                self.len -= 1;
+            }
+        }
+        // Behind the first of a flow, those with a limit of their own may be over before it.
+        if self.len <= FEW || self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+            self.swept = Some(now);
+            let over = self.remove_where(|pending| allowed.is_over(pending) || pending.sink.is_gone());
+            self.late.extend(over);
+        }
+        self.forget_empty_flows();
+        self.call_in();
     }
 
     /// Takes every request out.
@@ -238,6 +307,7 @@ impl WaitingQueue {
         })?;
         self.len -= 1;
         self.forget_empty_flows();
+        self.call_in();
         Some(found)
     }
 
@@ -256,6 +326,7 @@ impl WaitingQueue {
         }
         self.len -= removed.len();
         self.forget_empty_flows();
+        self.call_in();
         removed
     }
 

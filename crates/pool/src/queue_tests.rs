@@ -20,6 +20,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
         id: RequestId(id),
         received: now,
         complete: now,
+        waited: Duration::ZERO,
         client,
         route: None,
         limits: crate::time_limits::TimeLimits::default(),
@@ -52,7 +53,7 @@ fn nothing_is_lost_and_nothing_comes_twice() {
                 }
                 5..8 => {
                     let refused = next(20);
-                    if let Some(pending) = queue.pop(|pending| pending.request.client != refused) {
+                    if let Some(pending) = queue.pop(Instant::now(), |pending| pending.request.client != refused) {
                         assert!(pending.request.client != refused && inside.remove(&pending.request.id.0).is_some());
                         outside.push(pending);
                     } else {
@@ -76,7 +77,7 @@ fn nothing_is_lost_and_nothing_comes_twice() {
             assert_eq!(queue.is_empty(), inside.is_empty());
             assert_eq!(queue.all().count(), inside.len());
         }
-        let rest = std::iter::from_fn(|| queue.pop(|_| true)).count();
+        let rest = std::iter::from_fn(|| queue.pop(Instant::now(), |_| true)).count();
         assert_eq!((rest, queue.len(), queue.order.len()), (inside.len(), 0, 0));
     }
 }
@@ -92,7 +93,7 @@ fn clients_that_have_gone_are_passed_by() {
         })
         .collect();
     receivers.retain(|_| false);
-    assert!(queue.pop(|_| true).is_none());
+    assert!(queue.pop(Instant::now(), |_| true).is_none());
     assert_eq!((queue.len(), queue.order.len()), (0, 0));
 }
 
@@ -114,7 +115,7 @@ fn two_hundred_requests_of_one_client_get_no_more_time_than_ten_of_another() {
     }
     let mut served = BTreeMap::<u64, usize>::new();
     for _ in 0..100 {
-        let pending = queue.pop(|_| true).unwrap();
+        let pending = queue.pop(Instant::now(), |_| true).unwrap();
         *served.entry(pending.request.client).or_default() += 1;
     }
     assert!(served.values().all(|requests| (4..=6).contains(requests)), "{served:?}");
@@ -129,6 +130,97 @@ fn what_was_put_back_comes_first_and_by_age() {
     queue.push(third);
     queue.put_back(second);
     queue.put_back(first);
-    let order: Vec<_> = std::iter::from_fn(|| queue.pop(|_| true)).map(|pending| pending.request.id.0).collect();
+    let order: Vec<_> =
+        std::iter::from_fn(|| queue.pop(Instant::now(), |_| true)).map(|pending| pending.request.id.0).collect();
     assert_eq!(order, [1, 2, 3]);
+}
+
+/// A request that came this long after the beginning.
+fn pending_at(began: Instant, millis: u64, id: u64) -> (Box<Pending>, ResponseBody) {
+    let (mut pending, receiver) = pending(id, 1, 1_000);
+    pending.entered = began + Duration::from_millis(millis);
+    (pending, receiver)
+}
+
+/// What was found to be too late was only refused at the next look, up to a tenth of a second later, and until then it was
+/// served before what was not.
+#[test]
+fn nothing_that_has_waited_for_too_long_is_begun() {
+    let limits = Limits { requests: 100, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
+    let (mut queue, began, mut clients) = (WaitingQueue::new(limits), Instant::now(), Vec::new());
+    for id in 0..20 {
+        let (pending, client) = pending_at(began, 100 * id, id);
+        queue.push(pending);
+        clients.push(client);
+    }
+    let (returned, client) = pending_at(began, 50, 100);
+    queue.put_back(returned);
+    clients.push(client);
+    let next = queue.pop(began + Duration::from_millis(1_950), |_| true).unwrap();
+    assert_eq!(next.request.id.0, 10, "the oldest that has not waited for more than a second");
+    let mut late: Vec<_> = queue.take_late().iter().map(|pending| pending.request.id.0).collect();
+    late.sort_unstable();
+    assert_eq!(late, (0..10).chain([100]).collect::<Vec<_>>());
+    assert_eq!(queue.len(), 9);
+}
+
+#[test]
+fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
+    let limits = Limits { requests: 1_000, patience: Duration::from_secs(1), target: Duration::from_secs(2) };
+    let (mut queue, began, mut clients) = (WaitingQueue::new(limits), Instant::now(), Vec::new());
+    // Ten come in the time in which one is served.
+    let (mut served, mut oldest) = (Vec::new(), Duration::ZERO);
+    for step in 0..600 {
+        let now = began + Duration::from_millis(10 * step);
+        let (pending, client) = pending_at(began, 10 * step, step);
+        queue.push(pending);
+        clients.push(client);
+        if step % 10 == 0 {
+            queue.expire(now);
+            queue.take_late();
+            served.extend(queue.pop(now, |_| true).map(|pending| (step, now - pending.entered)));
+            oldest = oldest.max(queue.oldest().map_or(Duration::ZERO, |entered| now - entered));
+        }
+    }
+    assert!(oldest <= limits.patience, "{oldest:?}");
+    let late = |&(step, age): &(u64, Duration)| step > 200 && age > limits.patience / 2;
+    assert!(!served.iter().any(late), "{served:?}");
+    // It is over, and the next burst may wait again.
+    queue.drain();
+    queue.expire(began + Duration::from_secs(7));
+    assert_eq!(queue.allowed_waits(began + Duration::from_secs(9)).of(None), limits.patience);
+}
+
+#[test]
+fn who_has_waited_elsewhere_takes_the_place_that_its_age_gives_it() {
+    let (mut queue, began) = (WaitingQueue::default(), Instant::now());
+    let clients: Vec<_> = [30, 10, 20, 0, 40]
+        .map(|millis| {
+            let (pending, client) = pending_at(began, millis, millis);
+            queue.push(pending);
+            client
+        })
+        .into();
+    assert_eq!(queue.oldest(), Some(began));
+    let order: Vec<_> = std::iter::from_fn(|| queue.pop(began, |_| true)).map(|pending| pending.request.id.0).collect();
+    assert_eq!((order, clients.len()), (vec![0, 10, 20, 30, 40], 5));
+}
+
+#[test]
+fn who_waits_for_a_place_is_called_when_there_is_one() {
+    let mut queue = WaitingQueue::new(Limits { requests: 2, ..Limits::default() });
+    let (first, _a) = pending(1, 1, 10);
+    let (second, _b) = pending(2, 1, 10);
+    queue.push(first);
+    queue.push(second);
+    let calls = queue.door.come();
+    queue.door.come();
+    queue.door.come();
+    queue.door.leave();
+    assert!(queue.is_full() && calls.try_acquire().is_err());
+    queue.pop(Instant::now(), |_| true).unwrap();
+    assert_eq!(calls.available_permits(), 1);
+    assert!(queue.is_full(), "the place is for one of those who wait");
+    queue.pop(Instant::now(), |_| true).unwrap();
+    assert_eq!((calls.available_permits(), queue.is_full()), (2, false));
 }

@@ -6,7 +6,7 @@ use howdah_budget::{Charge, Share};
 use howdah_transport::wire::EncodedRequest;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One request for PHP, ready to be copied into a lane.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Request {
     pub received: Instant,
     /// When all of it had, and it was ready to be run.
     pub complete: Instant,
+    /// How long its body was not read because the queue was full (`Pool::room`).
+    pub waited: Duration,
     /// Whose request it is, for fairness between clients: equal numbers share one turn. A client's address, as a number.
     pub client: u64,
     /// The position among `PoolConfig::routes` of the route that has limits of its own.

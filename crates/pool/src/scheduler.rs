@@ -151,13 +151,16 @@ impl Scheduler {
         }
     }
 
-    /// Finds a place for a new request. A fault means that it was not taken, and comes with the request.
-    pub(crate) fn submit(&mut self, mut pending: Box<Pending>, io_thread: usize) -> Result<(), (Fault, Box<Pending>)> {
+    /// Finds a place for a new request, at the time `now`. A fault means that it was not taken, and comes with the request.
+    pub(crate) fn submit(
+        &mut self,
+        mut pending: Box<Pending>,
+        io_thread: usize,
+        now: Instant,
+    ) -> Result<(), (Fault, Box<Pending>)> {
         if self.stopping {
             return Err((Fault::new(FaultKind::Stopping), pending));
         }
-        // It has just entered; a look at the clock for each step would cost more than the steps.
-        let now = pending.entered;
         pending.expected = self.estimates.expected(pending.key);
         if pending.expected.is_short() || self.multiplexed && !pending.expected.computes() {
             self.precedence.other_came(now);
@@ -405,13 +408,15 @@ impl Scheduler {
             let kept = lane.in_flight.computing() == 0 && self.are_kept_together(now);
             let may_go = |pending: &Pending| !(kept && pending.expected.computes());
             let (shares, lanes) = (&self.shares, &self.lanes);
-            let next = self.queue.pop(|pending| may_go(pending) && shares.may_run(pending, lanes));
+            let next = self.queue.pop(now, |pending| may_go(pending) && shares.may_run(pending, lanes));
+            self.refuse_late();
             let Some(pending) = next.or_else(|| if free { self.steal(may_go, now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
                         lane.idle_since = now;
                     }
                     self.idle.push(index);
+                    self.queue.door.call(1);
                 }
                 return;
             };
@@ -506,8 +511,9 @@ impl Scheduler {
     /// Ends the wait of requests that have waited for too long (`queue` says what that is), and of those whose client
     /// has gone.
     pub(crate) fn expire(&mut self, now: Instant) {
-        let mut over = self.queue.expire(now);
+        self.queue.expire(now);
         let allowed = self.queue.allowed_waits(now);
+        let mut over = self.queue.take_late();
         for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
                 lane.in_flight
@@ -520,7 +526,12 @@ impl Scheduler {
                 over.push(pending);
             }
         }
-        over.iter().for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
+        refuse(over);
+    }
+
+    /// Refuses what the queue has found to be too old.
+    fn refuse_late(&mut self) {
+        refuse(self.queue.take_late());
     }
 
     /// Requests in the queue that have waited for longer than this and may run.
@@ -576,6 +587,11 @@ impl Scheduler {
             .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
             .max_by_key(|&(_, d)| d)
     }
+}
+
+#[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
+fn refuse(late: Vec<Box<Pending>>) {
+    late.iter().for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
 }
 
 #[cfg(test)]

@@ -96,6 +96,7 @@ impl Stage {
             id: RequestId(id),
             received: now,
             complete: now,
+            waited: Duration::ZERO,
             client,
             route,
             limits: TimeLimits::default(),
@@ -111,7 +112,7 @@ impl Stage {
 
     pub(super) fn submit_for(&mut self, id: u64, script: &str, client: u64, route: Option<u16>) -> ResponseBody {
         let (pending, receiver) = self.pending(id, script, client, route);
-        self.scheduler.submit(pending, 0).map_err(|(fault, _)| fault).unwrap();
+        self.scheduler.submit(pending, 0, self.instant()).map_err(|(fault, _)| fault).unwrap();
         receiver
     }
 

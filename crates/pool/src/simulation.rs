@@ -301,6 +301,58 @@ impl Simulation {
     }
 }
 
+/// More than the workers can do, as an open loop: `times` as many requests of one length. By request that was begun: when,
+/// and how old it was. Nothing but events of the played clock counts.
+fn overload(workers: u32, times: u64, service: u64, patience: u64, end: u64) -> Vec<(u64, u64)> {
+    let limits =
+        Limits { requests: usize::MAX, patience: Duration::from_micros(patience), target: Duration::from_secs(2) };
+    let mut stage = Stage::with(workers, limits, Shares::default());
+    stage.teach("/0.php", service);
+    let every = service / u64::from(workers) / times;
+    let (mut clients, mut begun, mut ends) = (Vec::new(), Vec::new(), vec![None; workers as usize]);
+    while stage.now < end {
+        let id = clients.len() as u64;
+        clients.push(stage.submit_for(id, "/0.php", 0, None));
+        stage.now += every;
+        if id.is_multiple_of(100_000 / every) {
+            let now = stage.instant();
+            stage.scheduler.expire(now);
+        }
+        for (worker, ends) in ends.iter_mut().enumerate() {
+            if let Some((_, number)) = ends.take_if(|(at, _)| *at <= stage.now) {
+                let (_, micros) = stage.end(worker);
+                stage.hear(worker, number, micros);
+            }
+            if stage.can_begin(worker) {
+                let number = stage.begin(worker);
+                let request = stage.lane(worker).in_flight.get(number).unwrap();
+                // One request came at each step.
+                begun.push((stage.now, stage.now - request.pending.request.id.0 * every));
+                *ends = Some((stage.now + service, number));
+            }
+        }
+    }
+    begun
+}
+
+#[test]
+fn overload_of_any_size_keeps_the_workers_busy_with_requests_that_are_not_late() {
+    const PATIENCE: u64 = 1_000_000;
+    let end = 6 * PATIENCE;
+    for (workers, times, service) in [(1, 2, 20_000), (4, 2, 20_000), (2, 10, 40_000), (8, 10, 80_000)] {
+        let begun = overload(workers, times, service, PATIENCE, end);
+        let what = format!("{workers} workers, {times} times as many requests of {service} us");
+        let most = end / service * u64::from(workers);
+        assert!(begun.len() as u64 * 100 >= most * 95, "{what}: {} of {most} were run", begun.len());
+        // A request may lie in its lane for as long as the one before it runs.
+        let late = begun.iter().find(|(_, age)| *age > PATIENCE + service);
+        assert!(late.is_none(), "{what}: {late:?}");
+        // Once it is clear that the queue will not get short again, there is time left for running them.
+        let old = begun.iter().find(|(at, age)| *at > 3 * PATIENCE && *age + service > PATIENCE * 3 / 4);
+        assert!(old.is_none(), "{what}: {old:?}");
+    }
+}
+
 #[test]
 fn no_request_waits_while_a_worker_is_idle_and_every_request_is_run_once() {
     let loads = std::env::var("HOWDAH_SIMULATED_LOADS").ok().and_then(|loads| loads.parse().ok()).unwrap_or(500);

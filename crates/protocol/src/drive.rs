@@ -9,6 +9,7 @@ use crate::state::{State, Verdict};
 use crate::{http1, http2, http3};
 use bytes::BytesMut;
 use rustls::ServerConfig;
+use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -17,18 +18,23 @@ use tokio::io::ReadBuf;
 /// What a client that knows the server speaks HTTP/2 sends first.
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+thread_local! {
+    /// What is read to find out the protocol, before it goes to memory of the connection's own.
+    static FIRST: RefCell<Box<[u8]>> = RefCell::new(vec![0; 8192].into());
+}
+
 /// Serves a connection to its end.
 pub(crate) async fn drive<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, mut socket: Socket) {
     let state = &connection.state;
     let mut ahead = BytesMut::new();
     let is_h2 = if connection.shared.h2 {
+        let mut first = true;
         // A shutdown changes nothing here: what has been sent is going to be answered (see `IoThread::look`).
         let sniffed = supervise(state, |cx, verdict| {
             if verdict > Verdict::Finish {
-                Poll::Ready(None)
-            } else {
-                speaks_h2(&mut socket, &connection, &mut ahead, cx)
+                return Poll::Ready(None);
             }
+            speaks_h2(&mut socket, &connection, &mut ahead, std::mem::take(&mut first), cx)
         });
         match sniffed.await.flatten() {
             Some(is_h2) => is_h2,
@@ -138,11 +144,12 @@ async fn supervise<T>(state: &State, mut step: impl FnMut(&mut Context<'_>, Verd
 }
 
 /// Reads until it is clear which protocol the client speaks; that protocol begins with what is read here. `None` if the
-/// client closed.
+/// client closed. `at_once`: nothing is known yet of what the socket has.
 fn speaks_h2(
     socket: &mut Socket,
     connection: &Connection,
     ahead: &mut BytesMut,
+    mut at_once: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Option<bool>> {
     loop {
@@ -153,14 +160,21 @@ fn speaks_h2(
         if known == H2_PREFACE.len() {
             return Poll::Ready(Some(true));
         }
-        let mut space = [0; 8192];
-        let mut buf = ReadBuf::new(&mut space);
-        match ready!(socket.poll_read(cx, &mut buf)) {
-            Ok(()) if !buf.filled().is_empty() => {
-                connection.state.on_read();
-                ahead.extend_from_slice(buf.filled());
+        let more = FIRST.with_borrow_mut(|space| {
+            let mut buf = ReadBuf::new(space);
+            // What a client sends first is usually there when its connection is accepted, and news of it is a turn away.
+            if std::mem::take(&mut at_once) {
+                socket.read_at_once(&mut buf);
             }
-            _ => return Poll::Ready(None),
+            if buf.filled().is_empty() {
+                ready!(socket.poll_read(cx, &mut buf)).ok();
+            }
+            ahead.extend_from_slice(buf.filled());
+            Poll::Ready(!buf.filled().is_empty())
+        });
+        if !ready!(more) {
+            return Poll::Ready(None);
         }
+        connection.state.on_read();
     }
 }

@@ -7,7 +7,7 @@ use crate::files::{FilePart, truncated};
 use crate::tls_socket::TlsSocket;
 use rustix::fs::{fstat, sendfile};
 use rustix::io::{Errno, pread};
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
@@ -53,6 +53,15 @@ impl Socket {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(tls) => tls.poll_read(cx, buf),
+        }
+    }
+
+    /// One attempt to read that does not wait to be told that there is something; an empty `buf` says nothing about why.
+    pub(crate) fn read_at_once(&self, buf: &mut ReadBuf<'_>) {
+        if let Self::Tcp(_) | Self::Unix(_) = self
+            && let Ok((read, _)) = recv(self.as_fd(), buf.initialize_unfilled(), RecvFlags::DONTWAIT)
+        {
+            buf.advance(read);
         }
     }
 

@@ -266,8 +266,8 @@ fn respond(site: &Site, head: &Head, peer: &Peer, notes: &Notes, found: &mut Exp
                 Err(refusal) => refusal.status(),
             }
         }
-        Route::Proxy(proxy) => {
-            let proxy = site.server.settings.proxies.get(proxy).map(|proxy| proxy.name.clone()).unwrap_or_default();
+        Route::Proxy(to) => {
+            let proxy = site.server.settings.proxies.get(to.proxy).map(|proxy| proxy.name.clone()).unwrap_or_default();
             notes.add("proxy", format!("\"{proxy}\"{}", why_there(site, path)));
             notes.add("response", "what that server says");
             found.proxy = Some(proxy);

@@ -24,6 +24,7 @@ pub mod https;
 pub mod notes;
 pub mod passwords;
 pub mod phase;
+mod quiet;
 pub mod refusal;
 mod releases;
 pub mod request_id;

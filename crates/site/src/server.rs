@@ -3,18 +3,30 @@
 use crate::challenges::Challenges;
 use crate::compress::Cache;
 use crate::passwords::Passwords;
+use crate::quiet::Quiet;
 use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
-use howdah_config::Settings;
+use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics, RequestMetrics};
 use howdah_telemetry::Telemetry;
-use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lines in the log about hosts that are no site's are no closer than this.
 const QUIET: Duration = Duration::from_secs(10);
+/// The same for lines about requests that waited for a worker in vain: in overload there are thousands, and writing them
+/// would take the time of those that can be served.
+const OVERLOAD_QUIET: Duration = Duration::from_secs(1);
+
+/// What a probe asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// Whether the server can answer at all.
+    Alive,
+    /// Whether requests should be sent here.
+    Ready,
+}
 
 /// What all sites share. Built once, read by all threads.
 #[derive(Debug)]
@@ -33,6 +45,8 @@ pub struct Server {
     pub temp_dir: PathBuf,
     /// `SERVER_SOFTWARE`. Applications look for "nginx" in it to learn that addresses can be rewritten (WordPress).
     pub software: String,
+    /// Paths of probes; usually none.
+    probes: Vec<(Box<str>, Probe)>,
     /// Files that no site sends, under whatever name.
     pub private: Arc<PrivateFiles>,
     /// Bodies that were compressed before, found by their content, so that it does not matter whose they are.
@@ -43,8 +57,15 @@ pub struct Server {
     telemetry: OnceLock<Arc<Telemetry>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
-    /// When the last line about a host that is no site's was written, and how many there were since.
-    unknown_hosts: Mutex<(Option<Instant>, u64)>,
+    /// Lines about hosts that are no site's.
+    unknown_hosts: Quiet,
+    /// Lines about requests that waited for a worker in vain.
+    pub(crate) waited_in_vain: Quiet,
+}
+
+fn probes(settings: &HttpSettings) -> Vec<(Box<str>, Probe)> {
+    let all = [(&settings.readyz, Probe::Ready), (&settings.livez, Probe::Alive)];
+    all.into_iter().filter_map(|(path, probe)| Some((path.as_deref()?.into(), probe))).collect()
 }
 
 impl Server {
@@ -63,13 +84,20 @@ impl Server {
             access_log,
             temp_dir: settings.http.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
             software: concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)").to_owned(),
+            probes: probes(&settings.http),
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
             telemetry: OnceLock::new(),
-            unknown_hosts: Mutex::new((None, 0)),
+            unknown_hosts: Quiet::new(QUIET),
+            waited_in_vain: Quiet::new(OVERLOAD_QUIET),
             settings,
         }
+    }
+
+    /// What a request for this path probes, if it is one. Where both paths are the same, it says more.
+    pub(crate) fn probe(&self, path: &[u8]) -> Option<Probe> {
+        self.probes.iter().find(|(own, _)| own.as_bytes() == path).map(|(_, probe)| *probe)
     }
 
     /// Has questions of certificate authorities responded to from now on.
@@ -101,14 +129,8 @@ impl Server {
     /// Counts a request for a host that is no site's, and says so in the log now and then.
     pub(crate) fn note_unknown_host(&self, host: &str) {
         self.metrics.unknown_hosts.inc();
-        let mut last = self.unknown_hosts.lock();
-        if last.0.is_some_and(|at| at.elapsed() < QUIET) {
-            last.1 += 1;
-            return;
-        }
-        let (others, status) = (std::mem::take(&mut last.1), self.settings.unknown_host);
-        last.0 = Some(Instant::now());
-        drop(last);
+        let Some(others) = self.unknown_hosts.speaks() else { return };
+        let status = self.settings.unknown_host;
         tracing::warn!(target: "howdah::request", host, others, "no site is for this host: {status}");
     }
 }

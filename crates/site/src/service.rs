@@ -9,13 +9,13 @@ use crate::phase::{compress, htaccess, limits, php, proxy};
 use crate::refusal::Refusal;
 use crate::request_path::{decode, redirect_to};
 use crate::ruled::{Lookup, Ruled};
-use crate::server::Server;
+use crate::server::{Probe, Server};
 use crate::site::Site;
 use crate::sites::Sites;
 use crate::static_files::{self, StaticFiles};
 use crate::upstream::Upstream;
 use bytes::Bytes;
-use howdah_config::{HttpSettings, UnknownHost};
+use howdah_config::UnknownHost;
 use howdah_observe::Front;
 use howdah_protocol::{Body, Handler, Head, Request, RequestBody, Response, panics};
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -94,7 +94,8 @@ impl<U: Upstream> Service<U> {
         response
     }
 
-    /// The phases that find the response.
+    /// The phases that find the response. What most requests do not go through is boxed: each connection's task has room for
+    /// the largest of its futures, and memory that is not touched together is what a crowd of connections costs.
     pub(crate) async fn respond(&self, exchange: &mut Exchange, body: RequestBody) -> Result<Response, Refusal> {
         let site = exchange.site.clone();
         if let Some(challenges) = site.server.challenges()
@@ -127,7 +128,7 @@ impl<U: Upstream> Service<U> {
                 // Names were checked when the settings were loaded.
                 let mut proxies = site.server.settings.proxies.iter();
                 let at = proxies.position(|proxy| *proxy.name == *name).unwrap_or(usize::MAX);
-                return proxy::run(&*self.upstream, exchange, at, target, body).await;
+                return Box::pin(proxy::run(&*self.upstream, exchange, at, target, body)).await;
             }
         }
         if let Some(response) = self.pool_page(&site, exchange) {
@@ -135,19 +136,18 @@ impl<U: Upstream> Service<U> {
         }
         limits::check_body(exchange.max_body(), &exchange.head)?;
         if site.htaccess.is_some() {
-            return htaccess::run(&*self.upstream, exchange, body).await;
+            return Box::pin(htaccess::run(&*self.upstream, exchange, body)).await;
         }
         self.serve(exchange, body, None).await
     }
 
     /// The answer to a probe. Whoever probes names no site, so this comes before the look at the host.
     fn health(&self, site: &Site, head: &Head) -> Option<Response> {
-        let HttpSettings { livez, readyz, .. } = &site.server.settings.http;
-        let is = |path: &Option<String>| path.as_ref().is_some_and(|path| path.as_bytes() == head.target.path());
-        if !(is(livez) || is(readyz)) || !matches!(head.method, Method::GET | Method::HEAD) {
+        let probe = site.server.probe(head.target.path())?;
+        if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
         }
-        let ready = if is(readyz) { self.upstream.ready() } else { Ok(()) };
+        let ready = if probe == Probe::Ready { self.upstream.ready() } else { Ok(()) };
         let mut response = Response::new(Body::full(match &ready {
             Ok(()) => Bytes::from_static(b"ok\n"),
             Err(why) => Bytes::from(format!("{why}\n")),
@@ -208,10 +208,10 @@ impl<U: Upstream> Service<U> {
         let (method, target) = (&exchange.head.method, &exchange.head.target);
         match &*route {
             Route::Script(script) => php::run(&*self.upstream, exchange, script, body).await,
-            Route::Proxy(proxy) => {
-                exchange.route = site.route_number(&decode(target.path()).unwrap_or_default());
+            Route::Proxy(found) => {
+                exchange.route = found.route;
                 let target = Bytes::copy_from_slice(target.as_bytes());
-                proxy::run(&*self.upstream, exchange, *proxy, target, body).await
+                Box::pin(proxy::run(&*self.upstream, exchange, found.proxy, target, body)).await
             }
             Route::AddSlash(path) => Ok(redirect(method, path, target.query())),
             Route::Listing(directory) => {

@@ -3,6 +3,7 @@
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
+use crate::phase::route::ProxyRoute;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -197,11 +198,12 @@ impl Site {
         found.map(|(_, page, pool)| (*page, *pool))
     }
 
-    /// The position of the proxy that takes a request path, if one does.
+    /// The proxy that takes a request path, if one does.
     #[must_use]
-    pub fn proxy_for(&self, path: &[u8]) -> Option<usize> {
-        let mut routes = self.settings.routes.iter().zip(&self.route_proxies);
-        *routes.find(|(route, _)| route.pattern.matches(path))?.1
+    pub fn proxy_for(&self, path: &[u8]) -> Option<ProxyRoute> {
+        let at = self.settings.routes.iter().position(|route| route.pattern.matches(path))?;
+        let proxy = *self.route_proxies.get(at)?;
+        proxy.map(|proxy| ProxyRoute { proxy, route: at + 1 })
     }
 
     /// The position of the pool for a request path, that of the share of its workers (`Settings::shares`), and the number

@@ -6,6 +6,7 @@ use howdah_budget::Charge;
 use howdah_pool::{Fault, Request};
 use howdah_protocol::{Informational, RequestBody, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::time::Duration;
 
 /// A request that is handed on to another server.
 #[derive(Debug)]
@@ -56,10 +57,11 @@ pub struct PoolPageText {
 
 /// Runs requests. The composition root implements it on the pools and proxies.
 pub trait Upstream: Send + Sync + 'static {
-    /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while.
-    fn room(&self, pool: usize) -> impl Future<Output = ()> + Send {
+    /// Returns when the pool with this position in the settings has a place for a request, or has had none for a while;
+    /// how long that took.
+    fn room(&self, pool: usize) -> impl Future<Output = Duration> + Send {
         let _ = pool;
-        std::future::ready(())
+        std::future::ready(Duration::ZERO)
     }
 
     /// Whether requests should be sent here; the error says why not.

@@ -6,6 +6,8 @@ use howdah_tests::gate::Held;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::{Conn, Request, Site, php, scenario, script_scenario};
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 fn pool(site: &Site) -> Value {
     let status: Value = serde_json::from_slice(&site.howdah().command(&["status", "--json"]).stdout).unwrap();
@@ -154,6 +156,74 @@ scenario!(
         held.release();
         assert_eq!(running.response("GET").expect(200).text(), "held");
         assert_eq!(site.marks("late"), 0, "what was refused is not run");
+    },
+);
+
+scenario!(
+    who_finds_the_queue_full_waits_before_it_is_refused,
+    howdah_only = "the queue is Howdah's own",
+    |s| s
+        .workers(1)
+        .setting("queue", "1")
+        .php("hold.php", HOLD)
+        .php("late.php", "require 'gate.php'; mark('late'); echo 'late';"),
+    |site| {
+        let (mut running, held) = hold(site, "/hold.php?g=a", "a");
+        let mut waiting = send(site, "/late.php");
+        wait_for_queue(site, 1);
+        let began = Instant::now();
+        let mut others = [send(site, "/late.php"), site.conn()];
+        // A body stays with its client meanwhile, which waits no longer for that.
+        others[1].send(Request::form("/late.php", "a=b").bytes());
+        for conn in &mut others {
+            let refused = conn.response("GET").expect(503);
+            assert!(refused.header("retry-after").is_some_and(|v| v.parse::<u32>().is_ok()), "{:?}", refused.headers);
+        }
+        // How much longer, the machine decides.
+        assert!(began.elapsed() >= Duration::from_millis(900), "refused after {:?}", began.elapsed());
+        held.release();
+        assert_eq!(running.response("GET").expect(200).text(), "held");
+        assert_eq!(waiting.response("GET").expect(200).text(), "late");
+        assert_eq!(site.marks("late"), 1, "what was refused is not run");
+    },
+);
+
+scenario!(
+    in_overload_every_request_is_run_once_or_refused_and_its_connection_goes_on,
+    howdah_only = "the queue is Howdah's own",
+    |s| s
+        .workers(1)
+        .setting("queue", "8")
+        .setting("queue_timeout", "\"1s\"")
+        .php("hold.php", HOLD)
+        .php("slow.php", "require 'gate.php'; mark('run'); usleep(20000); echo 'ok';"),
+    |site| {
+        let site = &*site;
+        let (mut running, held) = hold(site, "/hold.php?g=a", "a");
+        let refused = AtomicUsize::new(0);
+        let client = || {
+            let mut conn = site.conn();
+            let ask = |_| {
+                let response = conn.exchange(&Request::get("/slow.php"));
+                let served = response.status == 200;
+                assert!(served || response.status == 503, "{}: {}", response.status, response.text());
+                assert!(served || response.header("retry-after").is_some(), "{:?}", response.headers);
+                refused.fetch_add(usize::from(!served), Relaxed);
+                served
+            };
+            (0..5).map(ask).filter(|&served| served).count()
+        };
+        let served: usize = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..60).map(|_| scope.spawn(client)).collect();
+            let is_overload = eventually(PATIENCE, || refused.load(Relaxed) > 0);
+            held.release();
+            assert!(is_overload, "nobody is refused");
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        assert_eq!(running.response("GET").expect(200).text(), "held");
+        assert_eq!(served + refused.load(Relaxed), 300);
+        assert_eq!(site.marks("run"), served as u64);
+        assert_eq!(site.get_ok("/slow.php"), "ok");
     },
 );
 

@@ -156,9 +156,10 @@ async fn target<U: Upstream>(
             exchange.front = Front::Static;
             Ok((found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND))?, Maker::File))
         }
-        Route::Proxy(proxy) => {
+        Route::Proxy(found) => {
+            exchange.route = found.route;
             let target = Bytes::copy_from_slice(exchange.head.target.as_bytes());
-            Ok((proxy::run(upstream, exchange, proxy, target, body).await?, Maker::Script))
+            Ok((proxy::run(upstream, exchange, found.proxy, target, body).await?, Maker::Script))
         }
         Route::Forbidden => Err(Refusal::new(StatusCode::FORBIDDEN)),
         // Lists and slashes are settled by the files themselves.

@@ -57,8 +57,8 @@ pub enum Route {
     AddSlash(String),
     /// A directory whose content is to be shown, and where it is.
     Listing(PathBuf),
-    /// The other server with this position among the proxies of the settings.
-    Proxy(usize),
+    /// Another server.
+    Proxy(ProxyRoute),
     /// Nothing.
     NotFound,
     /// Something that is there and is not given out: PHP source under another name.
@@ -84,6 +84,15 @@ pub struct Script {
     pub route: usize,
     /// `DOCUMENT_ROOT`, where a rule says another than the site's.
     pub root: Option<PathBuf>,
+}
+
+/// The other server that a route hands its requests to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyRoute {
+    /// The position among the proxies of the settings.
+    pub proxy: usize,
+    /// The number of the route, from 1 (`Site::requests`).
+    pub route: usize,
 }
 
 /// A regular file that may be sent.

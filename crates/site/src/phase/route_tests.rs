@@ -93,7 +93,7 @@ impl Tree {
             }
             Route::AddSlash(to) => format!("slash {to}"),
             Route::Listing(path) => format!("listing {}", path.display()),
-            Route::Proxy(at) => format!("proxy {at}"),
+            Route::Proxy(to) => format!("proxy {} by route {}", to.proxy, to.route),
             Route::NotFound => "404".to_owned(),
             Route::Forbidden => "403".to_owned(),
             Route::Invalid(_) => "400".to_owned(),
@@ -348,10 +348,10 @@ fn the_pool_is_chosen_by_the_decoded_path() {
     assert_eq!((pool("/s.php"), pool("/sub/"), pool("/%73ub/index.php")), (0, 1, 1));
     // Whatever a path is spelled like, it goes where its plain form goes.
     for path in ["/on/", "/on/s.php", "/%6fn/x", "/s.php/../on/x", "//on//x"] {
-        assert_eq!(tree.route(path), "proxy 0", "{path}");
+        assert_eq!(tree.route(path), "proxy 0 by route 2", "{path}");
     }
-    assert_ne!(tree.route("/on/../s.php"), "proxy 0");
-    assert_ne!(tree.route("/on%2f..%2fs.php"), "proxy 0");
+    assert_ne!(tree.route("/on/../s.php"), "proxy 0 by route 2");
+    assert_ne!(tree.route("/on%2f..%2fs.php"), "proxy 0 by route 2");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use howdah_rules::Times;
 use http::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs a script for a request.
 pub(crate) async fn run<U: Upstream>(
@@ -37,17 +37,17 @@ pub(crate) async fn run<U: Upstream>(
         return Err(Refusal::over_budget());
     }
     // The body comes first: its length is a variable, and a worker is only asked for once nothing can hold it up.
-    let (body, complete) = if body.is_none() {
-        (howdah_pool::RequestBody::Empty, exchange.started)
+    let (body, complete, waited) = if body.is_none() {
+        (howdah_pool::RequestBody::Empty, exchange.started, Duration::ZERO)
     } else {
-        upstream.room(script.pool).await;
+        let waited = upstream.room(script.pool).await;
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
         let complete = Instant::now();
         if let Some(trace) = &mut exchange.trace {
             trace.body_complete = Some(complete);
         }
-        (body, complete)
+        (body, complete, waited)
     };
     if let Some(trace) = &mut exchange.trace {
         trace.handed_on = Some(complete);
@@ -60,6 +60,7 @@ pub(crate) async fn run<U: Upstream>(
         id: exchange.id,
         received: exchange.started,
         complete,
+        waited,
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
         limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
@@ -127,10 +128,15 @@ fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
 }
 
 fn log_fault(fault: &Fault, exchange: &Exchange) {
+    let waited_in_vain = matches!(fault.kind, FaultKind::QueueTimeout | FaultKind::QueueFull);
+    let others = if waited_in_vain { exchange.site.server.waited_in_vain.speaks() } else { Some(0) };
+    let Some(others) = others else { return };
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
     let (target, trace) = (&*target, exchange.trace_id());
     if fault.kind == FaultKind::ClientGone {
         tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "not answered");
+    } else if others > 0 {
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "not answered, like others before it");
     } else {
         tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     }
