@@ -17,8 +17,7 @@ It takes the flags and the howdah.toml of `howdah serve`. What it does beside:
   errors become pages with source, stack and request; such pages show your code, so it serves this machine alone
   each request gets a line here; changed code counts from the next request on
   mails stay here: `howdah mails` shows them
-  https with a certificate of the local CA: `howdah trust` once makes browsers believe it
-  requests with XDEBUG_TRIGGER or XDEBUG_SESSION in query or cookies run with Xdebug, where it is installed";
+  https with a certificate of the local CA: `howdah trust` once makes browsers believe it";
 
 const MAILS_EXAMPLES: &str = "\
 Examples:
