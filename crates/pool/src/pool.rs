@@ -197,7 +197,7 @@ impl Pool {
     /// at this time has waited for long enough.
     async fn turn(&self, came: Instant, own: Option<Duration>) -> bool {
         let now = Instant::now();
-        let (calls, left) = {
+        let (permits, left) = {
             let mut scheduler = self.shared.lock();
             let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(own));
             let left = limit.saturating_sub(now.saturating_duration_since(came));
@@ -210,9 +210,9 @@ impl Pool {
             (scheduler.queue.door.come(), left)
         };
         let waiting = AtDoor(&self.shared);
-        match tokio::time::timeout(left, calls.acquire()).await {
-            Ok(Ok(call)) => {
-                call.forget();
+        match tokio::time::timeout(left, permits.acquire()).await {
+            Ok(Ok(permit)) => {
+                permit.forget();
                 std::mem::forget(waiting);
                 true
             }

@@ -160,8 +160,8 @@ impl WaitingQueue {
     }
 
     /// Calls those in who wait for a place, as far as there are places.
-    fn call_in(&mut self) {
-        self.door.call(self.limits.requests.saturating_sub(self.len));
+    fn let_in(&mut self) {
+        self.door.let_in(self.limits.requests.saturating_sub(self.len));
     }
 
     /// Adds a new request, behind those of its flow that are older.
@@ -197,7 +197,7 @@ impl WaitingQueue {
             return None;
         }
         let next = self.take(now, &may_run);
-        self.call_in();
+        self.let_in();
         next
     }
 
@@ -289,7 +289,7 @@ impl WaitingQueue {
             self.late.extend(over);
         }
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
     }
 
     /// Takes every request out.
@@ -307,7 +307,7 @@ impl WaitingQueue {
         })?;
         self.len -= 1;
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
         Some(found)
     }
 
@@ -326,7 +326,7 @@ impl WaitingQueue {
         }
         self.len -= removed.len();
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
         removed
     }
 

@@ -213,14 +213,14 @@ fn who_waits_for_a_place_is_called_when_there_is_one() {
     let (second, _b) = pending(2, 1, 10);
     queue.push(first);
     queue.push(second);
-    let calls = queue.door.come();
+    let permits = queue.door.come();
     queue.door.come();
     queue.door.come();
     queue.door.leave();
-    assert!(queue.is_full() && calls.try_acquire().is_err());
+    assert!(queue.is_full() && permits.try_acquire().is_err());
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!(calls.available_permits(), 1);
+    assert_eq!(permits.available_permits(), 1);
     assert!(queue.is_full(), "the place is for one of those who wait");
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!((calls.available_permits(), queue.is_full()), (2, false));
+    assert_eq!((permits.available_permits(), queue.is_full()), (2, false));
 }

@@ -416,7 +416,7 @@ impl Scheduler {
                         lane.idle_since = now;
                     }
                     self.idle.push(index);
-                    self.queue.door.call(1);
+                    self.queue.door.let_in(1);
                 }
                 return;
             };

@@ -3,7 +3,6 @@
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
-use crate::phase::route::ProxyRoute;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -86,6 +85,15 @@ pub struct Site {
     pub server_header: Option<HeaderValue>,
     /// The header that tells clients the request's id.
     pub request_id_header: Option<HeaderName>,
+}
+
+/// The other server that a route hands its requests to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyRoute {
+    /// The position among the proxies of the settings.
+    pub proxy: usize,
+    /// The number of the route, from 1 (`Site::requests`).
+    pub route: usize,
 }
 
 impl Site {

@@ -1,8 +1,8 @@
 /* `howdah dev` alone: a script that ends by an error gets a page in the place of PHP's message.
  *
  * PHP's own error function is where an error arrives that no handler of the application took, so nothing changes for an
- * application with handlers. What PHP is about to say is noted (howdah_rs_error_note) and not printed. At the end of the
- * script, shutdown functions included, the page is sent unless a part of the response has gone already, or the
+ * application with handlers. What PHP is about to say is noted (howdah_rs_error_note) and not printed. At the end of
+ * the script, shutdown functions included, the page is sent unless a part of the response has gone already, or the
  * application has printed something since: then that is its own error page, and stays. */
 #include "sapi/error_page.h"
 
