@@ -154,6 +154,10 @@ impl Drop for Guarded {
     }
 }
 
+/// How often, and how long after each other, a guard tries to remove an orphaned directory: for 10 s.
+const REMOVALS: usize = 100;
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
+
 enum Event {
     Stop(Duration),
     /// The pipe closed without a request to stop.
@@ -214,8 +218,14 @@ fn remove_orphaned_directory() {
     let temporary = current
         .ancestors()
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX)));
-    if let Some(path) = temporary {
-        let _ = std::fs::remove_dir_all(path);
+    let Some(path) = temporary else { return };
+    // The guards of other systems remove it at the same moment, and their systems may still write: each of these makes a
+    // removal fail half-way.
+    for _ in 0..REMOVALS {
+        match std::fs::remove_dir_all(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => thread::sleep(BETWEEN_REMOVALS),
+            _ => return,
+        }
     }
 }
 
