@@ -48,9 +48,15 @@ script_scenario!(
         let (template, before) = (pool(site)["snapshot_template"].clone(), cold(site));
         let health = site.howdah().command(&["status"]);
         assert!(health.status.success());
-        for asked in 1..=2 {
-            assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
-            assert_eq!(cold(site), before + asked);
+        for _ in 0..2 {
+            // On a busy machine a second worker may be on its way for the request before, and take this one.
+            let found_none = eventually(PATIENCE, || {
+                wait_for_workers(site, 0);
+                let counted = cold(site);
+                assert!(site.get_ok("/pid.php").parse::<u32>().is_ok());
+                cold(site) == counted + 1
+            });
+            assert!(found_none, "no request found no worker: {}", site.log());
             let cold = pool(site)["cold_starts"].clone();
             assert!(
                 cold["p50_ms"].as_f64() > Some(0.0) && cold["p99_ms"].as_f64() >= cold["p50_ms"].as_f64(),
@@ -58,13 +64,15 @@ script_scenario!(
             );
             wait_for_workers(site, 0);
         }
+        let requests = cold(site);
+        assert!(requests >= before + 2);
         assert_eq!(pool(site)["snapshot_template"], template, "what was booted stays");
         let text = String::from_utf8(site.howdah().command(&["status"]).stdout).unwrap();
-        let shown = format!("on demand up to 3; {} requests found none and waited", before + 2);
+        let shown = format!("on demand up to 3; {requests} requests found none and waited");
         assert!(text.contains(&shown), "{text}");
         let mut admin = Conn::open(&site.howdah().admin());
         let metrics = admin.exchange(&Request::get("/metrics")).expect(200).text();
-        let counted = format!("howdah_pool_cold_start_wait_seconds_count{{pool=\"default\"}} {}", before + 2);
+        let counted = format!("howdah_pool_cold_start_wait_seconds_count{{pool=\"default\"}} {requests}");
         assert!(metrics.contains(&counted), "{metrics}");
         assert_eq!(admin.exchange(&Request::get("/health")).status, 200, "it could serve");
     },
