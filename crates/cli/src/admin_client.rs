@@ -1,34 +1,39 @@
-//! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
+//! `howdah status`, `reload`, `upgrade` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin::Outcome;
 use crate::admin_guard::ORDER;
+use crate::admin_upgrade;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::{AdminAddress, ListenAddr};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest wait for a response: a reload boots PHP anew.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Longest wait for an upgrade, whatever the server's settings say.
+const LONGEST_UPGRADE: Duration = Duration::from_secs(24 * 3600);
+
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
+fn connect(addr: &ListenAddr, patience: Duration) -> Result<Box<dyn Stream>> {
     let unreachable =
         || format!("no howdah server answers on {addr}; is it running? (`--admin` names another address)");
     Ok(match addr {
         ListenAddr::Tcp(socket) | ListenAddr::Https(socket) => {
             let stream = TcpStream::connect_timeout(socket, Duration::from_secs(5)).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
         ListenAddr::Unix(path) => {
             let stream = UnixStream::connect(path).with_context(unreachable)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
             Box::new(stream)
         }
     })
@@ -36,12 +41,16 @@ fn connect(addr: &ListenAddr) -> Result<Box<dyn Stream>> {
 
 /// Asks the server; returns status and body. Blocking, as nothing else is to be done meanwhile.
 pub(crate) fn ask(admin: &AdminAddress, method: &str, path: &str) -> Result<(u16, String)> {
+    ask_for(admin, method, path, PATIENCE)
+}
+
+fn ask_for(admin: &AdminAddress, method: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let token =
         admin.token.as_ref().map(|token| format!("Authorization: Bearer {}\r\n", token.expose())).unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{ORDER}: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    let mut stream = connect(&admin.addr)?;
+    let mut stream = connect(&admin.addr, patience)?;
     stream.write_all(request.as_bytes())?;
     let mut response = Vec::new();
     stream.read_to_end(&mut response)?;
@@ -99,7 +108,7 @@ pub(crate) fn status(admin: &AdminAddress, json: bool, watch: bool) -> Result<Ex
 /// `howdah stop`: returns when the server has ended, so that another one can be started next.
 pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     // The server closes the connections of its admin endpoint last.
-    let mut until_the_end = connect(&admin.addr)?;
+    let mut until_the_end = connect(&admin.addr, PATIENCE)?;
     let code = order(admin, "/stop")?;
     if code == ExitCode::SUCCESS {
         match until_the_end.read(&mut [0; 1]) {
@@ -112,10 +121,21 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// `howdah upgrade`: returns when the new process serves, or with the reason why it does not.
+pub(crate) fn upgrade(admin: &AdminAddress, binary: Option<&Path>) -> Result<ExitCode> {
+    let binary = binary.map(std::path::absolute).transpose().context("the program's path makes no sense")?;
+    // The server gives up in time; how long that is are its settings.
+    say(&ask_for(admin, "POST", &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)?.1)
+}
+
 /// `howdah reload`, and the order to stop.
 pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
-    let (_, body) = ask(admin, "POST", path)?;
-    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    say(&ask(admin, "POST", path)?.1)
+}
+
+/// Prints what came of an order.
+fn say(body: &str) -> Result<ExitCode> {
+    let outcome: Outcome = serde_json::from_str(body).context("the server's response is no JSON")?;
     if outcome.ok {
         println!("{}", plain_lines(&outcome.message));
         return Ok(ExitCode::SUCCESS);

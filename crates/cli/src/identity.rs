@@ -5,6 +5,7 @@ use howdah_config::{Account, ListenAddr, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::launcher::LauncherProcess;
+use howdah_pool::successor::ServerProgram;
 use howdah_protocol::unix_socket::UnixAccess;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
@@ -46,12 +47,15 @@ pub(crate) fn give_up_root(
     settings: &Settings,
     account: Option<&Account>,
     configs: &[PoolConfig],
+    program: &ServerProgram,
+    takes_over: bool,
 ) -> Result<Option<LauncherProcess>> {
     let launcher = match account {
         Some(account) => {
             has_rights()?;
             let sockets = settings.listen.iter().chain([&settings.admin]).filter_map(socket_path).collect();
-            let launcher = LauncherProcess::start(configs, sockets).context("cannot start the launcher")?;
+            let launcher = LauncherProcess::start(configs, sockets, program.clone(), takes_over)
+                .context("cannot start the launcher")?;
             change_to(account).with_context(|| format!("cannot become {}", account.name))?;
             Some(launcher)
         }

@@ -5,6 +5,7 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod admin_upgrade;
 mod certificates;
 mod explain;
 mod fpm_status;
@@ -18,6 +19,7 @@ mod status_text;
 mod tls;
 mod top;
 mod trust;
+mod upgrade;
 mod watch;
 mod ways;
 
@@ -52,10 +54,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let result = match command {
-        Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => serve::run(&loaded).map(|()| ExitCode::SUCCESS),
-            Err(code) => return code,
-        },
+        Command::Serve(flags) => serve(&flags),
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
                 let tls = match tls::prepare(&loaded) {
@@ -106,6 +105,10 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::order(&addr, "/reload"),
             Err(code) => return code,
         },
+        Command::Upgrade { server, binary } => match admin_address(&server) {
+            Ok(addr) => admin_client::upgrade(&addr, binary.as_deref()),
+            Err(code) => return code,
+        },
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
@@ -133,6 +136,25 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Serves, in the place of a server that runs if it was started by one; that one hears of whatever goes wrong.
+fn serve(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
+    let taking_over = upgrade::TakeOver::begin()?;
+    let tell = |why: &str| taking_over.iter().for_each(|old| old.failed(why));
+    let loaded = match howdah_config::load(flags) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            eprintln!("{errors}");
+            tell(&errors.to_string());
+            return Ok(ExitCode::from(WRONG_SETTINGS));
+        }
+    };
+    let served = serve::run(&loaded, taking_over.clone());
+    if let Err(why) = &served {
+        tell(&format!("{why:#}"));
+    }
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 /// To standard output, all of it or an error.

@@ -6,6 +6,7 @@
 use crate::admin::{self, Order};
 use crate::pools::{self, Pools};
 use crate::tls::{self, Tls};
+use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::ways::{self, Ways};
 use crate::{certificates, identity, watch};
 use anyhow::{Context, Result, anyhow};
@@ -14,15 +15,18 @@ use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
+use howdah_pool::successor::ServerProgram;
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
+use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_site::sites::Covers;
 use howdah_site::{Service, Sites};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -30,7 +34,9 @@ use tokio::sync::mpsc;
 ///
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
-pub(crate) fn run(loaded: &Loaded) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, take_over: Option<TakeOver>) -> Result<()> {
+    let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
+    let mut inherited = take_over.as_ref().map(TakeOver::sockets).transpose()?.unwrap_or_default();
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
     identity::announce_logs(account.as_ref());
@@ -45,29 +51,48 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     raise_descriptor_limit();
     // Listening comes before PHP: a port in use is found before any process is started.
     let access = identity::listener_access(&settings, account.as_ref()).map_err(|error| anyhow!(error))?;
-    let bind = |addr| {
-        let listener = Listener::bind_for(addr, access)?;
+    let mut bind = |addr| {
+        let listener = match inherited.take(addr) {
+            Some(socket) => Listener::inherit(addr, socket)?,
+            None => Listener::bind_for(addr, access)?,
+        };
         Ok(match &tls {
             Some(tls) => tls.on(listener, addr),
             None => listener,
         })
     };
-    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
+    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(&mut bind).collect();
     let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
     let over_udp: Result<Vec<Listener>, BindError> =
-        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
+        tls.iter().flat_map(|tls| over_udp(tls, &listeners, &mut inherited)).collect();
     listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
-    let admin = admin::bind(&settings)?;
+    let admin = admin::bind(&settings, &mut inherited)?;
+    let sockets = Sockets::of(&listeners, &admin, &settings.admin).context("cannot keep the sockets for an upgrade")?;
+    let unused = inherited.0.iter().map(|socket| socket.number).collect();
+    drop(inherited);
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
     let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
     certificates::prepare(&settings.acme, account.as_ref())?;
-    let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
+    let launcher = identity::give_up_root(&settings, account.as_ref(), &configs, &program, take_over.is_some())?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher };
+    let taking_over = TakingOver { from: take_over, unused };
+    let start = Start {
+        listeners,
+        tls,
+        admin,
+        metrics,
+        access_logs,
+        budgets,
+        configs,
+        launcher,
+        program,
+        sockets,
+        taking_over,
+    };
     main.block_on(serve(settings, log, start))
 }
 
@@ -81,6 +106,9 @@ struct Start {
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
+    program: ServerProgram,
+    sockets: Sockets,
+    taking_over: TakingOver,
 }
 
 /// Every connection, open file and spooled body is a descriptor, and the usual soft limit is 1024: takes what the hard
@@ -110,7 +138,8 @@ struct Server {
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher } = start;
+    let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher, .. } = start;
+    let (program, sockets, mut taking_over) = (start.program, Arc::new(start.sockets), start.taking_over);
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
     let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
@@ -134,8 +163,21 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
     let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings));
+    if let Err(why) = taking_over.ready(&pools).await {
+        // The other server goes on.
+        pools.stop(Duration::ZERO).await;
+        runtimes.into_iter().for_each(Runtime::shutdown_background);
+        if let Some(launcher) = launcher_end {
+            launcher.end().await;
+        }
+        return Err(why);
+    }
+    let files = sockets.own_files();
+    launcher.keep_sockets(files, false);
+    let take_over = taking_over.from;
     let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
+    let report = certificates.report();
+    let mut admin = Some(admin::start(admin, &settings, pools.clone(), metrics, report, orders, take_over.clone())?);
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
     let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
@@ -144,6 +186,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         all => format!("{} sites", all.len()),
     };
     tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
+    take_over.iter().for_each(TakeOver::serving);
 
     let checks = howdah_proxy::health::start(&proxies);
     let watchers = watch::start(watched, &pools);
@@ -152,10 +195,18 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     }
     let server = Server { settings, log, access_logs, pools };
     let mut lost_launcher = false;
+    let (mut upgrade, mut replaced) = (UnderWay::default(), None);
+    let hand_over = || HandOver {
+        program: program.clone(),
+        launcher: launcher.clone(),
+        sockets: sockets.clone(),
+        patience: server.settings.upgrade_timeout,
+    };
     let waiter = loop {
         tokio::select! {
             order = ordered.recv() => match order {
                 Some(Order::Stop(waiter)) => break Some(waiter),
+                Some(Order::Upgrade { binary, reply }) => upgrade.begin(binary, reply, take_over.as_ref(), &hand_over),
                 None => break None,
             },
             event = signals.next() => match event {
@@ -163,6 +214,10 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
                 Event::Reload => server.reload(),
                 Event::ReopenLogs => server.reopen_logs(),
             },
+            by = upgrade.done() => {
+                replaced = Some(by);
+                break None;
+            }
             () = has_gone(launcher_end.as_mut()) => {
                 // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
                 tracing::error!("the launcher has ended: the server stops");
@@ -171,14 +226,22 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             }
         }
     };
-    drop((watchers, checks));
+    // A successor that is not ready ends with this; the copies of the sockets would keep ports open.
+    drop((watchers, checks, upgrade, sockets));
     server.pools.drain();
+    if let Some(by) = &replaced {
+        launcher.keep_sockets(by.files.clone(), true);
+        if let Some(admin) = admin.take() {
+            admin.end().await;
+        }
+        server.leave(&mut front, &mut signals, by).await;
+    }
     tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
     let clean = tokio::select! {
         clean = server.stop(&mut front) => clean,
         () = signals.second_stop() => {
             tracing::warn!("told to stop again: ending at once");
-            server.remove_socket_files();
+            server.remove_socket_files(replaced.as_ref());
             server.log.flush();
             std::process::exit(130);
         }
@@ -186,12 +249,14 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     front.end();
     server.access_logs.flush();
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
-    server.remove_socket_files();
+    server.remove_socket_files(replaced.as_ref());
     if let Some(launcher) = launcher_end {
         // It removes those whose directories are not the server's.
         launcher.end().await;
     }
-    admin.end().await;
+    if let Some(admin) = admin {
+        admin.end().await;
+    }
     if let Some(waiter) = waiter {
         let _ = waiter.send(());
     }
@@ -209,7 +274,36 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     }
 }
 
+/// The sockets for HTTP/3 beside these.
+fn over_udp(tls: &Tls, beside: &[Listener], inherited: &mut InheritedSockets) -> Vec<Result<Listener, BindError>> {
+    beside.iter().filter_map(|listener| tls.beside(listener, inherited)).collect()
+}
+
 impl Server {
+    /// Lets connections go with their next response, as another process serves; returns when they have gone, when they have
+    /// had their time, or when a stop is asked for.
+    async fn leave(&self, front: &mut Front, signals: &mut Signals, by: &Replaced) {
+        let longest = self.settings.drain_timeout;
+        tracing::info!(
+            "process {} has taken over: {} connections have {longest:?} to come to their end",
+            by.pid,
+            front.open_connections()
+        );
+        let stopped = async {
+            loop {
+                match signals.next().await {
+                    Event::Stop => return,
+                    Event::ReopenLogs => self.reopen_logs(),
+                    Event::Reload => {}
+                }
+            }
+        };
+        tokio::select! {
+            _ = front.leave(longest) => {}
+            () = stopped => {}
+        }
+    }
+
     /// True if nothing was cut.
     async fn stop(&self, front: &mut Front) -> bool {
         let began = Instant::now();
@@ -238,14 +332,16 @@ impl Server {
         }
     }
 
-    /// Files of Unix sockets would stay behind when the process ends without running destructors.
-    fn remove_socket_files(&self) {
+    /// Files of Unix sockets would stay behind when the process ends without running destructors. Those that a process has
+    /// taken over do.
+    fn remove_socket_files(&self, replaced: Option<&Replaced>) {
         let sockets = self.settings.listen.iter().chain([&self.settings.admin]);
         let paths = sockets.filter_map(|addr| match addr {
             ListenAddr::Unix(path) => Some(path.clone()),
             ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
         });
-        for path in paths.collect::<Vec<PathBuf>>() {
+        let is_others = |path: &PathBuf| replaced.is_some_and(|by| by.files.contains(path));
+        for path in paths.filter(|path| !is_others(path)).collect::<Vec<PathBuf>>() {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -64,6 +64,13 @@ pub enum Command {
     Sandbox(ControlFlags),
     /// Replace the workers of a running server.
     Reload(ControlFlags),
+    /// Have a new process take the place of a running server.
+    Upgrade {
+        /// Which server.
+        server: ControlFlags,
+        /// Another program.
+        binary: Option<PathBuf>,
+    },
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -162,6 +169,10 @@ impl Cli {
             Some(("top", matches)) => Command::Top { server: control_flags(matches), once: matches.get_flag("once") },
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
+            Some(("upgrade", matches)) => {
+                let binary = matches.get_one::<PathBuf>("binary").cloned();
+                Command::Upgrade { server: control_flags(matches), binary }
+            }
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
                 let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
@@ -287,6 +298,20 @@ pub fn definition() -> clap::Command {
                 clap::Command::new("reload").about("Replace the workers of a running server; no request is lost"),
             )
             .after_help("Example:\n  howdah reload --config /etc/howdah.toml"),
+        )
+        .subcommand(
+            control_args(
+                clap::Command::new("upgrade")
+                    .about("Have the program that is installed now take the place of a running server; no request is lost"),
+            )
+            .arg(
+                Arg::new("binary")
+                    .long("binary")
+                    .value_name("PATH")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("Another program than the one that the server was started as"),
+            )
+            .after_help("Examples:\n  howdah upgrade --config /etc/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))

@@ -58,6 +58,7 @@ mod scheduler;
 mod shared;
 mod shares;
 mod status;
+pub mod successor;
 mod supervisor;
 mod warm_up;
 mod waste;

@@ -12,13 +12,27 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// For how long an endpoint of HTTP/3 whose socket another process reads now still lets in what it has read itself.
+const READ_BEFORE: Duration = Duration::from_millis(250);
+
+/// Whether connections are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepting {
+    Yes,
+    /// Another process does.
+    Elsewhere,
+    No,
+}
 
 /// A running front.
 #[derive(Debug)]
 pub struct Front {
     handles: Vec<IoThreadHandle>,
-    stop_accepting: watch::Sender<bool>,
+    stop_accepting: watch::Sender<Accepting>,
+    /// Closed when nothing is accepted any more.
+    acceptors: mpsc::Receiver<()>,
     ended: Vec<oneshot::Receiver<()>>,
     /// Threads keep their runtimes, on which lane readers run too, until this says true.
     release: watch::Sender<bool>,
@@ -49,11 +63,18 @@ impl Front {
         let unstarted: Vec<_> =
             (0..runtimes.len()).map(|number| Unstarted::new(shared.clone(), handler(number), closed.clone())).collect();
         let handles: Vec<IoThreadHandle> = unstarted.iter().map(Unstarted::handle).collect();
-        let (stop_accepting, stop) = watch::channel(false);
+        let (stop_accepting, stop) = watch::channel(Accepting::Yes);
+        let (accepts, acceptors) = mpsc::channel(1);
         let (release, released) = watch::channel(false);
-        let mut front =
-            Self { handles: handles.clone(), stop_accepting, ended: Vec::new(), release, threads: Vec::new() };
-        let mut acceptor = Some((listeners, handles, shared.max_connections, stop));
+        let mut front = Self {
+            handles: handles.clone(),
+            stop_accepting,
+            acceptors,
+            ended: Vec::new(),
+            release,
+            threads: Vec::new(),
+        };
+        let mut acceptor = Some((listeners, handles, shared.max_connections, stop, accepts));
         for (number, (io_thread, runtime)) in unstarted.into_iter().zip(runtimes).enumerate() {
             let (end, ended) = oneshot::channel();
             let acceptor = acceptor.take();
@@ -61,9 +82,14 @@ impl Front {
             let thread = std::thread::Builder::new().name(format!("howdah-io-{number}")).spawn(move || {
                 enter(number);
                 runtime.block_on(async move {
-                    if let Some((listeners, handles, most, stop)) = acceptor {
+                    if let Some((listeners, handles, most, stop, accepts)) = acceptor {
                         for listener in listeners {
-                            tokio::spawn(accept(listener, handles.clone(), most, stop.clone()));
+                            let accepting = accept(listener, handles.clone(), most, stop.clone());
+                            let accepts = accepts.clone();
+                            tokio::spawn(async move {
+                                accepting.await;
+                                drop(accepts);
+                            });
                         }
                     }
                     io_thread.run().await;
@@ -86,7 +112,25 @@ impl Front {
 
     /// Closes the listeners (and removes the files of Unix sockets); open connections go on.
     pub fn stop_accepting(&self) {
-        let _ = self.stop_accepting.send(true);
+        let _ = self.stop_accepting.send(Accepting::No);
+    }
+
+    /// Leaves further connections to another process. Those that there are go with their next response, or as they would
+    /// anyway; none is closed before. True when all have gone, false when `longest` is over before.
+    pub async fn leave(&mut self, longest: Duration) -> bool {
+        let _ = self.stop_accepting.send(Accepting::Elsewhere);
+        let gone = async {
+            // Whoever has been accepted is with its thread then.
+            while self.acceptors.recv().await.is_some() {}
+            for handle in &self.handles {
+                handle.leave();
+            }
+            while let Some(end) = self.ended.last_mut() {
+                let _ = end.await;
+                self.ended.pop();
+            }
+        };
+        tokio::time::timeout(longest, gone).await.is_ok()
     }
 
     /// Accepts nothing more, closes idle connections, lets running requests end, and cuts what is left after `grace`.
@@ -137,12 +181,29 @@ pub fn runtimes(threads: usize) -> io::Result<Vec<Runtime>> {
     (0..threads.max(1)).map(|_| tokio::runtime::Builder::new_current_thread().enable_all().build()).collect()
 }
 
+/// A connection that waits for a place. It gets one in any case: when accepting ends meanwhile, without waiting any longer.
+struct Waiting<'a> {
+    accepted: Option<Accepted>,
+    handles: &'a [IoThreadHandle],
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let fewest = self.handles.iter().min_by_key(|handle| handle.open_connections());
+        if let (Some(handle), Some(accepted)) = (fewest, self.accepted.take()) {
+            handle.accept(accepted);
+        }
+    }
+}
+
 /// Accepts from one listener until told to stop.
-async fn accept(listener: Listener, handles: Vec<IoThreadHandle>, most: usize, mut stop: watch::Receiver<bool>) {
-    let addr = listener.local_addr();
+async fn accept(listener: Listener, handles: Vec<IoThreadHandle>, most: usize, mut stop: watch::Receiver<Accepting>) {
+    let (addr, over_udp) = (listener.local_addr(), listener.is_over_udp());
     let take = |accepted: Accepted| {
         let handles = &handles;
+        let waiting = Waiting { accepted: Some(accepted), handles };
         async move {
+            let _waiting = waiting;
             // At the limit connections that nobody uses make room. Where there are none, further ones wait in the kernel's
             // queue, as they would before a busy server.
             let mut turn = 0;
@@ -154,9 +215,6 @@ async fn accept(listener: Listener, handles: Vec<IoThreadHandle>, most: usize, m
                 turn += 1;
                 let _ = tokio::time::timeout(Duration::from_millis(10), handle.closed()).await;
             }
-            if let Some(handle) = handles.iter().min_by_key(|handle| handle.open_connections()) {
-                handle.accept(accepted);
-            }
         }
     };
     let accepting = async {
@@ -165,8 +223,14 @@ async fn accept(listener: Listener, handles: Vec<IoThreadHandle>, most: usize, m
             tracing::error!(target: "howdah::listener", %addr, %error, "the listener has failed");
         }
     };
+    let stopping = async {
+        let how = stop.wait_for(|how| *how != Accepting::Yes).await.map(|how| *how);
+        if over_udp && matches!(how, Ok(Accepting::Elsewhere)) {
+            let _ = tokio::time::timeout(READ_BEFORE, stop.wait_for(|how| *how == Accepting::No)).await;
+        }
+    };
     tokio::select! {
         () = accepting => {}
-        _ = stop.wait_for(|stop| *stop) => {}
+        () = stopping => {}
     }
 }
