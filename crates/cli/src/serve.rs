@@ -26,7 +26,6 @@ use howdah_site::{Service, Sites};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -163,10 +162,14 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let watched = watch::look_first(&settings).await;
     howdah_pool::adopt_orphans();
     let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings));
+    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
+    let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
+    let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, Vec::new(), runtimes)?;
     if let Err(why) = taking_over.ready(&pools).await {
         // The other server goes on.
+        front.drain(Duration::ZERO).await;
         pools.stop(Duration::ZERO).await;
-        runtimes.into_iter().for_each(Runtime::shutdown_background);
+        front.end();
         if let Some(launcher) = launcher_end {
             launcher.end().await;
         }
@@ -178,9 +181,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let (orders, mut ordered) = mpsc::channel(4);
     let report = certificates.report();
     let mut admin = Some(admin::start(admin, &settings, pools.clone(), metrics, report, orders, take_over.clone())?);
-    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
-    let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
+    front.open(listeners);
     let what = match &sites.all() {
         [only] => only.root.display().to_string(),
         all => format!("{} sites", all.len()),
@@ -206,7 +207,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         tokio::select! {
             order = ordered.recv() => match order {
                 Some(Order::Stop(waiter)) => break Some(waiter),
-                Some(Order::Upgrade { binary, reply }) => upgrade.begin(binary, reply, take_over.as_ref(), &hand_over),
+                Some(Order::Upgrade { binary, reply }) => upgrade.begin(binary, reply, take_over.clone(), &hand_over),
                 None => break None,
             },
             event = signals.next() => match event {

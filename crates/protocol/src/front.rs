@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// For how long an endpoint of HTTP/3 whose socket another process reads now still lets in what it has read itself.
@@ -30,8 +30,12 @@ enum Accepting {
 #[derive(Debug)]
 pub struct Front {
     handles: Vec<IoThreadHandle>,
+    /// The first I/O thread's, which accepts.
+    runtime: Handle,
+    most: usize,
     stop_accepting: watch::Sender<Accepting>,
-    /// Closed when nothing is accepted any more.
+    /// Each listener's task has a copy, and `acceptors` is closed when nothing is accepted any more.
+    accepts: Option<mpsc::Sender<()>>,
     acceptors: mpsc::Receiver<()>,
     ended: Vec<oneshot::Receiver<()>>,
     /// Threads keep their runtimes, on which lane readers run too, until this says true.
@@ -63,35 +67,27 @@ impl Front {
         let unstarted: Vec<_> =
             (0..runtimes.len()).map(|number| Unstarted::new(shared.clone(), handler(number), closed.clone())).collect();
         let handles: Vec<IoThreadHandle> = unstarted.iter().map(Unstarted::handle).collect();
-        let (stop_accepting, stop) = watch::channel(Accepting::Yes);
+        let (stop_accepting, _) = watch::channel(Accepting::Yes);
         let (accepts, acceptors) = mpsc::channel(1);
         let (release, released) = watch::channel(false);
+        let first = runtimes.first().ok_or_else(|| io::Error::other("a front needs a thread"))?.handle().clone();
         let mut front = Self {
-            handles: handles.clone(),
+            handles,
+            runtime: first,
+            most: shared.max_connections,
             stop_accepting,
+            accepts: Some(accepts),
             acceptors,
             ended: Vec::new(),
             release,
             threads: Vec::new(),
         };
-        let mut acceptor = Some((listeners, handles, shared.max_connections, stop, accepts));
         for (number, (io_thread, runtime)) in unstarted.into_iter().zip(runtimes).enumerate() {
             let (end, ended) = oneshot::channel();
-            let acceptor = acceptor.take();
             let mut released = released.clone();
             let thread = std::thread::Builder::new().name(format!("howdah-io-{number}")).spawn(move || {
                 enter(number);
                 runtime.block_on(async move {
-                    if let Some((listeners, handles, most, stop, accepts)) = acceptor {
-                        for listener in listeners {
-                            let accepting = accept(listener, handles.clone(), most, stop.clone());
-                            let accepts = accepts.clone();
-                            tokio::spawn(async move {
-                                accepting.await;
-                                drop(accepts);
-                            });
-                        }
-                    }
                     io_thread.run().await;
                     let _ = end.send(());
                     // An error means that the front was dropped: nothing is left to wait for.
@@ -101,7 +97,20 @@ impl Front {
             front.ended.push(ended);
             front.threads.push(thread);
         }
+        front.open(listeners);
         Ok(front)
+    }
+
+    /// Accepts what comes to these as well.
+    pub fn open(&self, listeners: Vec<Listener>) {
+        for listener in listeners {
+            let Some(accepts) = self.accepts.clone() else { return };
+            let accepting = accept(listener, self.handles.clone(), self.most, self.stop_accepting.subscribe());
+            self.runtime.spawn(async move {
+                accepting.await;
+                drop(accepts);
+            });
+        }
     }
 
     /// The number of open connections.
@@ -112,13 +121,14 @@ impl Front {
 
     /// Closes the listeners (and removes the files of Unix sockets); open connections go on.
     pub fn stop_accepting(&self) {
-        let _ = self.stop_accepting.send(Accepting::No);
+        self.stop_accepting.send_replace(Accepting::No);
     }
 
     /// Leaves further connections to another process. Those that there are go with their next response, or as they would
     /// anyway; none is closed before. True when all have gone, false when `longest` is over before.
     pub async fn leave(&mut self, longest: Duration) -> bool {
-        let _ = self.stop_accepting.send(Accepting::Elsewhere);
+        self.stop_accepting.send_replace(Accepting::Elsewhere);
+        self.accepts = None;
         let gone = async {
             // Whoever has been accepted is with its thread then.
             while self.acceptors.recv().await.is_some() {}

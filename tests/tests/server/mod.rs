@@ -52,5 +52,6 @@ mod tls_files;
 mod tls_sites;
 mod tls_wire;
 mod top;
+mod upgrade;
 mod users;
 mod worker_trust;

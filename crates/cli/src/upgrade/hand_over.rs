@@ -19,6 +19,9 @@ use tokio::io::unix::AsyncFd;
 /// How long the successor has for what takes it a moment.
 const A_MOMENT: Duration = Duration::from_secs(10);
 
+/// How long it may take until its end is noticed.
+const A_BIT: Duration = Duration::from_secs(1);
+
 /// What can be handed over. Its descriptors keep the ports open, so it goes when the server accepts no more.
 pub(crate) struct Sockets {
     pub(crate) listeners: Vec<ListenerHandle>,
@@ -81,7 +84,14 @@ impl HandOver {
         given: &mut Vec<QuicHandle>,
     ) -> Result<(u32, Vec<PathBuf>), String> {
         let broken = |error: io::Error| format!("cannot talk to the new process: {error}");
-        let links = self.give(socket).map_err(broken)?;
+        let links = match self.give(socket) {
+            Ok(links) => links,
+            Err(error) => {
+                // Who does not listen has ended as a rule, and how that was says more.
+                tokio::time::sleep(A_BIT).await;
+                return Err(broken(error));
+            }
+        };
         let ready = tokio::time::timeout(self.patience, hear(socket)).await;
         let (pid, unused) = match ready {
             Ok(Ok(FromSuccessor::Ready { pid, unused })) => (pid, unused),
@@ -207,7 +217,7 @@ impl Running {
 
     /// Gives it a moment to end by itself, as it does when it has said why, and then ends it.
     async fn end(&mut self) {
-        if self.successor.is_some() && tokio::time::timeout(Duration::from_secs(1), self.ended()).await.is_err() {
+        if self.successor.is_some() && tokio::time::timeout(A_BIT, self.ended()).await.is_err() {
             if let Some(successor) = &self.successor {
                 successor.kill();
             }

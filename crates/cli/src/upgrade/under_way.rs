@@ -3,12 +3,24 @@
 use super::{HandOver, Replaced, TakeOver};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Who asked for an upgrade, and hears what came of it.
 pub(crate) type Reply = oneshot::Sender<Result<String, String>>;
 
-type Running = Pin<Box<dyn Future<Output = Result<Replaced, String>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
+
+/// How long the process from before the last upgrade may take to end, once another upgrade is asked for.
+const LAST_WAIT: Duration = Duration::from_secs(3);
+
+/// Why there is no upgrade.
+enum NotReplaced {
+    /// There can be none now.
+    Refused(String),
+    /// The new process did not come to serve.
+    Failed(String),
+}
 
 /// See above.
 #[derive(Default)]
@@ -20,7 +32,7 @@ impl UnderWay {
         &mut self,
         binary: Option<PathBuf>,
         reply: Reply,
-        before: Option<&TakeOver>,
+        before: Option<TakeOver>,
         hand_over: impl FnOnce() -> HandOver,
     ) {
         let why = if self.0.is_some() {
@@ -28,12 +40,7 @@ impl UnderWay {
         } else if std::process::id() == 1 {
             Some("this server is process 1, and a container ends with that; start another container".to_owned())
         } else {
-            before.and_then(TakeOver::predecessor).map(|old| {
-                format!(
-                    "process {old} still has connections from before the last upgrade, for `drain_timeout` at most; try \
-                     again when it has ended"
-                )
-            })
+            None
         };
         if let Some(why) = why {
             let _ = reply.send(Err(why));
@@ -52,7 +59,11 @@ impl UnderWay {
             }
             hand_over.program = hand_over.program.with_binary(binary);
         }
-        self.0 = Some((Box::pin(hand_over.run()), reply));
+        let running = async move {
+            alone(before).await.map_err(NotReplaced::Refused)?;
+            hand_over.run().await.map_err(NotReplaced::Failed)
+        };
+        self.0 = Some((Box::pin(running), reply));
     }
 
     /// Returns when the upgrade that is under way has succeeded. Whoever asked hears of a failure, and so does the log.
@@ -70,11 +81,27 @@ impl UnderWay {
                     )));
                     return replaced;
                 }
-                Err(why) => {
+                Err(NotReplaced::Refused(why)) => drop(reply.send(Err(why))),
+                Err(NotReplaced::Failed(why)) => {
                     tracing::error!("the upgrade has failed, and this process goes on: {why}");
                     let _ = reply.send(Err(format!("the upgrade has failed, and the old process goes on: {why}")));
                 }
             }
         }
     }
+}
+
+/// Waits for the end of the process that this one has replaced. The error says that it has not come yet.
+async fn alone(before: Option<TakeOver>) -> Result<(), String> {
+    let until = Instant::now() + LAST_WAIT;
+    while let Some(old) = before.as_ref().and_then(TakeOver::predecessor) {
+        if Instant::now() >= until {
+            return Err(format!(
+                "process {old} still has connections from before the last upgrade, for `drain_timeout` at most; try again \
+                 when it has ended"
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
 }
