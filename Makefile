@@ -65,8 +65,9 @@ test-tiny: setup-test build ## The scenarios of classic mode again, with rings s
 test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets --skip ::reference
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, and a million requests in storms of kills (STORM=n for each mode)
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, 50 upgrades under load, and a million requests in storms of kills (STORM=n for each mode)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
+	HOWDAH_TEST_UPGRADES=50 $(SCENARIOS) --test scenarios -- --test-threads 1 server::upgrade::an_upgrade_loses
 	HOWDAH_SLOW_CLIENTS=20000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::budgets
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
 		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference

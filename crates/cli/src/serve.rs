@@ -207,7 +207,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         tokio::select! {
             order = ordered.recv() => match order {
                 Some(Order::Stop(waiter)) => break Some(waiter),
-                Some(Order::Upgrade { binary, reply }) => upgrade.begin(binary, reply, take_over.clone(), &hand_over),
+                Some(Order::Upgrade { binary, reply }) => upgrade.begin(binary, reply, take_over.clone(), hand_over),
                 None => break None,
             },
             event = signals.next() => match event {

@@ -39,6 +39,9 @@ impl UnderWay {
             Some("an upgrade is under way already".to_owned())
         } else if std::process::id() == 1 {
             Some("this server is process 1, and a container ends with that; start another container".to_owned())
+        } else if is_watched_by_number() {
+            let why = "systemd would take the end of this process for the end of the service: the unit needs Type=notify";
+            Some(why.to_owned())
         } else {
             None
         };
@@ -104,4 +107,10 @@ async fn alone(before: Option<TakeOver>) -> Result<(), String> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())
+}
+
+/// True if systemd has started this very process, and is not going to hear of another one.
+fn is_watched_by_number() -> bool {
+    let started = std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    started && std::env::var_os("NOTIFY_SOCKET").is_none()
 }

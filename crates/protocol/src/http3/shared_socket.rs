@@ -320,13 +320,13 @@ fn decode(header: &[u8; HEADER], length: usize) -> RecvMeta {
         Some(IpAddr::V6(ip)) => SocketAddrV6::new(ip, port, 0, scope).into(),
         None => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
     };
-    let mut meta = RecvMeta::default();
-    meta.addr = addr;
-    meta.len = length;
-    meta.stride = length;
-    meta.ecn = EcnCodepoint::from_bits(header[39]);
-    meta.dst_ip = ip(header[22] & 15, &header[23..39]);
-    meta
+    RecvMeta {
+        addr,
+        len: length,
+        stride: length,
+        ecn: EcnCodepoint::from_bits(header[39]),
+        dst_ip: ip(header[22] & 15, &header[23..39]),
+    }
 }
 
 #[cfg(test)]
@@ -335,13 +335,13 @@ mod tests {
     use super::*;
 
     fn meta(len: usize, stride: usize) -> RecvMeta {
-        let mut meta = RecvMeta::default();
-        meta.addr = "192.0.2.7:443".parse().unwrap();
-        meta.len = len;
-        meta.stride = stride;
-        meta.ecn = Some(EcnCodepoint::Ce);
-        meta.dst_ip = Some("192.0.2.1".parse().unwrap());
-        meta
+        RecvMeta {
+            addr: "192.0.2.7:443".parse().unwrap(),
+            len,
+            stride,
+            ecn: Some(EcnCodepoint::Ce),
+            dst_ip: Some("192.0.2.1".parse().unwrap()),
+        }
     }
 
     fn short(id: &[u8], rest: &[u8]) -> Vec<u8> {
