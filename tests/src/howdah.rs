@@ -8,6 +8,7 @@ use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_ove
 use crate::report;
 use crate::request::Request;
 use crate::setup::Setup;
+use crate::versions::Version;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -81,6 +82,9 @@ fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> Strin
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.
         lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
+    }
+    if setup.version(mode.into()) == Some(Version::Three) && setup.settings.iter().all(|(key, _)| key != "tls.http3") {
+        lines.push("tls.http3 = true".to_owned());
     }
     let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);

@@ -1,7 +1,8 @@
 //! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
 
-use crate::modes::Scripts;
+use crate::modes::{Backend, Scripts};
 use crate::tls;
+use crate::versions::Version;
 use std::path::{Path, PathBuf};
 
 /// What a file holds.
@@ -31,6 +32,8 @@ pub struct Setup {
     pub(crate) second_listener: bool,
     /// The scenario speaks TLS (`Some(true)`), or does not in any case.
     pub(crate) https: Option<bool>,
+    /// Why no other version of HTTP can take the place of HTTP/1.1.
+    pub(crate) http1: Option<String>,
     /// The certificates that it has for that.
     pub(crate) certificates: tls::Plan,
     pub(crate) expected_log: Vec<String>,
@@ -60,6 +63,7 @@ impl Default for Setup {
             unix_listener: false,
             second_listener: false,
             https: None,
+            http1: None,
             certificates: tls::Plan::default(),
             expected_log: Vec::new(),
             allowed_log: Vec::new(),
@@ -242,6 +246,29 @@ impl Setup {
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);
         self
+    }
+
+    /// The scenario is about HTTP/1.1's bytes or connections, as this says: where all are to speak another version, it is
+    /// skipped, and counted.
+    #[must_use]
+    pub fn http1(mut self, why: &str) -> Self {
+        self.http1 = Some(why.to_owned());
+        self
+    }
+
+    /// Why it cannot run in the version of HTTP that this run of the tests is for.
+    pub(crate) fn only_in_http1(&self, backend: Backend) -> Option<&str> {
+        if backend == Backend::Reference || Version::asked_for().is_none() {
+            return None;
+        }
+        let plain = (self.https == Some(false)).then_some("it is about connections without TLS");
+        self.http1.as_deref().or(plain)
+    }
+
+    /// The version of HTTP underneath the client, if it is not HTTP/1.1.
+    pub(crate) fn version(&self, backend: Backend) -> Option<Version> {
+        let fits = backend != Backend::Reference && self.http1.is_none() && self.https != Some(false);
+        Version::asked_for().filter(|_| fits)
     }
 
     /// Declares that the log will hold an error line with this text; it must then be there.

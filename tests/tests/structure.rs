@@ -18,7 +18,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("howdah-budget", &[]),
     ("howdah-transport", &[]),
     ("howdah-php", &["howdah-transport"]),
-    ("howdah-config", &["howdah-budget", "howdah-rules", "howdah-transport"]),
+    ("howdah-detect", &[]),
+    ("howdah-config", &["howdah-budget", "howdah-detect", "howdah-rules", "howdah-transport"]),
     ("howdah-observe", &["howdah-budget", "howdah-config"]),
     ("howdah-pool", &["howdah-budget", "howdah-observe", "howdah-transport"]),
     ("howdah-tls", &[]),
@@ -45,6 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "howdah-budget",
             "howdah-config",
+            "howdah-detect",
             "howdah-observe",
             "howdah-pool",
             "howdah-protocol",

@@ -11,8 +11,10 @@ mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod init;
 mod php_hosts;
 mod pools;
+mod recipes;
 mod sandbox;
 mod serve;
 mod status_text;
@@ -101,6 +103,9 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
+        Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
+        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Recipes => print(recipes::list().as_bytes()),
         Command::Reload(server) => match admin_address(&server) {
             Ok(addr) => admin_client::order(&addr, "/reload"),
             Err(code) => return code,

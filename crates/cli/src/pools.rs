@@ -2,11 +2,12 @@
 
 use crate::fpm_status;
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
+use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
 use howdah_observe::Metrics;
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
+    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers,
+    TimeLimits, start_pool,
 };
 use howdah_site::Sites;
 use howdah_site::upstream::{PoolPage, PoolPageText};
@@ -16,7 +17,6 @@ use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -220,8 +220,9 @@ fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
         script: CText::new(&path_text(pool.script.as_deref()))?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
-        ini_entries: CText::new(&ini_lines(&pool.php.ini))?,
-        admin_ini_entries: CText::new(&ini_lines(&pool.php.admin_ini))?,
+        // What is set for good counts most, so it comes last.
+        ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
+        admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
         software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
@@ -230,10 +231,9 @@ fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
     })
 }
 
-/// One line for each value. The PHP host adds quotes where they are needed, as it reads values like `php -d`: `false` and
-/// `E_ALL & ~E_NOTICE` are not strings.
-fn ini_lines(values: &BTreeMap<String, String>) -> String {
-    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
+fn route_share(route: &Route) -> RouteShare {
+    let limits = TimeLimits { deadline: route.deadline, cpu: route.cpu_deadline, queue: route.queue_timeout };
+    RouteShare { workers: route.workers, weight: route.weight, limits }
 }
 
 /// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
@@ -266,13 +266,14 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             max: pool.spare_workers.max.map(|max| max as usize),
         },
         deadline: pool.deadline,
+        cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
         queue_target: pool.queue_target,
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(route_share).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,

@@ -8,7 +8,7 @@ use crate::pools::{self, Pools};
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::ways::{self, Ways};
-use crate::{certificates, identity, watch};
+use crate::{certificates, identity, recipes, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
@@ -42,6 +42,7 @@ pub(crate) fn run(loaded: &Loaded, take_over: Option<TakeOver>) -> Result<()> {
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
+    recipes::tell(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     // Keys may be root's alone.
     let tls = tls::prepare(loaded).map_err(|errors| anyhow!(errors.join("\n")))?;

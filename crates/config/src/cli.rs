@@ -62,6 +62,15 @@ pub enum Command {
     },
     /// Print the sandbox that the pools of a running server would need, as they learnt it.
     Sandbox(ControlFlags),
+    /// Write a `howdah.toml` for the application that is in a directory.
+    Init {
+        /// The application's directory.
+        directory: PathBuf,
+        /// To standard output.
+        print: bool,
+    },
+    /// List the applications that are known.
+    Recipes,
     /// Replace the workers of a running server.
     Reload(ControlFlags),
     /// Have a new process take the place of a running server.
@@ -128,7 +137,7 @@ pub(crate) const PROGRAM: &str = "howdah";
 /// The shells that completions can be had for.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
-/// The arguments of `completions` and `man`.
+/// The arguments of `completions`, and of `man` and `init`.
 const SHELL: &str = "shell";
 const DIRECTORY: &str = "directory";
 
@@ -168,6 +177,11 @@ impl Cli {
             }
             Some(("top", matches)) => Command::Top { server: control_flags(matches), once: matches.get_flag("once") },
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
+            Some(("init", matches)) => Command::Init {
+                directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default(),
+                print: matches.get_flag("print"),
+            },
+            Some(("recipes", _)) => Command::Recipes,
             Some(("reload", matches)) => Command::Reload(control_flags(matches)),
             Some(("upgrade", matches)) => {
                 let binary = matches.get_one::<PathBuf>("binary").cloned();
@@ -229,6 +243,13 @@ Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
   howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
 
+const INIT_EXAMPLES: &str = "\
+Examples:
+  howdah init                    howdah.toml for the application in this directory
+  howdah init /srv/shop --print  what it would be
+
+A file that is there already is never written over.";
+
 const TRUST_EXAMPLES: &str = "\
 Examples:
   sudo howdah trust                          of the server that root starts
@@ -262,6 +283,10 @@ pub fn definition() -> clap::Command {
             clap::Command::new("check")
                 .about("Show the settings that serve would use, and what is wrong with them")
                 .after_help(CHECK_EXAMPLES),
+        ))
+        .subcommand(init_args())
+        .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
+            "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
         ))
         .subcommand(explain_args())
         .subcommand(
@@ -335,6 +360,20 @@ pub fn definition() -> clap::Command {
                 .arg(Arg::new(DIRECTORY).value_name("DIR").required(true).value_parser(clap::value_parser!(PathBuf))),
         )
         .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+fn init_args() -> clap::Command {
+    let directory = Arg::new(DIRECTORY)
+        .value_name("DIR")
+        .default_value(".")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The application's directory");
+    let print = Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print it, and write nothing");
+    clap::Command::new("init")
+        .about("Look which application is in a directory and write a howdah.toml for it")
+        .arg(directory)
+        .arg(print)
+        .after_help(INIT_EXAMPLES)
 }
 
 fn config_arg() -> Arg {
@@ -483,7 +522,7 @@ const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
         Kind::Number | Kind::Signed => "N",
-        Kind::Duration => "DURATION",
+        Kind::Duration | Kind::Limit => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",

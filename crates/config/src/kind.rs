@@ -11,6 +11,8 @@ pub enum Kind {
     Signed,
     /// A duration such as `"30s"`.
     Duration,
+    /// The same, where `""` is nothing said.
+    Limit,
     /// A size such as `"64K"`.
     Size,
     /// Any text.
@@ -55,7 +57,7 @@ impl Kind {
         match self {
             Self::Bool => "true or false".to_owned(),
             Self::Number | Self::Signed => "a whole number".to_owned(),
-            Self::Duration => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
+            Self::Duration | Self::Limit => "a duration (\"500ms\", \"30s\", \"2m\", \"1h\" or a number of seconds)".to_owned(),
             Self::Size => "a size (\"64K\", \"8M\", \"1G\" or a number of bytes)".to_owned(),
             Self::Text => "text in quotes".to_owned(),
             Self::Path => "a path in quotes".to_owned(),

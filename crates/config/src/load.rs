@@ -7,6 +7,7 @@ use crate::address::ListenAddr;
 use crate::check;
 use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
+use crate::detected;
 use crate::document::Tree;
 use crate::file::File;
 use crate::load_proxies;
@@ -25,6 +26,7 @@ use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
 use howdah_budget::machine;
+use howdah_detect::Application;
 
 /// The name of the file that is read where no other is named.
 const FILE_NAME: &str = "howdah.toml";
@@ -38,6 +40,8 @@ pub struct Loaded {
     pub origins: Origins,
     /// The `howdah.toml` that was read.
     pub file: Option<PathBuf>,
+    /// The application that was found in the directory, where there is no such file.
+    pub found: Option<Application>,
 }
 
 /// Loads the settings of `howdah serve` with these flags.
@@ -58,14 +62,15 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
     errors.extend(site_files.iter().flat_map(strict::unknown_keys_of_sites));
     let mut source = Source::new(file.as_ref(), &flags.values, around, errors);
-    let mut settings = read_all(&mut source, &site_files);
+    let found = detected::look(&mut source);
+    let mut settings = read_all(&mut source, &site_files, found.as_ref());
     resolve(&mut settings, &mut source, &site_files);
     check::check(&settings, &mut source);
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let (origins, errors) = (source.origins, source.errors);
     if errors.is_empty() {
-        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()) })
+        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found })
     } else {
         let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
         Err(ConfigErrors(in_order(errors, &files)))
@@ -149,7 +154,7 @@ fn read_site_files(
 }
 
 /// Reads every section.
-fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
+fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&Application>) -> Settings {
     let default = PoolSettings {
         php: PhpSettings::read(source),
         sandbox: SandboxSettings::read(source),
@@ -178,6 +183,9 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         log: LogSettings::read(source),
         ..Settings::read(source)
     };
+    if let Some(found) = found {
+        detected::take(found, &mut settings, source);
+    }
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
     settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered.proxies)
         .unwrap_or_default();

@@ -270,6 +270,9 @@ pub(crate) fn read_routes<'a>(
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,
+            deadline: keys.deadline.map(|limit| limit.0),
+            cpu_deadline: keys.cpu_deadline.map(|limit| limit.0),
+            queue_timeout: keys.queue_timeout.map(|limit| limit.0),
             proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
             share: None,
         };

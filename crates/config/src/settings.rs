@@ -91,6 +91,10 @@ settings! {
         /// `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`, `symfony`,
         /// `wordpress`.
         app: Option<String> = r#""""# example(r#""wordpress""#);
+        /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
+        ///
+        /// Its files are read, none is run. `howdah recipes` lists what is known.
+        detect: bool = "true" flag("detect") example("false");
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.
@@ -172,6 +176,11 @@ settings! {
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
+        ///
+        /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
+        /// outside: no script can catch it or set it anew. Not in mode `async`, whose workers run many requests at once.
+        cpu_deadline: Option<Duration> = "0" example(r#""10s""#);
         /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
@@ -248,6 +257,10 @@ settings! {
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
+        ///
+        /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean what they mean there. Any other value
+        /// is a text and reaches PHP whole, whatever it holds: `=`, `;`, `${`, quotes, line breaks. A value in quotes from
+        /// its first character to its last is meant without them.
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
         /// The same, and neither scripts nor `.user.ini` files can change them.
         ///

@@ -7,6 +7,7 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
+use crate::quantity::Limit;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings::DEFAULT_POOL;
@@ -100,6 +101,9 @@ impl Page<'_> {
                 proxy: route.proxy.clone(),
                 workers: route.workers,
                 weight: route.weight,
+                deadline: route.deadline.map(Limit),
+                cpu_deadline: route.cpu_deadline.map(Limit),
+                queue_timeout: route.queue_timeout.map(Limit),
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
         }

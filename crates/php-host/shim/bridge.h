@@ -98,10 +98,10 @@ typedef struct {
     howdah_text boot_script;
     // php.ini file or directory instead of PHP's own search, or empty.
     howdah_text ini_path;
-    // `key=value` lines that php.ini cannot override, as with `php -d`.
-    howdah_text ini_entries;
-    // The same, and scripts and `.user.ini` files cannot change them.
-    howdah_text admin_ini_entries;
+    // Settings over those of php.ini, written as there.
+    howdah_text ini_text;
+    // The names of those that scripts and `.user.ini` files cannot change, one on each line.
+    howdah_text admin_ini_names;
     // `SERVER_SOFTWARE`.
     howdah_text software;
     // Requests after which a worker retires; 0 = never.

@@ -98,7 +98,10 @@ impl Pool {
             return Err(fault);
         }
         let (sink, receiver) = response_sink::new(self.limits.clone(), stats, request.share.clone());
-        let pending = Box::new(Pending::new(request, sink));
+        let mut pending = Box::new(Pending::new(request, sink));
+        if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
+            pending.limits = pending.limits.over(route.limits);
+        }
         if let Err(fault) = self.submit(pending).await {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
@@ -114,7 +117,8 @@ impl Pool {
     /// Hands a request to the scheduler. A full queue is asked again for a while: the client's connection is not read
     /// meanwhile, and a refusal that comes at once would only bring the client back at once.
     async fn submit(&self, mut pending: Box<Pending>) -> Result<(), Fault> {
-        let until = Instant::now() + FULL_QUEUE_WAIT.min(self.shared.config().queue_timeout);
+        let patience = pending.limits.queue.unwrap_or(self.shared.config().queue_timeout);
+        let until = Instant::now() + FULL_QUEUE_WAIT.min(patience);
         loop {
             pending = match self.submit_now(pending) {
                 Ok(()) => return Ok(()),

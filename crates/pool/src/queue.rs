@@ -41,6 +41,24 @@ impl Default for Limits {
     }
 }
 
+/// How long requests may wait at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AllowedWaits {
+    now: Instant,
+    /// For those of which nothing else is said.
+    patience: Duration,
+    /// For all.
+    most: Duration,
+}
+
+impl AllowedWaits {
+    /// True for a request that has waited for too long.
+    pub(crate) fn is_over(&self, pending: &Pending) -> bool {
+        let allowed = pending.limits.queue.unwrap_or(self.patience).min(self.most);
+        self.now.saturating_duration_since(pending.entered) > allowed
+    }
+}
+
 #[derive(Debug, Default)]
 struct Flow {
     requests: VecDeque<Box<Pending>>,
@@ -187,22 +205,22 @@ impl WaitingQueue {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
 
-    /// How long a request may wait at the moment.
-    pub(crate) fn allowed_wait(&self, now: Instant) -> Duration {
-        if self.is_overloaded(now) { self.limits.target.min(self.limits.patience) } else { self.limits.patience }
+    /// How long requests may wait at the moment.
+    pub(crate) fn allowed_waits(&self, now: Instant) -> AllowedWaits {
+        let most = if self.is_overloaded(now) { self.limits.target } else { Duration::MAX };
+        AllowedWaits { now, patience: self.limits.patience, most }
     }
 
     /// Takes requests out that have waited for too long, and drops those whose client has gone. Called every now and then.
     #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<Box<Pending>> {
-        let age = |pending: &Pending| now.saturating_duration_since(pending.entered);
         if self.oldest().is_none_or(|entered| now.saturating_duration_since(entered) <= self.limits.target) {
             self.standing_since = None;
         } else {
             self.standing_since.get_or_insert(now);
         }
-        let limit = self.allowed_wait(now);
-        self.remove_where(|pending| age(pending) > limit || pending.sink.is_gone())
+        let allowed = self.allowed_waits(now);
+        self.remove_where(|pending| allowed.is_over(pending) || pending.sink.is_gone())
     }
 
     /// Takes every request out.

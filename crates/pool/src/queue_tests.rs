@@ -22,6 +22,7 @@ fn pending(id: u64, client: u64, mean: u32) -> (Box<Pending>, ResponseBody) {
         complete: now,
         client,
         route: None,
+        limits: crate::time_limits::TimeLimits::default(),
         interim: None,
         share: None,
     };

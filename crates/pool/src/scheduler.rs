@@ -490,12 +490,12 @@ impl Scheduler {
     /// has gone.
     pub(crate) fn expire(&mut self, now: Instant) {
         let mut over = self.queue.expire(now);
-        let limit = self.queue.allowed_wait(now);
+        let allowed = self.queue.allowed_waits(now);
         for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
-                lane.in_flight.back().is_some_and(|request| {
-                    now.saturating_duration_since(request.pending.entered) > limit || request.pending.sink.is_gone()
-                })
+                lane.in_flight
+                    .back()
+                    .is_some_and(|request| allowed.is_over(&request.pending) || request.pending.sink.is_gone())
             };
             while last_is_over(lane)
                 && let Some(pending) = lane.take_back_waiting()

@@ -460,16 +460,13 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
-        let config = self.pool.config();
         {
             let mut scheduler = self.pool.lock();
             scheduler.expire(Instant::now());
             scheduler.quarantine.forget(Instant::now());
             scheduler.sweep(scheduler::UNTAKEN);
         }
-        if let Some(limit) = config.deadline {
-            deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
-        }
+        deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
         self.kill_slow_starters();
         self.give_up_causes();
         self.grow();

@@ -40,7 +40,8 @@ impl UnderWay {
         } else if std::process::id() == 1 {
             Some("this server is process 1, and a container ends with that; start another container".to_owned())
         } else if is_watched_by_number() {
-            let why = "systemd would take the end of this process for the end of the service: the unit needs Type=notify";
+            let why =
+                "systemd would take the end of this process for the end of the service: the unit needs Type=notify";
             Some(why.to_owned())
         } else {
             None

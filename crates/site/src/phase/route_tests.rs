@@ -330,6 +330,9 @@ fn the_pool_is_chosen_by_the_decoded_path() {
             proxy,
             workers: 0,
             weight: 1,
+            deadline: None,
+            cpu_deadline: None,
+            queue_timeout: None,
             share: None,
         };
         let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();

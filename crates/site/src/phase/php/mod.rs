@@ -13,8 +13,9 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim};
+use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim, TimeLimits};
 use howdah_protocol::{Informational, RequestBody, Response, Taken};
+use howdah_rules::Times;
 use http::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ pub(crate) async fn run<U: Upstream>(
         complete,
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
+        limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
         share: exchange.connection.share.get().cloned(),
     };
@@ -73,6 +75,11 @@ pub(crate) async fn run<U: Upstream>(
             Err(Refusal::from(&fault))
         }
     }
+}
+
+/// What rules say of the time that a request may take.
+const fn limits_of(times: &Times) -> TimeLimits {
+    TimeLimits { deadline: times.deadline, cpu: times.cpu, queue: times.queue }
 }
 
 /// Who shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
