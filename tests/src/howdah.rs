@@ -176,6 +176,7 @@ impl Howdah {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TMPDIR", &place.tmp)
             .env(name, value)
+            .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
             .process_group(0)

@@ -9,6 +9,7 @@
 
 pub mod at_once;
 pub mod client;
+pub mod collector;
 pub mod compare;
 mod extensions;
 pub mod gate;
@@ -31,6 +32,7 @@ pub mod upstream;
 pub mod versions;
 
 pub use client::{Conn, Target};
+pub use collector::Collector;
 pub use modes::{Backend, Mode};
 pub use request::{Part, Request, multipart};
 pub use response::{Response, clip};

@@ -26,6 +26,7 @@ pub struct Setup {
     pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
+    pub(crate) own_env: Vec<(String, String)>,
     pub(crate) args: Vec<String>,
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
@@ -58,6 +59,7 @@ impl Default for Setup {
             more_processes: 0,
             ini: Vec::new(),
             env: Vec::new(),
+            own_env: Vec::new(),
             args: Vec::new(),
             settings: Vec::new(),
             unix_listener: false,
@@ -151,6 +153,13 @@ impl Setup {
     #[must_use]
     pub fn ini(mut self, key: &str, value: &str) -> Self {
         self.ini.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets an environment variable of the server itself.
+    #[must_use]
+    pub fn own_env(mut self, key: &str, value: &str) -> Self {
+        self.own_env.push((key.to_owned(), value.to_owned()));
         self
     }
 

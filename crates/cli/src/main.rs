@@ -20,6 +20,7 @@ mod serve;
 mod status_text;
 mod tls;
 mod top;
+mod traces;
 mod trust;
 mod upgrade;
 mod watch;

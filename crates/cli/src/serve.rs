@@ -8,7 +8,7 @@ use crate::pools::{self, Pools};
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::ways::{self, Ways};
-use crate::{certificates, identity, recipes, watch};
+use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
@@ -144,6 +144,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
     let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
     let sites = Arc::new(sites);
+    let telemetry = traces::start(&settings.telemetry, &metrics, &sites);
     let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
         Some((launcher, end)) => (launcher, Some(end)),
         None => (Launcher::default(), None),
@@ -250,6 +251,9 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     };
     front.end();
     server.access_logs.flush();
+    if let Some(telemetry) = telemetry {
+        telemetry.end(traces::LAST_SPANS).await;
+    }
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
     server.remove_socket_files(replaced.as_ref());
     if let Some(launcher) = launcher_end {

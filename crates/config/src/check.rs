@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 use crate::value::Value;
-use crate::{check_acme, check_proxies, check_sites, check_tls, check_users, ini};
+use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -26,6 +26,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     check_proxies::check(settings, source);
     check_acme::check(settings, source);
     check_tls::check(settings, source);
+    check_telemetry::check(&settings.telemetry, source);
     check_users::check(settings, source);
 }
 

@@ -234,6 +234,46 @@ choice! {
     }
 }
 
+choice! {
+    /// How traces go to a collector.
+    TelemetryProtocol, default Http {
+        /// HTTP with protobuf.
+        Http = "http/protobuf",
+        /// gRPC.
+        Grpc = "grpc",
+    }
+}
+
+choice! {
+    /// Which requests have their spans sent.
+    Sampler, default ParentRatio {
+        /// All.
+        AlwaysOn = "always_on",
+        /// None.
+        AlwaysOff = "always_off",
+        /// A share, by the trace's id.
+        Ratio = "traceidratio",
+        /// As the caller has decided; all of those that nobody has decided on.
+        ParentOn = "parentbased_always_on",
+        /// As the caller has decided; none of those that nobody has decided on.
+        ParentOff = "parentbased_always_off",
+        /// As the caller has decided; a share of those that nobody has decided on.
+        ParentRatio = "parentbased_traceidratio",
+    }
+}
+
+choice! {
+    /// Whose traces are continued.
+    ParentTrust, default Trusted {
+        /// Those of trusted proxies.
+        Trusted = "trusted",
+        /// Everybody's.
+        Always = "always",
+        /// Nobody's.
+        Never = "never",
+    }
+}
+
 /// Where the error log goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogTarget {

@@ -521,7 +521,7 @@ fn plain_default(row: &'static Row) -> String {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
-        Kind::Number | Kind::Signed => "N",
+        Kind::Number | Kind::Signed | Kind::Ratio => "N",
         Kind::Duration | Kind::Limit => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
 use crate::check;
-use crate::check_acme;
 use crate::cli::{ControlFlags, ServeFlags};
 use crate::detected;
 use crate::document::Tree;
@@ -22,9 +21,11 @@ use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
+use crate::{check_acme, check_telemetry};
 use howdah_budget::machine;
 use howdah_detect::Application;
 
@@ -181,6 +182,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         compression: CompressionSettings::read(source),
         acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
+        telemetry: TelemetrySettings::read(source),
         ..Settings::read(source)
     };
     if let Some(found) = found {
@@ -214,6 +216,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     if source.origins.of("acme.state") == Origin::Default {
         settings.acme.state = check_acme::find_state(source);
     }
+    check_telemetry::resolve(&mut settings.telemetry, source);
     resolve_room(settings, source);
     let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();
     let dirs: Vec<&Path> = source.file.into_iter().chain(site_files).map(|file| file.dir.as_path()).collect();

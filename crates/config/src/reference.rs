@@ -361,6 +361,7 @@ fn kind(kind: Kind) -> Json {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Signed => json!({ "type": "integer" }),
         Kind::Mode => json!({ "type": "string", "pattern": "^[0-7]{0,4}$" }),
         Kind::Duration => {

@@ -17,6 +17,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -140,6 +141,8 @@ settings! {
         acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
+        /// Section `[telemetry]`.
+        telemetry: TelemetrySettings = TelemetrySettings::default();
     }
 }
 

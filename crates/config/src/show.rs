@@ -42,6 +42,7 @@ impl Loaded {
         page.section("compression", settings.compression.shown());
         page.section("acme", settings.acme.shown());
         page.section("log", settings.log.shown());
+        page.section("telemetry", settings.telemetry.shown());
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    ParentTrust, Proof, ProxyHost, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol, TlsVersion,
+    TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -231,7 +232,10 @@ words!(
     ClientAuth,
     Balance,
     ProxyHost,
-    ForwardedFields
+    ForwardedFields,
+    TelemetryProtocol,
+    Sampler,
+    ParentTrust
 );
 
 impl Value for LogTarget {

@@ -65,6 +65,8 @@ pub struct AccessEntry<'a> {
     pub site: Option<&'a str>,
     /// The host that it asked for.
     pub host: Option<&'a [u8]>,
+    /// The trace that it belongs to; none where traces are not made.
+    pub trace: Option<&'a str>,
 }
 
 /// The access log of a server. Dropping it writes what waits.
@@ -186,6 +188,10 @@ impl AccessEntry<'_> {
         field(line, self.site.unwrap_or("-").as_bytes());
         line.extend_from_slice(b" host=");
         field(line, self.host.unwrap_or(b"-"));
+        if let Some(trace) = self.trace {
+            line.extend_from_slice(b" trace=");
+            field(line, trace.as_bytes());
+        }
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -228,6 +234,9 @@ impl AccessEntry<'_> {
         ];
         for (name, value) in texts {
             json_text(line, name, value);
+        }
+        if let Some(trace) = self.trace {
+            json_text(line, "trace_id", Some(trace.as_bytes()));
         }
         line.push(b'}');
     }

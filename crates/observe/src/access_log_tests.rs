@@ -26,6 +26,7 @@ fn entry() -> AccessEntry<'static> {
         compression: Some("br"),
         site: Some("shop"),
         host: Some(b"Shop.example:81"),
+        trace: None,
     }
 }
 
@@ -61,6 +62,16 @@ fn combined_line() {
     let text = line(&bare, AccessFormat::Combined);
     assert!(text.starts_with("unix - - ["), "{text}");
     assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=- site=- host=-\n"), "{text}");
+}
+
+#[test]
+fn the_trace_stands_at_the_end_where_there_is_one() {
+    let traced = AccessEntry { trace: Some("4bf92f3577b34da6a3ce929d0e0e4736"), ..entry() };
+    let text = line(&traced, AccessFormat::Combined);
+    assert!(text.ends_with(" host=Shop.example:81 trace=4bf92f3577b34da6a3ce929d0e0e4736\n"), "{text}");
+    let json = line(&traced, AccessFormat::Json);
+    assert!(json.ends_with(",\"trace_id\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}\n"), "{json}");
+    assert!(!line(&entry(), AccessFormat::Json).contains("trace"));
 }
 
 #[test]

@@ -99,6 +99,8 @@ metrics! {
         "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
+    Spans "howdah_telemetry_spans_total" Counter ["result"]
+        "Spans of traces by what became of them: sent to the collector, failed (it did not take them), dropped (no room while they waited).";
     ErrorLogDropped "howdah_error_log_dropped_total" Counter []
         "Lines of the error log lost because the log could not be written, or not fast enough.";
     CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
@@ -249,6 +251,10 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    /// Spans that were sent, that a collector has not taken, and that had no room.
+    pub spans_sent: Counter,
+    pub spans_failed: Counter,
+    pub spans_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
     /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
@@ -376,6 +382,11 @@ impl Metrics {
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),
+            Id::Spans => {
+                page.sample(&["sent"], self.spans_sent.get());
+                page.sample(&["failed"], self.spans_failed.get());
+                page.sample(&["dropped"], self.spans_dropped.get());
+            }
             Id::ErrorLogDropped => page.sample(&[], self.error_log_dropped()),
             Id::CompressionIn => page.sample(&[], self.compression_in.get()),
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),

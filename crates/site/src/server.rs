@@ -7,6 +7,7 @@ use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLog, Metrics, RequestMetrics};
+use howdah_telemetry::Telemetry;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +40,8 @@ pub struct Server {
     pub compressed: Arc<Cache>,
     /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
     challenges: OnceLock<Arc<dyn Challenges>>,
+    /// What makes traces, where they are made.
+    telemetry: OnceLock<Arc<Telemetry>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
     /// What was found in the file system before this changed may be another deployment's.
@@ -66,6 +69,7 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
+            telemetry: OnceLock::new(),
             era: AtomicU32::new(0),
             unknown_hosts: Mutex::new((None, 0)),
             settings,
@@ -80,6 +84,15 @@ impl Server {
 
     pub(crate) fn challenges(&self) -> Option<&Arc<dyn Challenges>> {
         self.challenges.get()
+    }
+
+    /// Has traces of requests made from now on.
+    pub fn make_traces(&self, telemetry: Arc<Telemetry>) {
+        let _ = self.telemetry.set(telemetry);
+    }
+
+    pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
+        self.telemetry.get()
     }
 
     /// Changes when what is known of the file system is to be forgotten.

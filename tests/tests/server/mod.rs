@@ -54,6 +54,7 @@ mod tls_files;
 mod tls_sites;
 mod tls_wire;
 mod top;
+mod traces;
 mod upgrade;
 mod users;
 mod worker_trust;

@@ -42,8 +42,15 @@ pub(crate) async fn run<U: Upstream>(
         upstream.room(script.pool).await;
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
-        (body, Instant::now())
+        let complete = Instant::now();
+        if let Some(trace) = &mut exchange.trace {
+            trace.body_complete = Some(complete);
+        }
+        (body, complete)
     };
+    if let Some(trace) = &mut exchange.trace {
+        trace.handed_on = Some(complete);
+    }
     let head = variables::encode(site, exchange, script, &body);
     let request = howdah_pool::Request {
         head,
@@ -117,10 +124,10 @@ fn interim_of(exchange: &Exchange) -> Option<Arc<dyn TakesInterim>> {
 
 fn log_fault(fault: &Fault, exchange: &Exchange) {
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
-    let target = &*target;
+    let (target, trace) = (&*target, exchange.trace_id());
     if fault.kind == FaultKind::ClientGone {
-        tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
+        tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     } else {
-        tracing::warn!(target: "howdah::request", %id, target, %fault, "not answered");
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     }
 }
