@@ -65,7 +65,8 @@ impl Client {
         self.output.read_to_string(&mut text).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {text}");
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 }
 
