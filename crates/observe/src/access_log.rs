@@ -14,7 +14,8 @@ use crate::clock::{Combined, Iso, Moment};
 use crate::escape;
 use crate::metrics::Metrics;
 use crate::queue::{Manner, Owner, Queue};
-use crate::sink::Sink;
+use crate::record::{Priority, Writing};
+use crate::sink::{FileSink, Sink};
 
 /// How long a line waits at most before it is written.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
@@ -74,6 +75,8 @@ pub struct AccessEntry<'a> {
 pub struct AccessLog {
     queue: Queue,
     format: AccessFormat,
+    /// It goes to a service that keeps logs, with fields beside the line.
+    as_record: bool,
 }
 
 /// Counts lines that are lost, and says so in the error log: a line of its own would be no line of a request.
@@ -93,6 +96,11 @@ impl Owner for Losses {
     fn failed(&self, error: &io::Error) {
         tracing::error!(%error, "cannot write the access log; lines are lost until it can be written again");
     }
+
+    fn back(&self, lines: u64) -> Option<Vec<u8>> {
+        tracing::warn!("the access log can be written again; {lines} lines were lost");
+        None
+    }
 }
 
 impl AccessLog {
@@ -103,12 +111,14 @@ impl AccessLog {
     pub fn open(settings: &LogSettings, metrics: Arc<Metrics>) -> io::Result<Option<Self>> {
         let sink = match &settings.access {
             AccessTarget::Off => return Ok(None),
-            AccessTarget::Stdout => Sink::stdout()?,
-            AccessTarget::File(path) => Sink::file(path)?,
+            AccessTarget::Stdout => Sink::File(FileSink::stdout()?),
+            AccessTarget::File(path) => Sink::File(FileSink::file(path)?),
+            AccessTarget::Service(service) => Sink::service(service, "howdah-access")?,
         };
+        let as_record = matches!(settings.access, AccessTarget::Service(_));
         let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
         let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
-        Ok(Some(Self { queue, format: settings.access_format }))
+        Ok(Some(Self { queue, format: settings.access_format, as_record }))
     }
 
     /// Logs a request.
@@ -119,7 +129,11 @@ impl AccessLog {
         LINE.with_borrow_mut(|line| {
             line.clear();
             entry.format(self.format, line);
-            self.queue.push(line);
+            if self.as_record {
+                self.queue.push(&entry.record(&String::from_utf8_lossy(line)));
+            } else {
+                self.queue.push(line);
+            }
         });
     }
 
@@ -146,6 +160,30 @@ impl AccessEntry<'_> {
             AccessFormat::Json => self.json(line),
         }
         line.push(b'\n');
+    }
+
+    /// The line as an entry for a service, with what is looked for beside it.
+    fn record(&self, line: &str) -> Vec<u8> {
+        let mut entry = Writing::new(self.time, Priority::Info, "access", line.trim_end_matches('\n'));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = [
+            ("status", Some(self.status.to_string())),
+            ("method", Some(self.method.to_owned())),
+            ("uri", Some(text(self.target))),
+            ("request_id", Some(self.request_id.to_owned())),
+            ("total_us", Some(self.total_us.to_string())),
+            ("remote", self.remote.map(|remote| remote.to_canonical().to_string())),
+            ("site", self.site.map(str::to_owned)),
+            ("host", self.host.map(text)),
+            ("pool", self.pool.map(str::to_owned)),
+            ("trace_id", self.trace.map(str::to_owned)),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                entry.field(name, &value);
+            }
+        }
+        entry.end()
     }
 
     fn combined(&self, line: &mut Vec<u8>) {
