@@ -6,6 +6,7 @@ mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
 mod certificates;
+mod check;
 mod explain;
 mod fpm_status;
 mod frankenphp;
@@ -59,33 +60,7 @@ fn main() -> ExitCode {
             Err(code) => return code,
         },
         Command::Check(flags) => match load(&flags) {
-            Ok(loaded) => {
-                let tls = match tls::prepare(&loaded) {
-                    Ok(tls) => tls,
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("{error}"));
-                        return ExitCode::FAILURE;
-                    }
-                };
-                let account = identity::account(&loaded.settings).ok().flatten();
-                if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
-                    eprintln!("{}: [acme] state: {why}", loaded.origins.of("acme.state"));
-                    return ExitCode::FAILURE;
-                }
-                print!("{}", loaded.show());
-                match php_hosts::report(&loaded.settings) {
-                    Ok(report) => print!("{report}"),
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("howdah: {error}"));
-                        return ExitCode::FAILURE;
-                    }
-                }
-                print!("{}", sandbox::reports(&loaded.settings));
-                loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
-                warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                return ExitCode::SUCCESS;
-            }
+            Ok(loaded) => return check::run(&loaded),
             Err(_) => return ExitCode::FAILURE,
         },
         Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {

@@ -25,3 +25,24 @@ pub(crate) fn report(settings: &Settings) -> Result<String, Vec<String>> {
     }
     if errors.is_empty() { Ok(out) } else { Err(errors) }
 }
+
+/// What the start of the pools' PHP has shown.
+#[derive(Default)]
+pub(crate) struct Tried {
+    pub(crate) warnings: Vec<String>,
+    pub(crate) errors: Vec<String>,
+}
+
+/// Starts the PHP of each pool once. Programs that are not there are told elsewhere.
+pub(crate) fn try_to_start(settings: &Settings) -> Tried {
+    let mut tried = Tried::default();
+    for pool in settings.pools.iter().filter(|pool| pool.php.binary.path.is_file()) {
+        let Ok(config) = pools::pool_config(settings, pool, Budgets::new(0, 0)) else { continue };
+        let names: Vec<&str> = pool.php.ini.keys().map(String::as_str).collect();
+        let trial = howdah_pool::try_php(&config, &names);
+        let of_pool = |text: &String| format!("pool {}: {text}", pool.name);
+        tried.warnings.extend(trial.said.iter().map(of_pool));
+        tried.errors.extend(trial.failure.iter().map(of_pool));
+    }
+    tried
+}

@@ -36,6 +36,7 @@ mod orphans;
 mod panics;
 mod pending;
 mod php_host;
+mod php_trial;
 mod pool;
 #[cfg(test)]
 mod pool_stage;
@@ -73,6 +74,7 @@ pub use io_threads::IoThreads;
 pub use last_request::RequestReport;
 pub use orphans::adopt_orphans;
 pub use php_host::php_host;
+pub use php_trial::{Trial, try_php};
 pub use pool::{Pool, start_pool};
 pub use request::{Request, RequestBody, RequestId, RequestStats, TakesInterim};
 pub use response_parts::{Chunk, WholeBody};
