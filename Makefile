@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help serve setup setup-build setup-test setup-lint setup-bench setup-apps setup-generate build \
-	test all-tests test-fast unit-test test-php test-tiny test-tls test-long test-asan test-relocations test-apps test-packages test-php84 \
+	test all-tests test-fast unit-test test-php test-tiny test-tls test-h2 test-h3 test-long test-asan test-relocations test-apps test-packages test-php84 \
 	install uninstall deb lint format generate bench fuzz clean
 
 CARGO ?= cargo
@@ -46,6 +46,8 @@ all-tests: setup-test build unit-test test-relocations
 	scripts/pebble.sh $(TARGET_DIR)/pebble || [ $$? = 2 ]
 	scripts/unpack-extensions.sh $(TARGET_DIR)/extensions
 	HOWDAH_EXTENSIONS=$(abspath $(TARGET_DIR))/extensions HOWDAH_LEAK_REQUESTS=100000 $(SCENARIOS) --lib --test scenarios
+	$(OVER)2 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference
+	$(OVER)3 $(SCENARIOS) --test scenarios -- $(addprefix server::,$(HTTP_TELLING)) --skip ::reference
 
 # What one change is likely to break, without databases, nginx and PHP-FPM: the server in classic mode, and something of each mode.
 FAST_SERVER := server::output server::input server::protocol server::static_files server::raw_targets server::script_life server::crash::a_
@@ -65,8 +67,27 @@ test-tiny: setup-test build ## The scenarios of classic mode again, with rings s
 test-tls: setup-test build ## The server's scenarios of classic mode again, over TLS
 	HOWDAH_TEST_TLS=1 HOWDAH_TEST_MODES=classic $(SCENARIOS) --test scenarios -- $(FAST_SERVER) server::half_closed server::early_hints server::budgets --skip ::reference
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, and a million requests in storms of kills (STORM=n for each mode)
+# Nor that another version of HTTP carries them. What is about HTTP/1.1's bytes says so (`Setup::http1`) and is told as skipped.
+HTTP_SCENARIOS := $(FAST_SERVER) server::half_closed server::early_hints server::budgets server::compression server::sessions \
+	server::rules server::status_pages server::passwords server::slow_clients server::scheduling server::handed_over_files \
+	server::worker_trust server::php_settings server::load server::lifecycle
+OVER = HOWDAH_TEST_MODES=classic HOWDAH_MAY_LACK="$$HOWDAH_MAY_LACK http1" HOWDAH_TEST_HTTP=
+
+test-h2: setup-test build ## The server's scenarios of classic mode again, over HTTP/2
+	$(OVER)2 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
+
+test-h3: setup-test build ## The server's scenarios of classic mode again, over HTTP/3
+	$(OVER)3 $(SCENARIOS) --test scenarios -- $(HTTP_SCENARIOS) --skip ::reference
+
+# Those of them that say most of a version of HTTP: `make test` has them too.
+HTTP_TELLING := protocol::expect_100_continue early_hints::hints_arrive_while_the_script_still_runs input::raw_bodies_of_every_size \
+	input::a_truncated_upload input::bodies_over_the_servers_limit input::a_body_that_the_script_ignores input::chunked_bodies \
+	output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies \
+	output::headers_and_cookies half_closed_clients::a_client_that_leaves_the_queue
+
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), and 1000 reloads under load (RELOADS=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
+	HOWDAH_RELOADS=$(or $(RELOADS),1000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::reload::reloads_of_everything
 	HOWDAH_SLOW_CLIENTS=20000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::budgets
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
 		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference

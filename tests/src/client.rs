@@ -4,6 +4,7 @@
 use crate::request::Request;
 use crate::response::Response;
 use crate::tls::{self, TlsStream};
+use crate::versions::{Translated, Version};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -20,6 +21,8 @@ pub enum Target {
     Tcp(SocketAddr),
     /// The same with TLS.
     Tls(SocketAddr),
+    /// The same with this version of HTTP underneath.
+    Version(SocketAddr, Version),
     /// A Unix socket.
     Unix(PathBuf),
 }
@@ -29,6 +32,7 @@ enum Stream {
     Tcp(TcpStream),
     Tls(Box<TlsStream>),
     Unix(UnixStream),
+    Translated(Translated),
 }
 
 /// How the body that is being read ends.
@@ -51,14 +55,21 @@ pub struct Conn {
 impl Conn {
     /// Connects, or says why not.
     pub fn try_open(target: &Target) -> io::Result<Self> {
-        Self::try_open_for(target, "http/1.1")
+        let Target::Version(address, version) = target else { return Self::try_open_for(target, "http/1.1") };
+        let translated = Translated::open(*address, *version)?;
+        translated.side.set_read_timeout(Some(PATIENCE))?;
+        translated.side.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream: Stream::Translated(translated), buffer: Vec::new(), framing: Framing::Ended })
     }
 
     /// The same to speak this protocol (ALPN), where TLS asks for it.
     pub fn try_open_for(target: &Target, protocol: &str) -> io::Result<Self> {
         let stream = match target {
             Target::Tcp(address) => Stream::Tcp(connect(address)?),
-            Target::Tls(address) => Stream::Tls(Box::new(tls::begin(connect(address)?, protocol.as_bytes())?)),
+            // Whoever names a protocol writes its bytes.
+            Target::Tls(address) | Target::Version(address, _) => {
+                Stream::Tls(Box::new(tls::begin(connect(address)?, protocol.as_bytes())?))
+            }
             Target::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
@@ -71,7 +82,7 @@ impl Conn {
 
     #[must_use]
     pub fn open(target: &Target) -> Self {
-        Self::open_for(target, "http/1.1")
+        Self::try_open(target).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
     }
 
     #[must_use]
@@ -79,18 +90,21 @@ impl Conn {
         Self::try_open_for(target, protocol).unwrap_or_else(|e| panic!("cannot connect to {target:?}: {e}"))
     }
 
-    /// The TCP connection; none over a Unix socket.
+    /// The TCP connection on which HTTP/1 is written; none over a Unix socket.
     fn tcp(&self) -> Option<&TcpStream> {
         match &self.stream {
             Stream::Tcp(stream) => Some(stream),
             Stream::Tls(stream) => Some(&stream.sock),
-            Stream::Unix(_) => None,
+            Stream::Unix(_) | Stream::Translated(_) => None,
         }
     }
 
     /// The client's own port, for comparing with `REMOTE_PORT`.
     #[must_use]
     pub fn local_port(&self) -> u16 {
+        if let Stream::Translated(translated) = &self.stream {
+            return translated.local_port;
+        }
         self.tcp().and_then(|stream| stream.local_addr().ok()).map_or(0, |address| address.port())
     }
 
@@ -100,6 +114,7 @@ impl Conn {
             Stream::Tcp(stream) => stream.write_all(bytes),
             Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
             Stream::Unix(stream) => stream.write_all(bytes),
+            Stream::Translated(translated) => translated.side.write_all(bytes),
         }
     }
 
@@ -129,6 +144,7 @@ impl Conn {
                 stream.flush().and_then(|()| stream.sock.shutdown(Shutdown::Write))
             }
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Translated(translated) => translated.side.shutdown(Shutdown::Write),
         };
         done.unwrap_or_else(|e| panic!("cannot half-close: {e}"));
     }
@@ -156,6 +172,7 @@ impl Conn {
                 Stream::Tcp(stream) => stream.read(&mut piece),
                 Stream::Tls(stream) => stream.read(&mut piece),
                 Stream::Unix(stream) => stream.read(&mut piece),
+                Stream::Translated(translated) => translated.side.read(&mut piece),
             };
             match read {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -165,6 +182,11 @@ impl Conn {
                 other => break other?,
             }
         };
+        if n == 0
+            && let Stream::Translated(translated) = &self.stream
+        {
+            translated.check();
+        }
         self.buffer.extend_from_slice(&piece[..n]);
         Ok(n)
     }
@@ -380,6 +402,7 @@ impl Drop for Conn {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Stream::Tls(stream) => stream.sock.shutdown(Shutdown::Both),
             Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Stream::Translated(translated) => translated.side.shutdown(Shutdown::Both),
         };
     }
 }

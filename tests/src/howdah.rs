@@ -8,6 +8,7 @@ use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_ove
 use crate::report;
 use crate::request::Request;
 use crate::setup::Setup;
+use crate::versions::Version;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -69,14 +70,20 @@ fn toml_text(text: &str) -> String {
 }
 
 /// The `howdah.toml` for a setup.
-fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool) -> String {
+fn configuration(place: &Place, mode: Mode, setup: &Setup, https: bool, port: u16) -> String {
     let mut lines = setup.scripts.settings(mode);
+    if setup.addresses_in_file {
+        lines.push(format!("listen = [\"{}127.0.0.1:{port}\"]", if https { "https://" } else { "" }));
+    }
     if https || setup.certificates.clients.is_some() {
         lines.extend(setup.certificates.settings(&place.top));
     }
     if !rustix::process::geteuid().is_root() {
         // Without root's rights the harness could not look into the server's processes.
         lines.extend(["dumpable = true", "php.dumpable = true"].map(str::to_owned));
+    }
+    if setup.version(mode.into()) == Some(Version::Three) && setup.settings.iter().all(|(key, _)| key != "tls.http3") {
+        lines.push("tls.http3 = true".to_owned());
     }
     let own = setup.settings.iter().map(|(key, value)| format!("{key} = {}", place.fill_in(value)));
     lines.extend(own);
@@ -114,13 +121,16 @@ impl Howdah {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("HOWDAH_TEST_MARK={}.{number}", std::process::id());
         let toml = place.run.join("howdah.toml");
-        fs::write(&toml, configuration(place, mode, setup, https))
+        fs::write(&toml, configuration(place, mode, setup, https, port))
             .unwrap_or_else(|e| panic!("{}: {e}", toml.display()));
         let (log, admin) = (place.top.join("server.log"), place.run.join("admin.sock"));
         let second_port = if setup.second_listener { free_port() } else { 0 };
-        let mut arguments: Vec<OsString> = vec!["serve".into(), place.root.clone().into()];
+        let mut arguments: Vec<OsString> =
+            vec![if setup.develops { "dev" } else { "serve" }.into(), place.root.clone().into()];
         let mut option = |name: &str, value: String| arguments.extend([OsString::from(name), value.into()]);
-        option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
+        if !setup.addresses_in_file {
+            option("--listen", format!("{}127.0.0.1:{port}", if https { "https://" } else { "" }));
+        }
         if setup.second_listener {
             let scheme = if setup.certificates.clients.is_some() { "https://" } else { "" };
             option("--listen", format!("{scheme}127.0.0.1:{second_port}"));
@@ -168,6 +178,7 @@ impl Howdah {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("TMPDIR", &place.tmp)
             .env(name, value)
+            .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
             .process_group(0)

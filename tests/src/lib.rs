@@ -9,6 +9,7 @@
 
 pub mod at_once;
 pub mod client;
+pub mod collector;
 pub mod compare;
 mod extensions;
 pub mod gate;
@@ -28,14 +29,17 @@ pub mod setup;
 pub mod site;
 pub mod tls;
 pub mod upstream;
+pub mod versions;
 
 pub use client::{Conn, Target};
+pub use collector::Collector;
 pub use modes::{Backend, Mode};
 pub use request::{Part, Request, multipart};
 pub use response::{Response, clip};
 pub use setup::Setup;
 pub use site::Site;
 pub use upstream::Upstream;
+pub use versions::{Version, server_protocol};
 
 use howdah_skip::skip;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -54,6 +58,9 @@ pub fn run(backend: impl Into<Backend>, setup: impl FnOnce(Setup) -> Setup, body
     }
     if let Some((lack, why)) = &setup.lack {
         skip!(lack, "{why}");
+    }
+    if let Some(why) = setup.only_in_http1(backend) {
+        skip!("http1", "{why}");
     }
     let mut site = Site::start(backend, &setup);
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut site)));

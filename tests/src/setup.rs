@@ -1,7 +1,8 @@
 //! What a scenario needs: files, PHP settings, limits. One description, understood by every backend.
 
-use crate::modes::Scripts;
+use crate::modes::{Backend, Scripts};
 use crate::tls;
+use crate::versions::Version;
 use std::path::{Path, PathBuf};
 
 /// What a file holds.
@@ -25,12 +26,16 @@ pub struct Setup {
     pub(crate) more_processes: usize,
     pub(crate) ini: Vec<(String, String)>,
     pub(crate) env: Vec<(String, String)>,
+    pub(crate) own_env: Vec<(String, String)>,
     pub(crate) args: Vec<String>,
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
+    pub(crate) addresses_in_file: bool,
     /// The scenario speaks TLS (`Some(true)`), or does not in any case.
     pub(crate) https: Option<bool>,
+    /// Why no other version of HTTP can take the place of HTTP/1.1.
+    pub(crate) http1: Option<String>,
     /// The certificates that it has for that.
     pub(crate) certificates: tls::Plan,
     pub(crate) expected_log: Vec<String>,
@@ -40,6 +45,8 @@ pub struct Setup {
     pub(crate) user: Option<String>,
     pub(crate) open_to_users: bool,
     pub(crate) measures_memory: bool,
+    /// `howdah dev` and not `howdah serve`.
+    pub(crate) develops: bool,
     /// What this machine does not have and the scenario needs, and why.
     pub(crate) lack: Option<(String, String)>,
 }
@@ -55,11 +62,14 @@ impl Default for Setup {
             more_processes: 0,
             ini: Vec::new(),
             env: Vec::new(),
+            own_env: Vec::new(),
             args: Vec::new(),
             settings: Vec::new(),
             unix_listener: false,
             second_listener: false,
+            addresses_in_file: false,
             https: None,
+            http1: None,
             certificates: tls::Plan::default(),
             expected_log: Vec::new(),
             allowed_log: Vec::new(),
@@ -69,6 +79,7 @@ impl Default for Setup {
             open_to_users: false,
             measures_memory: false,
             lack: None,
+            develops: false,
         }
     }
 }
@@ -150,6 +161,13 @@ impl Setup {
         self
     }
 
+    /// Sets an environment variable of the server itself.
+    #[must_use]
+    pub fn own_env(mut self, key: &str, value: &str) -> Self {
+        self.own_env.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Sets an environment variable for the pool's scripts.
     #[must_use]
     pub fn env(mut self, key: &str, value: &str) -> Self {
@@ -207,6 +225,13 @@ impl Setup {
         self
     }
 
+    /// Names the address in `howdah.toml` and not on the command line, which a reload could not change.
+    #[must_use]
+    pub fn addresses_in_file(mut self) -> Self {
+        self.addresses_in_file = true;
+        self
+    }
+
     /// Speaks TLS to the server; the reference does not. The certificate is for `localhost`: `site.pem` in the site's directory.
     #[must_use]
     pub fn https(mut self) -> Self {
@@ -242,6 +267,36 @@ impl Setup {
     pub fn never_https(mut self) -> Self {
         self.https = Some(false);
         self
+    }
+
+    /// Starts `howdah dev` in the place of `howdah serve`; the reference ignores it.
+    #[must_use]
+    pub fn developing(mut self) -> Self {
+        self.develops = true;
+        self.setting("root", "\"@ROOT@\"").setting("acme.state", "\"@TOP@/state\"")
+    }
+
+    /// The scenario is about HTTP/1.1's bytes or connections, as this says: where all are to speak another version, it is
+    /// skipped, and counted.
+    #[must_use]
+    pub fn http1(mut self, why: &str) -> Self {
+        self.http1 = Some(why.to_owned());
+        self
+    }
+
+    /// Why it cannot run in the version of HTTP that this run of the tests is for.
+    pub(crate) fn only_in_http1(&self, backend: Backend) -> Option<&str> {
+        if backend == Backend::Reference || Version::asked_for().is_none() {
+            return None;
+        }
+        let plain = (self.https == Some(false)).then_some("it is about connections without TLS");
+        self.http1.as_deref().or(plain)
+    }
+
+    /// The version of HTTP underneath the client, if it is not HTTP/1.1.
+    pub(crate) fn version(&self, backend: Backend) -> Option<Version> {
+        let fits = backend != Backend::Reference && self.http1.is_none() && self.https != Some(false);
+        Version::asked_for().filter(|_| fits)
     }
 
     /// Declares that the log will hold an error line with this text; it must then be there.

@@ -91,8 +91,13 @@ impl Site {
         let (directory, place) = lay_out(backend, setup);
         let port = Port::hold();
         let address = ([127, 0, 0, 1], port.number).into();
-        let https = backend != Backend::Reference && setup.https.unwrap_or_else(tls::is_asked_for);
-        let target = if https { Target::Tls(address) } else { Target::Tcp(address) };
+        let https = backend != Backend::Reference
+            && setup.https.unwrap_or_else(|| tls::is_asked_for() || setup.version(backend).is_some());
+        let target = match setup.version(backend) {
+            Some(version) => Target::Version(address, version),
+            None if https => Target::Tls(address),
+            None => Target::Tcp(address),
+        };
         let server = match backend {
             Backend::Reference => Server::Reference(Reference::start(&place, setup, port.number)),
             Backend::Howdah(mode) => Server::Howdah(Howdah::start(&place, mode, setup, port.number, https)),
@@ -111,7 +116,11 @@ impl Site {
 
     /// Asks until PHP answers, or, when PHP is expected not to start, until the server does.
     fn wait_until_ready(&mut self, static_only: bool) -> bool {
-        let target = self.target.clone();
+        let target = match self.target {
+            // A server that does not listen yet says so over TCP at once.
+            Target::Version(address, _) => Target::Tls(address),
+            ref target => target.clone(),
+        };
         let path = if static_only { "/ready.txt" } else { "/gate.php" };
         let mut ended = false;
         let answered = eventually(PATIENCE, || {
@@ -186,7 +195,7 @@ impl Site {
     #[must_use]
     pub fn port(&self) -> u16 {
         match &self.target {
-            Target::Tcp(address) | Target::Tls(address) => address.port(),
+            Target::Tcp(address) | Target::Tls(address) | Target::Version(address, _) => address.port(),
             Target::Unix(_) => 0,
         }
     }

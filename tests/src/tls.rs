@@ -103,10 +103,16 @@ impl Plan {
     }
 }
 
-/// Begins to speak TLS; the handshake comes with the first byte that is written or read.
-pub(crate) fn begin(stream: TcpStream, protocol: &[u8]) -> io::Result<TlsStream> {
+/// For a client that believes everybody, and speaks this protocol.
+pub(crate) fn client_config(protocol: &[u8]) -> ClientConfig {
     let mut config = ClientConfig::clone(&CONFIG);
     config.alpn_protocols = vec![protocol.to_vec()];
+    config
+}
+
+/// Begins to speak TLS; the handshake comes with the first byte that is written or read.
+pub(crate) fn begin(stream: TcpStream, protocol: &[u8]) -> io::Result<TlsStream> {
+    let config = client_config(protocol);
     let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
     let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(session, stream))

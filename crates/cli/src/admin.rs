@@ -7,14 +7,16 @@
 //! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
 use crate::admin_guard::{DASHBOARD, Guard};
+use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
-use crate::{admin_frankenphp, certificates, identity};
+use crate::reload::Server;
+use crate::{admin_frankenphp, admin_reload, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
 use howdah_observe::cell::BOUNDS_US;
 use howdah_observe::{Metrics, RequestMetrics, UpstreamMetrics};
-use howdah_pool::{Durations, PoolStatus};
+use howdah_pool::{Durations, Pool, PoolStatus};
 use howdah_protocol::unix_socket::{self, UnixAccess};
 use howdah_site::upstream::PoolPage;
 use howdah_tls::acme::{NameReport, Report};
@@ -23,7 +25,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::unix::fs::FileTypeExt;
@@ -116,19 +118,10 @@ struct BudgetStatus {
     refused: u64,
 }
 
-/// The response to `POST /reload` and of errors.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    /// True if it was done.
-    pub(crate) ok: bool,
-    /// What went wrong, or what was done.
-    pub(crate) message: String,
-}
-
 struct State {
     guard: Guard,
     dashboard_orders: bool,
-    pools: Arc<Pools>,
+    server: Arc<Server>,
     metrics: Arc<Metrics>,
     certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
@@ -176,7 +169,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<Socket> {
 pub(crate) fn start(
     socket: Socket,
     settings: &Settings,
-    pools: Arc<Pools>,
+    server: Arc<Server>,
     metrics: Arc<Metrics>,
     certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
@@ -188,7 +181,7 @@ pub(crate) fn start(
     let state = Arc::new(State {
         guard: Guard::new(settings),
         dashboard_orders: settings.dashboard_orders,
-        pools,
+        server,
         metrics,
         certificates,
         orders,
@@ -292,9 +285,10 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watc
 }
 
 async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let pools = state.server.edition().pools.clone();
     // Probes name no host that anybody could know before, and carry no token.
     if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
-        return match if path == "/readyz" { state.pools.ready() } else { Ok(()) } {
+        return match if path == "/readyz" { pools.ready() } else { Ok(()) } {
             Ok(()) => text("text/plain;charset=UTF-8", "ok\n"),
             Err(why) => {
                 let mut response = text("text/plain;charset=UTF-8", format!("{why}\n"));
@@ -306,39 +300,38 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
     if let Err((status, why)) = state.guard.lets_pass(request.method(), request.uri(), request.headers()) {
         return outcome(status, false, why);
     }
-    if let Some(content) = admin_frankenphp::respond(request.method(), request.uri().path(), &state.pools).await {
+    if let Some(content) =
+        admin_frankenphp::respond(request.method(), request.uri().path(), &pools, &state.server).await
+    {
         let mut response = text(content.media_type, content.body);
         *response.status_mut() = content.status;
         return response;
     }
-    if let Some(response) = pool_page(state, &request) {
+    if let Some(response) = pool_page(&pools, &request) {
         return response;
     }
-    if let Some(response) = pool_order(state, &request).await {
+    if let Some(response) = pool_order(&pools, &request).await {
         return response;
     }
     match (request.method(), request.uri().path()) {
         (&Method::GET, DASHBOARD | "/") => dashboard(),
-        (&Method::GET, "/status") => json(StatusCode::OK, &status(state)),
+        (&Method::GET, "/status") => json(StatusCode::OK, &status(state, &pools)),
         (&Method::GET, "/metrics") => {
-            for pool in state.pools.iter() {
+            for pool in pools.iter() {
                 pool.update_gauges();
             }
             state.metrics.set_certificates(certificates::numbers(&state.certificates));
             text("text/plain; version=0.0.4", state.metrics.render())
         }
         (&Method::GET, "/health") => {
-            let down: Vec<_> = state.pools.iter().filter(|p| !p.can_serve()).map(|p| p.name().to_owned()).collect();
+            let down: Vec<_> = pools.iter().filter(|p| !p.can_serve()).map(|p| p.name().to_owned()).collect();
             if down.is_empty() {
                 outcome(StatusCode::OK, true, "every pool serves")
             } else {
                 outcome(StatusCode::SERVICE_UNAVAILABLE, false, &format!("no worker serves in: {}", down.join(", ")))
             }
         }
-        (&Method::POST, "/reload") => match state.pools.reload().await {
-            Ok(()) => outcome(StatusCode::OK, true, "new workers serve; the old ones finish their requests"),
-            Err(why) => outcome(StatusCode::INTERNAL_SERVER_ERROR, false, &why),
-        },
+        (&Method::POST, "/reload") => admin_reload::respond(request.uri().query(), &state.server).await,
         (&Method::POST, "/stop") => {
             let (waiter, _stopped) = oneshot::channel();
             let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
@@ -369,7 +362,7 @@ fn dashboard() -> Response<Full<Bytes>> {
 }
 
 /// `POST /pools/NAME/reload` and `POST /pools/NAME/workers/NUMBER/drain`.
-async fn pool_order(state: &State, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+async fn pool_order(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
     let path = request.uri().path().strip_prefix("/pools/")?;
     let (name, worker) = match path.strip_suffix("/reload") {
         Some(name) => (name, None),
@@ -381,7 +374,7 @@ async fn pool_order(state: &State, request: &Request<Incoming>) -> Option<Respon
     if request.method() != Method::POST {
         return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "this is an order: POST"));
     }
-    let Some(pool) = state.pools.iter().find(|pool| pool.name() == name).cloned() else {
+    let Some(pool) = pools.named(name).cloned() else {
         return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
     };
     Some(match worker {
@@ -397,7 +390,7 @@ async fn pool_order(state: &State, request: &Request<Incoming>) -> Option<Respon
 }
 
 /// `/pools/NAME/status` and `/pools/NAME/ping`: what the sites of a pool have under its `status_path` and `ping_path`.
-fn pool_page(state: &State, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+fn pool_page(pools: &Pools, request: &Request<Incoming>) -> Option<Response<Full<Bytes>>> {
     let (name, page) = request.uri().path().strip_prefix("/pools/")?.rsplit_once('/')?;
     let page = match page {
         "status" => PoolPage::Status,
@@ -408,7 +401,7 @@ fn pool_page(state: &State, request: &Request<Incoming>) -> Option<Response<Full
         return Some(outcome(StatusCode::METHOD_NOT_ALLOWED, false, "GET /pools/NAME/status, /pools/NAME/ping"));
     }
     let query = request.uri().query().unwrap_or_default();
-    let found = state.pools.position(name).and_then(|pool| state.pools.page(pool, page, query.as_bytes()));
+    let found = pools.position(name).and_then(|pool| pools.page(pool, page, query.as_bytes()));
     let Some(found) = found else {
         return Some(outcome(StatusCode::NOT_FOUND, false, &format!("there is no pool {name}")));
     };
@@ -417,8 +410,8 @@ fn pool_page(state: &State, request: &Request<Incoming>) -> Option<Response<Full
     Some(response)
 }
 
-fn status(state: &State) -> Status {
-    let ready = state.pools.ready();
+fn status(state: &State, pools: &Pools) -> Status {
+    let ready = pools.ready();
     Status {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
@@ -438,9 +431,18 @@ fn status(state: &State) -> Status {
         duration_bounds_us: &BOUNDS_US,
         requests: state.metrics.durations().into(),
         routes: state.metrics.requests.all().iter().map(|route| route_status(route)).collect(),
-        pools: state.pools.iter().map(|p| p.status()).collect(),
+        pools: pools.iter().map(|pool| pool_status(state, pool)).collect(),
         upstreams: state.metrics.upstreams.all().iter().map(|upstream| upstream_status(upstream)).collect(),
     }
+}
+
+/// A pool, and the workers of those before it that finish their requests.
+fn pool_status(state: &State, pool: &Pool) -> PoolStatus {
+    let mut status = pool.status();
+    for before in state.server.finishing().iter().filter_map(|pools| pools.named(pool.name())) {
+        status.workers.extend(before.status().workers);
+    }
+    status
 }
 
 fn route_status(route: &RequestMetrics) -> RouteStatus {
@@ -474,22 +476,4 @@ fn budgets(state: &State) -> Vec<BudgetStatus> {
         refused: budget.refused(),
     })
     .collect()
-}
-
-fn outcome(status: StatusCode, ok: bool, message: &str) -> Response<Full<Bytes>> {
-    json(status, &Outcome { ok, message: message.to_owned() })
-}
-
-fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
-    let body = serde_json::to_vec_pretty(value).unwrap_or_default();
-    let mut response = text("application/json", body);
-    *response.status_mut() = status;
-    response
-}
-
-fn text(media_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    let value = hyper::header::HeaderValue::from_static(media_type);
-    response.headers_mut().insert(hyper::header::CONTENT_TYPE, value);
-    response
 }

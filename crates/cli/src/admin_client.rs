@@ -1,7 +1,8 @@
 //! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
 
-use crate::admin::Outcome;
 use crate::admin_guard::ORDER;
+use crate::admin_reload::DRY_RUN;
+use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
 use howdah_config::{AdminAddress, ListenAddr};
@@ -11,8 +12,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Longest wait for a response: a reload boots PHP anew.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest wait for a response: a reload boots each pool's PHP anew, one after the other.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -112,14 +113,21 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// `howdah reload`, and the order to stop.
-pub(crate) fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
+/// `howdah reload`: what changes goes to standard output, why nothing does to standard error.
+pub(crate) fn reload(admin: &AdminAddress, dry_run: bool) -> Result<ExitCode> {
+    order(admin, &if dry_run { format!("/reload?{DRY_RUN}") } else { "/reload".to_owned() })
+}
+
+/// An order to the server.
+fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
     let (_, body) = ask(admin, "POST", path)?;
     let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    let lines = [outcome.message].into_iter().chain(outcome.changes);
+    let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
     if outcome.ok {
-        println!("{}", plain_lines(&outcome.message));
+        println!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("{}", plain_lines(&outcome.message));
+    eprintln!("{text}");
     Ok(ExitCode::FAILURE)
 }

@@ -3,9 +3,11 @@
 //! (`GET /frankenphp/threads`).
 
 use crate::pools::Pools;
+use crate::reload::Server;
 use howdah_pool::PoolStatus;
 use hyper::{Method, StatusCode};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The body of a response: a JSON text or, as there, plain text.
 pub(crate) struct Content {
@@ -48,13 +50,13 @@ struct Thread {
 }
 
 /// Responds to a request for one of these paths; `None` for any other.
-pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools) -> Option<Content> {
+pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools, server: &Arc<Server>) -> Option<Content> {
     match (method, path) {
         (&Method::GET, "/config/apps/frankenphp") => Some(json(&config(pools))),
-        (&Method::PATCH, "/config/apps/frankenphp") => Some(restart(pools, "").await),
+        (&Method::PATCH, "/config/apps/frankenphp") => Some(restart(server, "").await),
         (&Method::GET, "/frankenphp/threads") => Some(json(&threads(pools))),
         (&Method::POST, "/frankenphp/workers/restart") => {
-            Some(restart(pools, "workers restarted successfully\n").await)
+            Some(restart(server, "workers restarted successfully\n").await)
         }
         (_, "/config/apps/frankenphp" | "/frankenphp/threads" | "/frankenphp/workers/restart") => {
             Some(plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"))
@@ -63,9 +65,9 @@ pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools) -> Optio
     }
 }
 
-async fn restart(pools: &Pools, done: &str) -> Content {
-    match pools.reload().await {
-        Ok(()) => plain(StatusCode::OK, done),
+async fn restart(server: &Arc<Server>, done: &str) -> Content {
+    match server.reload(false).await {
+        Ok(_) => plain(StatusCode::OK, done),
         Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }
 }

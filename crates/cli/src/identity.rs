@@ -10,6 +10,13 @@ use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::thread::CapabilitySet;
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// Whether the process was root when this was first asked, which is before it can have become somebody else.
+pub(crate) fn started_as_root() -> bool {
+    static ROOT: LazyLock<bool> = LazyLock::new(|| geteuid().is_root());
+    *ROOT
+}
 
 /// Whom the server is to become; `None`: it stays who it is.
 pub(crate) fn account(settings: &Settings) -> Result<Option<Account>, String> {

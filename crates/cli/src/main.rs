@@ -5,27 +5,39 @@ mod admin;
 mod admin_client;
 mod admin_frankenphp;
 mod admin_guard;
+mod admin_reload;
 mod certificates;
+mod checks;
+mod dev;
+mod edition;
 mod explain;
 mod fpm_status;
 mod frankenphp;
 mod identity;
+mod init;
+mod outcome;
 mod php_hosts;
 mod pools;
+mod recipes;
+mod reload;
 mod sandbox;
 mod serve;
 mod status_text;
 mod tls;
 mod top;
+mod traces;
 mod trust;
 mod watch;
 mod ways;
 
+use checks::Depth;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
-use howdah_config::{AdminAddress, Loaded};
+use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
+use howdah_tls::Store;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Bodies of some 50 KB come and go with every request; the C library's allocator gives such memory back to the kernel and
 /// faults it in again each time (see docs/internals/performance.md). Without huge pages (feature `no_thp`), of which a server
@@ -53,35 +65,30 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => serve::run(&loaded).map(|()| ExitCode::SUCCESS),
+            Ok(loaded) => {
+                let around = Surroundings::of_process();
+                let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
+                serve::run(&loaded, Arc::new(reread)).map(|()| ExitCode::SUCCESS)
+            }
             Err(code) => return code,
         },
+        Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
+            Ok((loaded, reread)) => dev::run(&loaded, reread).map(|()| ExitCode::SUCCESS),
+            Err(code) => return code,
+        },
+        Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
+        Command::Sendmail { into } => dev::mails::keep(&into),
         Command::Check(flags) => match load(&flags) {
             Ok(loaded) => {
-                let tls = match tls::prepare(&loaded) {
-                    Ok(tls) => tls,
+                let checked = match checks::check(&loaded, Store::new(), Depth::WithPhp) {
+                    Ok(checked) => checked,
                     Err(errors) => {
                         errors.iter().for_each(|error| eprintln!("{error}"));
                         return ExitCode::FAILURE;
                     }
                 };
-                let account = identity::account(&loaded.settings).ok().flatten();
-                if let Some(why) = certificates::trouble(&loaded.settings.acme, account.as_ref()) {
-                    eprintln!("{}: [acme] state: {why}", loaded.origins.of("acme.state"));
-                    return ExitCode::FAILURE;
-                }
-                print!("{}", loaded.show());
-                match php_hosts::report(&loaded.settings) {
-                    Ok(report) => print!("{report}"),
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("howdah: {error}"));
-                        return ExitCode::FAILURE;
-                    }
-                }
-                print!("{}", sandbox::reports(&loaded.settings));
-                loaded.warnings().iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                let warnings = tls.map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
-                warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
+                print!("{}{}{}", loaded.show(), checked.hosts, sandbox::reports(&loaded.settings));
+                checked.warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
                 return ExitCode::SUCCESS;
             }
             Err(_) => return ExitCode::FAILURE,
@@ -102,8 +109,11 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::sandbox(&addr),
             Err(code) => return code,
         },
-        Command::Reload(server) => match admin_address(&server) {
-            Ok(addr) => admin_client::order(&addr, "/reload"),
+        Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
+        Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Recipes => print(recipes::list().as_bytes()),
+        Command::Reload { server, dry_run } => match admin_address(&server) {
+            Ok(addr) => admin_client::reload(&addr, dry_run),
             Err(code) => return code,
         },
         Command::Stop(server) => match admin_address(&server) {

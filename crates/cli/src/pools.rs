@@ -1,14 +1,14 @@
 //! From settings to running pools.
 
-use crate::fpm_status;
+use crate::{fpm_status, identity};
 use howdah_budget::Budgets;
-use howdah_config::{Account, PoolSettings, SandboxProfile, SandboxSettings, Settings, SystemCalls};
-use howdah_observe::Metrics;
+use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSettings, Settings, SystemCalls, ini};
+use howdah_observe::{Metrics, PoolMetrics};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec, SpareWorkers, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec,
+    SpareWorkers, TimeLimits, prepare_pool, start_pool,
 };
-use howdah_site::Sites;
 use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
@@ -16,7 +16,6 @@ use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::collections::BTreeMap;
 use std::ffi::NulError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,31 +30,51 @@ pub(crate) struct Pools {
     draining: AtomicBool,
     /// What each answers to a ping.
     pongs: Vec<String>,
-    /// What they run for.
-    sites: Arc<Sites>,
+}
+
+/// What pools of every edition are started with.
+pub(crate) struct Surroundings {
+    pub(crate) io_threads: IoThreads,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) launcher: Launcher,
 }
 
 impl Pools {
     /// Starts every pool; they boot in the background. On the main thread's runtime: see `howdah_pool::start_pool`.
-    pub(crate) fn start(
-        configs: Vec<PoolConfig>,
-        io_threads: &IoThreads,
-        metrics: &Metrics,
-        launcher: &Launcher,
-        sites: Arc<Sites>,
-        settings: &Arc<Settings>,
-    ) -> Self {
-        let start = |(number, config): (usize, PoolConfig)| {
-            let settings = settings.clone();
-            let metrics = metrics.pool(&config.boot.pool);
-            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+    pub(crate) fn start(configs: Vec<PoolConfig>, around: &Surroundings, settings: &Arc<Settings>) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
             start_pool(config, io_threads.clone(), metrics, launcher.clone(), encode)
+        })
+    }
+
+    /// Makes the pools that are to take the place of `before`; nothing starts before `boot`.
+    pub(crate) fn prepare(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        before: &Self,
+    ) -> Self {
+        Self::make(configs, around, settings, |Surroundings { io_threads, launcher, .. }, config, metrics, encode| {
+            let before = before.named(&config.boot.pool).map(|pool| &**pool);
+            prepare_pool(config, io_threads.clone(), metrics, launcher.clone(), encode, before)
+        })
+    }
+
+    fn make(
+        configs: Vec<PoolConfig>,
+        around: &Surroundings,
+        settings: &Arc<Settings>,
+        make: impl Fn(&Surroundings, PoolConfig, Arc<PoolMetrics>, EncodeWarmUp) -> Arc<Pool>,
+    ) -> Self {
+        let make = |(number, config): (usize, PoolConfig)| {
+            let settings = settings.clone();
+            let metrics = around.metrics.pool(&config.boot.pool);
+            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            make(around, config, metrics, encode)
         };
-        let pongs = sites.server.settings.pools.iter().map(|pool| pool.ping_response.clone()).collect();
         Self {
-            pools: configs.into_iter().enumerate().map(start).collect(),
-            pongs,
-            sites,
+            pools: configs.into_iter().enumerate().map(make).collect(),
+            pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
             draining: AtomicBool::new(false),
         }
     }
@@ -64,18 +83,17 @@ impl Pools {
         self.pools.iter()
     }
 
-    /// Reloads every pool, one after the other. The error names the pools that kept their old workers.
-    pub(crate) async fn reload(&self) -> Result<(), String> {
-        let mut failed = Vec::new();
-        // A deployment has changed files; what new workers write must not come with what was found before either.
-        self.sites.forget();
+    /// The pool with this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pools.iter().find(|pool| pool.name() == name)
+    }
+
+    /// Boots pools that were prepared, one after the other. The error names the first that does not serve, and why.
+    pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
-            if let Err(why) = pool.reload().await {
-                failed.push(format!("pool {}: {why}", pool.name()));
-            }
+            pool.reload().await.map_err(|why| format!("pool {}: {why}", pool.name()))?;
         }
-        self.sites.forget();
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        Ok(())
     }
 
     /// From now on the server is not ready.
@@ -160,7 +178,7 @@ pub(crate) fn configs(settings: &Settings, budgets: Budgets) -> Result<Vec<PoolC
 /// not, and names a user, has been checked to be that user.
 fn privileges(settings: &Settings, pool: &PoolSettings) -> Result<(Privileges, Vec<(String, String)>), String> {
     let php = &pool.php;
-    let root = rustix::process::geteuid().is_root();
+    let root = identity::started_as_root();
     let account = if root { settings.account_of(pool)? } else { None };
     let limits = howdah_config::limits::read(&php.limits)?;
     let limit = |limit: howdah_config::limits::Limit| ResourceLimit {
@@ -215,26 +233,27 @@ fn sandbox(settings: &SandboxSettings, roots: &[&Path]) -> SandboxSpec {
 }
 
 /// The settings that a worker's PHP and C see.
-fn worker_spec(pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
+fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, NulError> {
     Ok(WorkerSpec {
         mode: pool.mode,
         script: CText::new(&path_text(pool.script.as_deref()))?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
-        ini_entries: CText::new(&ini_lines(&pool.php.ini))?,
-        admin_ini_entries: CText::new(&ini_lines(&pool.php.admin_ini))?,
+        // What is set for good counts most, so it comes last.
+        ini_text: CText::new(&(ini::text(&pool.php.ini) + &ini::text(&pool.php.admin_ini)))?,
+        admin_ini_names: CText::new(&pool.php.admin_ini.keys().map(|name| format!("{name}\n")).collect::<String>())?,
         software: CText::new(concat!("Howdah/", env!("CARGO_PKG_VERSION"), " (like nginx)"))?,
         max_requests: pool.max_requests,
         max_memory: pool.max_memory.map_or(0, howdah_config::ByteSize::bytes),
         concurrency: if pool.mode.is_multiplexed() { pool.concurrency as u32 } else { 1 },
         warmup_check: pool.warmup_check,
+        error_pages: settings.development,
     })
 }
 
-/// One line for each value. The PHP host adds quotes where they are needed, as it reads values like `php -d`: `false` and
-/// `E_ALL & ~E_NOTICE` are not strings.
-fn ini_lines(values: &BTreeMap<String, String>) -> String {
-    values.iter().map(|(key, value)| format!("{key}={}\n", value.replace(['\n', '\r'], " "))).collect()
+fn route_share(route: &Route) -> RouteShare {
+    let limits = TimeLimits { deadline: route.deadline, cpu: route.cpu_deadline, queue: route.queue_timeout };
+    RouteShare { workers: route.workers, weight: route.weight, limits }
 }
 
 /// How many workers a pool starts with. A snapshot pool boots its application in one, even if it is one on demand.
@@ -251,7 +270,7 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
         boot: BootSpec {
             wire_version: WIRE_VERSION,
             pool: pool.name.clone(),
-            worker: worker_spec(pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
+            worker: worker_spec(settings, pool).map_err(|error| format!("pool {}: {error}", pool.name))?,
             root: path_text(Some(settings.root_of(pool))),
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
@@ -267,13 +286,14 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             max: pool.spare_workers.max.map(|max| max as usize),
         },
         deadline: pool.deadline,
+        cpu_deadline: if pool.mode.is_multiplexed() { None } else { pool.cpu_deadline },
         queue: pool.queue,
         queue_timeout: pool.queue_timeout,
         queue_target: pool.queue_target,
         slow_after: pool.slow_after,
         slow_workers: pool.slow_workers,
         slow_nice: pool.slow_nice,
-        routes: settings.shares().into_iter().map(|r| RouteShare { workers: r.workers, weight: r.weight }).collect(),
+        routes: settings.shares().into_iter().map(route_share).collect(),
         boot_timeout: pool.boot_timeout,
         shrink_after: pool.shrink_after,
         replay: pool.replay,

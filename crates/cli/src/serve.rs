@@ -4,22 +4,26 @@
 //! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
 
 use crate::admin::{self, Order};
-use crate::pools::{self, Pools};
+use crate::edition::{Edition, Front as Fronts, OnThread};
+use crate::pools::{self, Pools, Surroundings};
+use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::tls::{self, Tls};
-use crate::ways::{self, Ways};
-use crate::{certificates, identity, watch};
+use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
+use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
 use howdah_config::{ListenAddr, Loaded, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
+use howdah_pool::program::Program;
 use howdah_pool::{IoThreads, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
 use howdah_protocol::listener::{BindError, Listener};
-use howdah_site::sites::Covers;
-use howdah_site::{Service, Sites};
+use howdah_protocol::unix_socket::UnixAccess;
+use howdah_telemetry::Sender;
+use howdah_tls::Store;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,16 +34,18 @@ use tokio::sync::mpsc;
 ///
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
-pub(crate) fn run(loaded: &Loaded) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
     identity::announce_logs(account.as_ref());
     let log = howdah_observe::log::init(&settings.log).context("cannot open the error log")?;
     // However this ends, the last lines say why.
     let _flush = FlushAtEnd(log.clone());
+    recipes::tell(loaded);
     loaded.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     // Keys may be root's alone.
-    let tls = tls::prepare(loaded).map_err(|errors| anyhow!(errors.join("\n")))?;
+    let store = Store::new();
+    let tls = tls::prepare(loaded, store.clone(), None).map_err(|errors| anyhow!(errors.join("\n")))?;
     let warnings = tls.as_ref().map(|tls| tls.warnings(account.as_ref())).unwrap_or_default();
     warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
@@ -67,13 +73,17 @@ pub(crate) fn run(loaded: &Loaded) -> Result<()> {
     let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let start = Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher };
+    let start =
+        Start { reread, listeners, access, store, tls, admin, metrics, access_logs, budgets, configs, launcher };
     main.block_on(serve(settings, log, start))
 }
 
 /// What was opened and settled before the server gave up root's rights.
 struct Start {
+    reread: Reread,
     listeners: Vec<Listener>,
+    access: UnixAccess,
+    store: Arc<Store>,
     tls: Option<Tls>,
     admin: admin::Socket,
     metrics: Arc<Metrics>,
@@ -100,57 +110,10 @@ impl Drop for FlushAtEnd {
     }
 }
 
-/// What is running.
-struct Server {
-    settings: Arc<Settings>,
-    log: LogHandle,
-    access_logs: AccessLogs,
-    pools: Arc<Pools>,
-}
-
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let Start { listeners, tls, admin, metrics, access_logs, budgets, configs, launcher } = start;
-    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
-    let proxies = ways::proxies(&settings, &metrics).map_err(|error| anyhow!(error))?;
-    let sites = Sites::new(settings.clone(), metrics.clone(), &access_logs, budgets).map_err(|error| anyhow!(error))?;
-    let sites = Arc::new(sites);
-    let (launcher, mut launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
-        Some((launcher, end)) => (launcher, Some(end)),
-        None => (Launcher::default(), None),
-    };
-    let mut signals = Signals::new()?;
-    let store = tls.as_ref().map_or_else(howdah_tls::Store::new, |tls| tls.store().clone());
-    let shown = store.clone();
-    sites.ask_about_certificates(Covers(Box::new(move |name, host| shown.covers(name, host))));
-    let certificates = certificates::start(&settings.acme, store)?;
-    shared.on_missing_certificates(certificates.demand());
-    if let Some(challenges) = certificates.challenges() {
-        sites.server.respond_to_challenges(challenges);
-    }
-    // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
-    let runtimes = runtimes(settings.threads)?;
-    let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
-    let watched = watch::look_first(&settings).await;
-    howdah_pool::adopt_orphans();
-    let pools = Arc::new(Pools::start(configs, &io_threads, &metrics, &launcher, sites.clone(), &settings));
-    let (orders, mut ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, &settings, pools.clone(), metrics, certificates.report(), orders)?;
-    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let service = |_| Service::new(sites.clone(), Arc::new(Ways::new(pools.clone(), &proxies)));
-    let mut front = Front::start(&shared, service, howdah_pool::io_threads::enter, listeners, runtimes)?;
-    let what = match &sites.all() {
-        [only] => only.root.display().to_string(),
-        all => format!("{} sites", all.len()),
-    };
-    tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
-
-    let checks = howdah_proxy::health::start(&proxies);
-    let watchers = watch::start(watched, &pools);
-    if let Some(tls) = tls {
-        tokio::spawn(tls.watch());
-    }
-    let server = Server { settings, log, access_logs, pools };
+    let (server, mut front, mut launcher_end, started) = begin(&settings, log.clone(), start).await?;
+    let Started { admin, mut signals, mut ordered, telemetry } = started;
     let mut lost_launcher = false;
     let waiter = loop {
         tokio::select! {
@@ -160,8 +123,12 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             },
             event = signals.next() => match event {
                 Event::Stop => break None,
-                Event::Reload => server.reload(),
-                Event::ReopenLogs => server.reopen_logs(),
+                Event::Reload => {
+                    let server = server.clone();
+                    // The log says what comes of it.
+                    tokio::spawn(async move { server.reload(false).await });
+                }
+                Event::ReopenLogs => reopen_logs(&server),
             },
             () = has_gone(launcher_end.as_mut()) => {
                 // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
@@ -171,22 +138,24 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             }
         }
     };
-    drop((watchers, checks));
-    server.pools.drain();
-    tracing::info!("stopping: no new connections, running requests have {:?}", server.settings.grace);
+    server.drain();
+    tracing::info!("stopping: no new connections, running requests have {:?}", server.edition().settings.grace);
     let clean = tokio::select! {
-        clean = server.stop(&mut front) => clean,
+        clean = stop(&server, &mut front) => clean,
         () = signals.second_stop() => {
             tracing::warn!("told to stop again: ending at once");
-            server.remove_socket_files();
-            server.log.flush();
+            remove_socket_files(&server);
+            log.flush();
             std::process::exit(130);
         }
     };
     front.end();
-    server.access_logs.flush();
+    server.edition().access_logs.flush();
+    if let Some(telemetry) = telemetry {
+        telemetry.end(traces::LAST_SPANS).await;
+    }
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
-    server.remove_socket_files();
+    remove_socket_files(&server);
     if let Some(launcher) = launcher_end {
         // It removes those whose directories are not the server's.
         launcher.end().await;
@@ -202,6 +171,62 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
 }
 
+/// What tells the server to do something.
+struct Started {
+    admin: admin::Admin,
+    signals: Signals,
+    ordered: mpsc::Receiver<Order>,
+    telemetry: Option<Sender>,
+}
+
+/// Starts everything; what is returned serves.
+async fn begin(
+    settings: &Arc<Settings>,
+    log: LogHandle,
+    start: Start,
+) -> Result<(Arc<Server>, Front, Option<LauncherEnd>, Started)> {
+    let Start { reread, listeners, access, store, mut tls, admin, metrics, access_logs, budgets, configs, launcher } =
+        start;
+    let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
+    let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
+    let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
+    let programs = launcher.is_some().then(|| configs.iter().map(Program::of).collect());
+    let (launcher, launcher_end) = match launcher.map(LauncherProcess::attach).transpose()? {
+        Some((launcher, end)) => (launcher, Some(end)),
+        None => (Launcher::default(), None),
+    };
+    let signals = Signals::new()?;
+    let certificates = certificates::start(&settings.acme, store.clone())?;
+    shared.on_missing_certificates(certificates.demand());
+    let report = certificates.report();
+    // From here on nothing may fail before the front has the runtimes: they must not be dropped inside a runtime.
+    let runtimes = runtimes(settings.threads)?;
+    let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
+    let watched = watch::look_first(settings).await;
+    howdah_pool::adopt_orphans();
+    let around = Surroundings { io_threads, metrics: metrics.clone(), launcher };
+    let pools = Arc::new(Pools::start(configs, &around, settings));
+    let (edition, unused) = Edition::new(settings.clone(), fronts, pools, settings.threads);
+    let current = Arc::new(ArcSwap::new(edition.clone()));
+    let fixed = Fixed { reread, log, budgets, around, programs, access, store, certificates };
+    let server = Server::new(fixed, current.clone());
+    server.introduce(&edition);
+    let (orders, ordered) = mpsc::channel(4);
+    let admin = admin::start(admin, settings, server.clone(), metrics, report, orders)?;
+    let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
+    let tasks = Tasks::start(&edition, watched, tls.as_mut());
+    let handler = |number| OnThread::new(&current, number);
+    let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, listeners, runtimes)?;
+    let what = match &edition.sites.all() {
+        [only] => only.root.display().to_string(),
+        all => format!("{} sites", all.len()),
+    };
+    tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
+    let running = Running { doors: front.doors().clone(), shared: front.shared().clone() };
+    server.runs(running, Beside { unused, tls, _tasks: tasks }).await;
+    Ok((server, front, launcher_end, Started { admin, signals, ordered, telemetry }))
+}
+
 async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     match launcher {
         Some(launcher) => launcher.gone().await,
@@ -209,45 +234,35 @@ async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     }
 }
 
-impl Server {
-    /// True if nothing was cut.
-    async fn stop(&self, front: &mut Front) -> bool {
-        let began = Instant::now();
-        let grace = self.settings.grace;
-        let drained = front.drain(grace).await;
-        if let Drained::Cut(connections) = drained {
-            tracing::error!("the grace time of {grace:?} ran out: {connections} connections were cut");
-        }
-        self.pools.stop(grace.saturating_sub(began.elapsed())).await;
-        drained == Drained::All
+/// True if nothing was cut.
+async fn stop(server: &Server, front: &mut Front) -> bool {
+    let began = Instant::now();
+    let grace = server.edition().settings.grace;
+    let drained = front.drain(grace).await;
+    if let Drained::Cut(connections) = drained {
+        tracing::error!("the grace time of {grace:?} ran out: {connections} connections were cut");
     }
+    server.stop_pools(grace.saturating_sub(began.elapsed())).await;
+    drained == Drained::All
+}
 
-    fn reload(&self) {
-        let pools = self.pools.clone();
-        tokio::spawn(async move {
-            if let Err(why) = pools.reload().await {
-                tracing::error!("reload failed: {why}");
-            }
-        });
+fn reopen_logs(server: &Server) {
+    match server.fixed.log.reopen().and(server.edition().access_logs.reopen()) {
+        Ok(()) => tracing::info!("logs reopened"),
+        Err(error) => tracing::error!("cannot reopen a log: {error}"),
     }
+}
 
-    fn reopen_logs(&self) {
-        match self.log.reopen().and(self.access_logs.reopen()) {
-            Ok(()) => tracing::info!("logs reopened"),
-            Err(error) => tracing::error!("cannot reopen a log: {error}"),
-        }
-    }
-
-    /// Files of Unix sockets would stay behind when the process ends without running destructors.
-    fn remove_socket_files(&self) {
-        let sockets = self.settings.listen.iter().chain([&self.settings.admin]);
-        let paths = sockets.filter_map(|addr| match addr {
-            ListenAddr::Unix(path) => Some(path.clone()),
-            ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
-        });
-        for path in paths.collect::<Vec<PathBuf>>() {
-            let _ = std::fs::remove_file(path);
-        }
+/// Files of Unix sockets would stay behind when the process ends without running destructors.
+fn remove_socket_files(server: &Server) {
+    let settings = &server.edition().settings;
+    let sockets = settings.listen.iter().chain([&settings.admin]);
+    let paths = sockets.filter_map(|addr| match addr {
+        ListenAddr::Unix(path) => Some(path.clone()),
+        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
+    });
+    for path in paths.collect::<Vec<PathBuf>>() {
+        let _ = std::fs::remove_file(path);
     }
 }
 

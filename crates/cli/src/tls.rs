@@ -9,6 +9,7 @@ use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, ServerConfig, Store, s
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::task::JoinSet;
 
 /// Everything that speaking TLS needs.
 pub(crate) struct Tls {
@@ -19,13 +20,17 @@ pub(crate) struct Tls {
     files: Files,
     /// What certificates of sites are not for.
     uncovered: Vec<String>,
+    hosts: Hosts,
 }
 
 /// Loads what the settings name; `None` where no address speaks TLS.
 ///
 /// # Errors
 /// All that is wrong, each with where it was set.
-pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
+///
+/// The store is not touched before `install`. Where files may not be read, as root's keys by a server that is not root any
+/// more, what was loaded `before` goes on.
+pub(crate) fn prepare(loaded: &Loaded, store: Arc<Store>, before: Option<&Files>) -> Result<Option<Tls>, Vec<String>> {
     let settings = &loaded.settings;
     if !settings.listen.iter().any(|addr| matches!(addr, ListenAddr::Https(_))) {
         return Ok(None);
@@ -33,13 +38,11 @@ pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
     let at = |key: &str, why: &dyn std::fmt::Display| {
         format!("{}: [tls] {key}: {why}", loaded.origins.of(&format!("tls.{key}")))
     };
-    let store = Store::new();
-    store.set_hosts(hosts(settings));
     let mut errors = Vec::new();
     let mut loaded_files = Vec::new();
     for (site, certificates) in all_certificates(settings) {
         let pair = |files: &CertificateFiles| Pair { certificate: files.cert.clone(), key: files.key.clone(), site };
-        match Files::load(certificates.iter().map(pair)) {
+        match Files::load_over(certificates.iter().map(pair), before) {
             Ok(files) => loaded_files.push(files),
             Err(wrong) => {
                 errors.extend(wrong.iter().map(|error| match site.map(|number| &settings.sites[number].name) {
@@ -60,9 +63,8 @@ pub(crate) fn prepare(loaded: &Loaded) -> Result<Option<Tls>, Vec<String>> {
     match config.and_then(|config| Ok((config, quic?))) {
         Ok((config, quic)) if errors.is_empty() => {
             let files = Files::joined(loaded_files);
-            files.put_into(&store);
             let uncovered = uncovered(settings, &files);
-            Ok(Some(Tls { store, config, quic, files, uncovered }))
+            Ok(Some(Tls { store, config, quic, files, uncovered, hosts: hosts(settings) }))
         }
         config => Err(errors.into_iter().chain(config.err()).collect()),
     }
@@ -173,9 +175,37 @@ impl Tls {
         if matches!(addr, ListenAddr::Https(_)) { listener.with_tls(self.config.clone()) } else { listener }
     }
 
-    /// The certificates, to which the server adds those that it gets or makes itself.
-    pub(crate) fn store(&self) -> &Arc<Store> {
-        &self.store
+    /// Puts the certificates in the place of those that the store had from files, and has changes of these files followed
+    /// until the task is dropped. On a runtime.
+    pub(crate) fn install(&mut self) -> JoinSet<()> {
+        self.store.set_hosts(std::mem::take(&mut self.hosts));
+        self.files.put_into(&self.store);
+        let mut watch = JoinSet::new();
+        watch.spawn(self.files.clone().watch(self.store.clone()));
+        watch
+    }
+
+    /// Goes on with the keys of sessions that `before` has, if nothing else would differ.
+    pub(crate) fn go_on_from(&mut self, before: &Self, was: &Settings, is: &Settings) {
+        // The file of an authority may be another one under the same name.
+        let same = is.tls.client_auth == ClientAuth::Off
+            && was.tls.client_auth == ClientAuth::Off
+            && (was.tls.min_version, was.tls.ticket_rotation, was.http.h2)
+                == (is.tls.min_version, is.tls.ticket_rotation, is.http.h2);
+        if same {
+            self.config = before.config.clone();
+        }
+        self.quic.clone_from(&before.quic);
+    }
+
+    /// What was loaded.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// How TLS is spoken over TCP.
+    pub(crate) fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
     }
 
     /// HTTP/3 at the same port as a listener, if its address says TLS and HTTP/3 is on.
@@ -184,14 +214,12 @@ impl Tls {
     /// The port cannot be had for UDP.
     pub(crate) fn beside(&self, listener: &Listener) -> Option<Result<Listener, BindError>> {
         match (&self.quic, listener.local_addr()) {
-            (Some(config), ListenAddr::Https(addr)) => Some(Listener::bind_quic(addr, config.clone())),
+            (Some(config), ListenAddr::Https(addr)) => {
+                let bound = Listener::bind_quic(addr, config.clone());
+                Some(bound.map(|quic| quic.asked_as(listener.asked())))
+            }
             _ => None,
         }
-    }
-
-    /// Exchanges certificates whose files change, for ever.
-    pub(crate) async fn watch(self) {
-        self.files.watch(self.store).await;
     }
 }
 

@@ -8,16 +8,31 @@ use howdah_pool::{Fault, Request};
 use howdah_protocol::Response;
 use howdah_proxy::{Client, Group};
 use howdah_site::upstream::{Outbound, PoolPage, PoolPageText, Unreachable, Upstream};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// What the settings' proxies have in common over all threads.
 ///
 /// # Errors
 /// One that could not work, such as certificates that cannot be read.
-pub(crate) fn proxies(settings: &Settings, metrics: &Metrics) -> Result<Vec<Arc<Group>>, String> {
-    settings.proxies.iter().map(|proxy| Group::new(proxy, metrics).map(Arc::new)).collect()
+///
+/// What is known of the servers of one that was there `before` and has not changed stays known.
+pub(crate) fn proxies(
+    settings: &Settings,
+    metrics: &Metrics,
+    before: &[Arc<Group>],
+) -> Result<Vec<Arc<Group>>, String> {
+    let group = |proxy| match before.iter().find(|group| group.is_for(proxy)) {
+        Some(group) => Ok(group.clone()),
+        None => Group::new(proxy, metrics).map(Arc::new),
+    };
+    settings.proxies.iter().map(group).collect()
 }
+
+/// Open as long as something is served by an edition.
+pub(crate) type InUse = mpsc::Sender<Infallible>;
 
 /// See above.
 #[derive(Debug)]
@@ -25,12 +40,13 @@ pub(crate) struct Ways {
     pools: Arc<Pools>,
     names: Vec<String>,
     servers: Client,
+    _in_use: InUse,
 }
 
 impl Ways {
-    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>]) -> Self {
+    pub(crate) fn new(pools: Arc<Pools>, proxies: &[Arc<Group>], in_use: InUse) -> Self {
         let names = proxies.iter().map(|proxy| proxy.name().to_owned()).collect();
-        Self { pools, names, servers: Client::new(proxies) }
+        Self { pools, names, servers: Client::new(proxies), _in_use: in_use }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 use crate::value::Value;
-use crate::{check_acme, check_proxies, check_sites, check_tls, check_users};
+use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -26,6 +26,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     check_proxies::check(settings, source);
     check_acme::check(settings, source);
     check_tls::check(settings, source);
+    check_telemetry::check(&settings.telemetry, source);
     check_users::check(settings, source);
 }
 
@@ -82,8 +83,10 @@ fn pool(pool: &PoolSettings, source: &mut Source<'_>) {
     }
     for (setting, values) in [("ini", &pool.php.ini), ("admin_ini", &pool.php.admin_ini)] {
         for (key, value) in values {
-            if key.is_empty() || key.contains(['\n', '\0', '=', '[', ']']) || value.contains(['\n', '\0']) {
-                source.object(&php(setting), format!("{key:?} cannot be set: no line breaks, = or brackets"));
+            if !ini::is_name(key) {
+                source.object(&php(setting), format!("{key:?} is not the name of a setting of PHP"));
+            } else if value.contains('\0') {
+                source.object(&php(setting), format!("the value of {key} has a NUL byte, which PHP cannot read"));
             }
         }
     }

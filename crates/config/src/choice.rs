@@ -169,6 +169,18 @@ choice! {
 }
 
 choice! {
+    /// When symbolic links in the path of a root are resolved.
+    RootLinks, default Keep {
+        /// Scripts see the path as it is written.
+        Keep = "keep",
+        /// When the settings are read, so with each reload.
+        Reload = "reload",
+        /// At the beginning of each request.
+        Request = "request",
+    }
+}
+
+choice! {
     /// A field of a request that is believed where a trusted proxy sends it.
     TrustedHeader, default For {
         /// The client's address, as a list.
@@ -231,6 +243,48 @@ choice! {
         Combined = "combined",
         /// One JSON object per request.
         Json = "json",
+        /// A short line to be read while one works; in colour where it goes to a terminal.
+        Terminal = "terminal",
+    }
+}
+
+choice! {
+    /// How traces go to a collector.
+    TelemetryProtocol, default Http {
+        /// HTTP with protobuf.
+        Http = "http/protobuf",
+        /// gRPC.
+        Grpc = "grpc",
+    }
+}
+
+choice! {
+    /// Which requests have their spans sent.
+    Sampler, default ParentRatio {
+        /// All.
+        AlwaysOn = "always_on",
+        /// None.
+        AlwaysOff = "always_off",
+        /// A share, by the trace's id.
+        Ratio = "traceidratio",
+        /// As the caller has decided; all of those that nobody has decided on.
+        ParentOn = "parentbased_always_on",
+        /// As the caller has decided; none of those that nobody has decided on.
+        ParentOff = "parentbased_always_off",
+        /// As the caller has decided; a share of those that nobody has decided on.
+        ParentRatio = "parentbased_traceidratio",
+    }
+}
+
+choice! {
+    /// Whose traces are continued.
+    ParentTrust, default Trusted {
+        /// Those of trusted proxies.
+        Trusted = "trusted",
+        /// Everybody's.
+        Always = "always",
+        /// Nobody's.
+        Never = "never",
     }
 }
 

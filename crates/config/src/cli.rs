@@ -1,5 +1,7 @@
 //! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
 
+mod dev;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -29,6 +31,12 @@ pub struct Cli {
 pub enum Command {
     /// Serve until stopped.
     Serve(ServeFlags),
+    /// Serve for a developer: the settings of `serve`, and the project's directory.
+    Dev { serve: ServeFlags, directory: Option<PathBuf> },
+    /// Show the mails that the application of `dev` has sent.
+    Mails { serve: ServeFlags, directory: Option<PathBuf>, what: Mails },
+    /// Keep a mail that PHP sends; for `dev`.
+    Sendmail { into: PathBuf },
     /// Print the settings that `serve` would use, and what is wrong with them.
     Check(ServeFlags),
     /// Say what becomes of a request.
@@ -62,8 +70,22 @@ pub enum Command {
     },
     /// Print the sandbox that the pools of a running server would need, as they learnt it.
     Sandbox(ControlFlags),
-    /// Replace the workers of a running server.
-    Reload(ControlFlags),
+    /// Write a `howdah.toml` for the application that is in a directory.
+    Init {
+        /// The application's directory.
+        directory: PathBuf,
+        /// To standard output.
+        print: bool,
+    },
+    /// List the applications that are known.
+    Recipes,
+    /// Have a running server read everything again.
+    Reload {
+        /// Which server.
+        server: ControlFlags,
+        /// Only say what that would change.
+        dry_run: bool,
+    },
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -90,6 +112,17 @@ pub enum Trust {
     Uninstall,
     /// Print its certificate.
     Print,
+}
+
+/// What `howdah mails` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mails {
+    /// One line for each.
+    List,
+    /// The whole text of the one with this number.
+    Show(usize),
+    /// Removes all.
+    Clear,
 }
 
 /// The flags of `serve` and `check`.
@@ -121,7 +154,7 @@ pub(crate) const PROGRAM: &str = "howdah";
 /// The shells that completions can be had for.
 pub(crate) const SHELLS: [&str; 3] = ["bash", "fish", "zsh"];
 
-/// The arguments of `completions` and `man`.
+/// The arguments of `completions`, and of `man` and `init`.
 const SHELL: &str = "shell";
 const DIRECTORY: &str = "directory";
 
@@ -153,6 +186,9 @@ impl Cli {
         let matches = definition().try_get_matches_from(args)?;
         let command = match matches.subcommand() {
             Some(("serve", matches)) => Command::Serve(serve_flags(matches)),
+            Some(("dev", matches)) => dev::dev(matches),
+            Some(("mails", matches)) => dev::mails(matches),
+            Some(("sendmail", matches)) => dev::sendmail(matches),
             Some(("check", matches)) => Command::Check(serve_flags(matches)),
             Some(("explain", matches)) => explain(matches),
             Some(("status", matches)) => {
@@ -161,7 +197,14 @@ impl Cli {
             }
             Some(("top", matches)) => Command::Top { server: control_flags(matches), once: matches.get_flag("once") },
             Some(("sandbox", matches)) => Command::Sandbox(control_flags(matches)),
-            Some(("reload", matches)) => Command::Reload(control_flags(matches)),
+            Some(("init", matches)) => Command::Init {
+                directory: matches.get_one::<PathBuf>(DIRECTORY).cloned().unwrap_or_default(),
+                print: matches.get_flag("print"),
+            },
+            Some(("recipes", _)) => Command::Recipes,
+            Some(("reload", matches)) => {
+                Command::Reload { server: control_flags(matches), dry_run: matches.get_flag("dry-run") }
+            }
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
                 let how = match (matches.get_flag("print"), matches.get_flag("uninstall")) {
@@ -218,6 +261,13 @@ Examples:
   howdah check                              the settings of `howdah serve` here, with their origins
   howdah check --config /etc/howdah.toml    exit status 1 and every error, if something is wrong";
 
+const INIT_EXAMPLES: &str = "\
+Examples:
+  howdah init                    howdah.toml for the application in this directory
+  howdah init /srv/shop --print  what it would be
+
+A file that is there already is never written over.";
+
 const TRUST_EXAMPLES: &str = "\
 Examples:
   sudo howdah trust                          of the server that root starts
@@ -247,10 +297,17 @@ pub fn definition() -> clap::Command {
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(serve_args(clap::Command::new("serve").about("Serve a PHP application").after_help(SERVE_EXAMPLES)))
+        .subcommand(dev::dev_args())
+        .subcommand(dev::mails_args())
+        .subcommand(dev::sendmail_args())
         .subcommand(serve_args(
             clap::Command::new("check")
                 .about("Show the settings that serve would use, and what is wrong with them")
                 .after_help(CHECK_EXAMPLES),
+        ))
+        .subcommand(init_args())
+        .subcommand(clap::Command::new("recipes").about("List the applications that serve and init know").after_help(
+            "A directory is told by its files; nothing of it is run. `howdah init DIR --print` shows what comes of it.",
         ))
         .subcommand(explain_args())
         .subcommand(
@@ -284,9 +341,19 @@ pub fn definition() -> clap::Command {
         )
         .subcommand(
             control_args(
-                clap::Command::new("reload").about("Replace the workers of a running server; no request is lost"),
+                clap::Command::new("reload")
+                    .about("Have a running server read its settings and its code again; no request is lost"),
             )
-            .after_help("Example:\n  howdah reload --config /etc/howdah.toml"),
+            .arg(
+                Arg::new("dry-run")
+                    .long("dry-run")
+                    .action(ArgAction::SetTrue)
+                    .help("Only read and check the settings, and print what would change"),
+            )
+            .after_help(
+                "Exit status 1, and nothing has changed, if anything is wrong with the settings or new workers do not \
+                 start.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  howdah reload --dry-run",
+            ),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
@@ -310,6 +377,20 @@ pub fn definition() -> clap::Command {
                 .arg(Arg::new(DIRECTORY).value_name("DIR").required(true).value_parser(clap::value_parser!(PathBuf))),
         )
         .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+fn init_args() -> clap::Command {
+    let directory = Arg::new(DIRECTORY)
+        .value_name("DIR")
+        .default_value(".")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The application's directory");
+    let print = Arg::new("print").long("print").action(ArgAction::SetTrue).help("Print it, and write nothing");
+    clap::Command::new("init")
+        .about("Look which application is in a directory and write a howdah.toml for it")
+        .arg(directory)
+        .arg(print)
+        .after_help(INIT_EXAMPLES)
 }
 
 fn config_arg() -> Arg {
@@ -457,8 +538,8 @@ fn plain_default(row: &'static Row) -> String {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
-        Kind::Number | Kind::Signed => "N",
-        Kind::Duration => "DURATION",
+        Kind::Number | Kind::Signed | Kind::Ratio => "N",
+        Kind::Duration | Kind::Limit => "DURATION",
         Kind::Size => "SIZE",
         Kind::Text | Kind::Choice(_) | Kind::Pattern | Kind::NamePattern | Kind::Network | Kind::Host => "NAME",
         Kind::Mode => "MODE",

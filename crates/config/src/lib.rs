@@ -7,21 +7,25 @@
 
 mod account;
 mod address;
+mod changes;
 mod check;
 mod check_acme;
 mod check_proxies;
 mod check_sites;
+mod check_telemetry;
 mod check_tls;
 mod check_users;
 mod choice;
 pub mod cli;
 mod collection;
 pub mod control_group;
+mod detected;
 mod document;
 mod file;
 mod glob;
 mod host;
 pub mod host_name;
+pub mod ini;
 mod kind;
 pub mod limits;
 mod load;
@@ -45,6 +49,7 @@ mod settings_proxy;
 mod settings_route;
 mod settings_sandbox;
 mod settings_site;
+mod settings_telemetry;
 mod settings_tls;
 mod show;
 mod sites;
@@ -57,9 +62,11 @@ mod warnings;
 
 pub use account::{Account, find_group};
 pub use address::{ListenAddr, TrustedProxy};
+pub use changes::{Change, changes};
 pub use choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
+    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
 pub use glob::Glob;
@@ -81,6 +88,7 @@ pub use settings_proxy::ProxySettings;
 pub use settings_route::{Route, RouteKeys};
 pub use settings_sandbox::SandboxSettings;
 pub use settings_site::{SiteKeys, SiteSettings};
+pub use settings_telemetry::{Ratio, SecretMap, TelemetrySettings};
 pub use settings_tls::{CertificateFiles, TlsSettings};
 pub use sites::ONLY_SITE;
 pub use source::Surroundings;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::address::ListenAddr;
 use crate::check;
-use crate::check_acme;
+use crate::choice::RootLinks;
 use crate::cli::{ControlFlags, ServeFlags};
+use crate::detected;
 use crate::document::Tree;
 use crate::file::File;
 use crate::load_proxies;
@@ -21,10 +22,13 @@ use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{Source, Surroundings, absolute, find};
 use crate::strict;
+use crate::{check_acme, check_telemetry};
 use howdah_budget::machine;
+use howdah_detect::Application;
 
 /// The name of the file that is read where no other is named.
 const FILE_NAME: &str = "howdah.toml";
@@ -38,6 +42,8 @@ pub struct Loaded {
     pub origins: Origins,
     /// The `howdah.toml` that was read.
     pub file: Option<PathBuf>,
+    /// The application that was found in the directory, where there is no such file.
+    pub found: Option<Application>,
 }
 
 /// Loads the settings of `howdah serve` with these flags.
@@ -58,14 +64,15 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     let site_files = read_site_files(file.as_ref(), flags, around, &mut errors);
     errors.extend(site_files.iter().flat_map(strict::unknown_keys_of_sites));
     let mut source = Source::new(file.as_ref(), &flags.values, around, errors);
-    let mut settings = read_all(&mut source, &site_files);
+    let found = detected::look(&mut source);
+    let mut settings = read_all(&mut source, &site_files, found.as_ref());
     resolve(&mut settings, &mut source, &site_files);
     check::check(&settings, &mut source);
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
     let (origins, errors) = (source.origins, source.errors);
     if errors.is_empty() {
-        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()) })
+        Ok(Loaded { settings, origins, file: file.map(|file| file.path.to_path_buf()), found })
     } else {
         let files: Vec<&Path> = file.iter().chain(&site_files).map(|file| file.path.as_path()).collect();
         Err(ConfigErrors(in_order(errors, &files)))
@@ -149,7 +156,7 @@ fn read_site_files(
 }
 
 /// Reads every section.
-fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
+fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&Application>) -> Settings {
     let default = PoolSettings {
         php: PhpSettings::read(source),
         sandbox: SandboxSettings::read(source),
@@ -176,8 +183,12 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File]) -> Settings {
         compression: CompressionSettings::read(source),
         acme: AcmeSettings::read(source),
         log: LogSettings::read(source),
+        telemetry: TelemetrySettings::read(source),
         ..Settings::read(source)
     };
+    if let Some(found) = found {
+        detected::take(found, &mut settings, source);
+    }
     let written = load_rules::Written { file: main, own: source.section(""), section: "" };
     settings.rules = load_rules::read(source, written, settings.app.as_deref(), &settings.pools, &mut gathered.proxies)
         .unwrap_or_default();
@@ -206,6 +217,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     if source.origins.of("acme.state") == Origin::Default {
         settings.acme.state = check_acme::find_state(source);
     }
+    check_telemetry::resolve(&mut settings.telemetry, source);
     resolve_room(settings, source);
     let roots: Vec<PathBuf> = settings.pools.iter().map(|pool| settings.root_of(pool).to_path_buf()).collect();
     let dirs: Vec<&Path> = source.file.into_iter().chain(site_files).map(|file| file.dir.as_path()).collect();
@@ -217,6 +229,28 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
             }
         }
     }
+    resolve_links(settings);
+}
+
+/// Follows links where this is to be done now. What is not there is told by `check`.
+fn resolve_links(settings: &mut Settings) {
+    let links = |settings: &Settings, pool: &PoolSettings| {
+        settings.site_of(pool).map_or(settings.root_links, |site| site.root_links)
+    };
+    let now: Vec<bool> = settings.pools.iter().map(|pool| links(settings, pool) == RootLinks::Reload).collect();
+    let resolve = |path: &mut PathBuf| {
+        if let Ok(real) = path.canonicalize() {
+            *path = real;
+        }
+    };
+    for (pool, _) in settings.pools.iter_mut().zip(now).filter(|(_, now)| *now) {
+        [&mut pool.script, &mut pool.boot].into_iter().flatten().for_each(resolve);
+    }
+    if settings.root_links == RootLinks::Reload {
+        resolve(&mut settings.root);
+    }
+    let sites = settings.sites.iter_mut().filter(|site| site.root_links == RootLinks::Reload);
+    sites.for_each(|site| resolve(&mut site.root));
 }
 
 /// What `tls.auto` means where nothing else was said.

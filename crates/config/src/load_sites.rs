@@ -208,6 +208,7 @@ fn read_site<'a>(
         pool: own_pool.or(keys.pool).unwrap_or_else(|| DEFAULT_POOL.to_owned()),
         server_name: source.take_over(own_row("server_name"), &top.server_name),
         root: source.take_over(own_row("root"), &top.root),
+        root_links: source.take_over(own_row("root_links"), &top.root_links),
         index: source.take_over(own_row("index"), &top.index),
         front_controller: source.take_over(own_row("front_controller"), &top.front_controller),
         htaccess: source.take_over(own_row("htaccess"), &top.htaccess),
@@ -270,6 +271,9 @@ pub(crate) fn read_routes<'a>(
             pool: keys.pool.unwrap_or_else(|| DEFAULT_POOL.to_owned()),
             workers: keys.workers,
             weight: keys.weight,
+            deadline: keys.deadline.map(|limit| limit.0),
+            cpu_deadline: keys.cpu_deadline.map(|limit| limit.0),
+            queue_timeout: keys.queue_timeout.map(|limit| limit.0),
             proxy: keys.proxy.map(|proxy| load_proxies::named(proxy, &mut gathered.proxies)),
             share: None,
         };

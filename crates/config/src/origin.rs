@@ -15,6 +15,8 @@ pub enum Origin {
     Flag(String),
     /// An environment variable.
     Env(String),
+    /// The application that was found in the directory, by its title.
+    Found(String),
 }
 
 impl fmt::Display for Origin {
@@ -24,6 +26,7 @@ impl fmt::Display for Origin {
             Self::File(path, line) => write!(f, "{}:{line}", path.display()),
             Self::Flag(flag) => f.write_str(flag),
             Self::Env(name) => write!(f, "environment {name}"),
+            Self::Found(title) => write!(f, "found {title}"),
         }
     }
 }

@@ -89,7 +89,7 @@ pub fn settings_page() -> String {
     rows(&mut page, ProxySettings::ROWS);
     page.push_str(
         "## `[[site]]`\n\nA site for some hosts. Beside these keys it may have `root`, `index`, `front_controller`, \
-         `server_name`, `app`, `htaccess` and `htaccess_unknown`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
+         `server_name`, `app`, `htaccess`, `htaccess_unknown` and `root_links`, its own `[[site.route]]` and `[[site.rule]]`, and these sections: `[site.static]`; `[site.compression]` without `cache`; \
          `[site.http]` with `max_body`, `body_memory`, `server_header` and `request_id_header`; `[site.log]` with `access` \
          and `access_format`; `[site.pool]`, with all keys of a `[pool.NAME]`. What a site does not say it takes from the top \
          level. In a file of its own (`sites`) the header and `site.` are left out.\n\n```toml\n[[site]]\nhosts = \
@@ -361,10 +361,14 @@ fn kind(kind: Kind) -> Json {
     match kind {
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Signed => json!({ "type": "integer" }),
         Kind::Mode => json!({ "type": "string", "pattern": "^[0-7]{0,4}$" }),
         Kind::Duration => {
             json!({ "type": ["string", "number"], "pattern": "^[0-9.]+ *(us|ms|s|m|h|d)?$", "minimum": 0 })
+        }
+        Kind::Limit => {
+            json!({ "type": ["string", "number"], "pattern": "^([0-9.]+ *(us|ms|s|m|h|d)?)?$", "minimum": 0 })
         }
         Kind::Size => {
             json!({ "type": ["string", "integer"], "pattern": "^[0-9]+ *([KMGTkmgt]([iI]?[bB])?|[bB])?$", "minimum": 0 })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::address::ListenAddr;
-use crate::choice::{Mode, UnknownDirective, UnknownHost};
+use crate::choice::{Mode, RootLinks, UnknownDirective, UnknownHost};
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
@@ -17,6 +17,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_route::Route;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::SiteSettings;
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::table::settings;
 
@@ -25,6 +26,12 @@ settings! {
     pub struct Settings at "" {
         /// The directory that is served. An absolute path once loaded.
         root: PathBuf = "`./public` if there is one, else `.`" auto(default_root) example(r#""/srv/app/public""#);
+        /// When symbolic links in the path of `root` are resolved, such as `current` that leads to a release: not at all
+        /// (`keep`), when the settings are read, so with each `reload`, or at the beginning of each `request`, as with nginx's
+        /// `$realpath_root`. `DOCUMENT_ROOT` and all that is served lie in what they led to then.
+        ///
+        /// With `reload`, `script` and `boot` are resolved too, so that code and files change together.
+        root_links: RootLinks = r#""keep""# example(r#""reload""#);
         /// Where to listen: `ADDR:PORT`, `:PORT` (every IPv4 address), `[::]:PORT` (every address) or `unix:PATH`. With
         /// `https://` before an address TLS is spoken there, see `[tls]`; `http://` changes nothing.
         listen: Vec<ListenAddr> = r#"["127.0.0.1:8080"]"# flag("listen")
@@ -86,6 +93,10 @@ settings! {
         /// `phpldapadmin`, `phpmyadmin`, `phpsysinfo`, `postfixadmin`, `roundcube`, `shaarli`, `simplesamlphp`, `symfony`,
         /// `wordpress`.
         app: Option<String> = r#""""# example(r#""wordpress""#);
+        /// Without a `howdah.toml`: look which application is in the directory, and take its document root and its rules (`app`).
+        ///
+        /// Its files are read, none is run. `howdah recipes` lists what is known.
+        detect: bool = "true" flag("detect") example("false");
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.
@@ -107,6 +118,8 @@ settings! {
     plus {
         /// The `howdah.toml` that was read, with its full path.
         config_file: Option<PathBuf> = None;
+        /// Serve for a developer, as `howdah dev` does and nothing else: errors become pages that show source code.
+        development: bool = false;
         /// The pools of PHP workers. The first is called `default` and takes what no route sends elsewhere.
         pools: Vec<PoolSettings> = vec![PoolSettings::default()];
         /// The sites: each `[[site]]`, and those of the files in `sites`. Where there is none, the top level is the one site.
@@ -131,6 +144,8 @@ settings! {
         acme: AcmeSettings = AcmeSettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
+        /// Section `[telemetry]`.
+        telemetry: TelemetrySettings = TelemetrySettings::default();
     }
 }
 
@@ -167,6 +182,11 @@ settings! {
         ///
         /// In mode `async` only the request is cancelled; the worker is replaced if that has not ended 5 s later.
         deadline: Option<Duration> = r#""60s""# flag("deadline") example(r#""5m""#);
+        /// The longest processor time that a request may use; then the client gets 504 and the worker is replaced. 0 for none.
+        ///
+        /// It counts as PHP's `max_execution_time` does (programs that a script starts and waiting do not count), but from
+        /// outside: no script can catch it or set it anew. Not in mode `async`, whose workers run many requests at once.
+        cpu_deadline: Option<Duration> = "0" example(r#""10s""#);
         /// The largest number of requests that wait for a worker. Further ones wait for a place first; then they get 503.
         ///
         /// Time bounds the queue, not this number: see `queue_timeout`.
@@ -244,6 +264,10 @@ settings! {
         /// The `php.ini` file, or the directory it is in; `""` for the one that PHP finds itself.
         config: Option<PathBuf> = r#""""# flag("php-config") example(r#""/etc/php/8.2/fpm""#);
         /// Values over those of `php.ini`.
+        ///
+        /// Words (`off`), numbers and expressions of constants (`E_ALL & ~E_NOTICE`) mean what they mean there. Any other value
+        /// is a text and reaches PHP whole, whatever it holds: `=`, `;`, `${`, quotes, line breaks. A value in quotes from
+        /// its first character to its last is meant without them.
         ini: BTreeMap<String, String> = "{}" flag("define") example(r#"{ memory_limit = "256M", display_errors = false }"#);
         /// The same, and neither scripts nor `.user.ini` files can change them.
         ///

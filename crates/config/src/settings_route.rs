@@ -1,6 +1,9 @@
 //! The settings of routes: which paths go to which pool or to which other server.
 
+use std::time::Duration;
+
 use crate::pattern::PathPattern;
+use crate::quantity::Limit;
 use crate::table::settings;
 
 settings! {
@@ -20,6 +23,12 @@ settings! {
         workers: usize = "0" in(0, 100000) example("2");
         /// While requests wait, how much of the workers' time this route gets, where each client's other requests have 1.
         weight: u32 = "1" in(1, 1000) example("4");
+        /// How long these requests may run in PHP, in the place of the pool's `deadline`; 0 for no limit.
+        deadline: Option<Limit> = r#""""# example(r#""2m""#);
+        /// How much processor time they may use, in the place of the pool's `cpu_deadline`; 0 for no limit.
+        cpu_deadline: Option<Limit> = r#""""# example(r#""5s""#);
+        /// How long they may wait for a worker, in the place of the pool's `queue_timeout`.
+        queue_timeout: Option<Limit> = r#""""# example(r#""500ms""#);
     }
     plus {}
 }
@@ -39,14 +48,21 @@ pub struct Route {
     pub workers: usize,
     /// Its weight while requests wait.
     pub weight: u32,
+    /// How long its requests may run in PHP; `None`: as long as the pool says; zero: any time.
+    pub deadline: Option<Duration>,
+    /// The same for processor time.
+    pub cpu_deadline: Option<Duration>,
+    /// The same for the queue, where zero is zero.
+    pub queue_timeout: Option<Duration>,
     /// Its position among the routes of all sites that have a share.
     pub share: Option<u16>,
 }
 
 impl Route {
-    /// True if it shares its pool's workers in another way than requests without a route do.
+    /// True if it shares its pool's workers in another way than requests without a route do, or has limits of its own.
     #[must_use]
     pub const fn has_share(&self) -> bool {
-        self.workers > 0 || self.weight > 1
+        let limits = self.deadline.is_some() || self.cpu_deadline.is_some() || self.queue_timeout.is_some();
+        self.workers > 0 || self.weight > 1 || limits
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::choice::UnknownDirective;
+use crate::choice::{RootLinks, UnknownDirective};
 use crate::host::HostPattern;
 use crate::origin::Origin;
 use crate::row::Row;
@@ -30,7 +30,7 @@ settings! {
 
 /// Keys of the top level that a site may say for itself.
 pub(crate) const OWN_KEYS: &[&str] =
-    &["root", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
+    &["root", "root_links", "index", "front_controller", "server_name", "app", "htaccess", "htaccess_unknown"];
 
 /// Sections that a site may have, with their rows and with the keys that it may say; all others are the whole server's.
 pub(crate) const SITE_SECTIONS: &[(&str, &[Row], Keys)] = &[
@@ -69,6 +69,8 @@ pub struct SiteSettings {
     pub server_name: Option<String>,
     /// The directory that is served.
     pub root: PathBuf,
+    /// When symbolic links in that path are resolved. With `reload` they are already.
+    pub root_links: RootLinks,
     /// File names tried in turn where the path is a directory.
     pub index: Vec<String>,
     /// The script under the root that runs where no file matches the path.

@@ -7,6 +7,7 @@ use crate::document::quoted;
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::origin::{Origin, Origins};
+use crate::quantity::Limit;
 use crate::row::Row;
 use crate::rules::SiteRules;
 use crate::settings::DEFAULT_POOL;
@@ -41,6 +42,7 @@ impl Loaded {
         page.section("compression", settings.compression.shown());
         page.section("acme", settings.acme.shown());
         page.section("log", settings.log.shown());
+        page.section("telemetry", settings.telemetry.shown());
         for pool in others {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
@@ -100,6 +102,9 @@ impl Page<'_> {
                 proxy: route.proxy.clone(),
                 workers: route.workers,
                 weight: route.weight,
+                deadline: route.deadline.map(Limit),
+                cpu_deadline: route.cpu_deadline.map(Limit),
+                queue_timeout: route.queue_timeout.map(Limit),
             };
             self.rows(&format!("{section}[{at}]"), keys.shown());
         }
@@ -134,6 +139,7 @@ impl Page<'_> {
             ("name", Some(&site.name).cloned().show(), site.origin.to_string()),
             ("hosts", site.hosts.show(), origin("hosts")),
             ("root", site.root.show(), origin("root")),
+            ("root_links", site.root_links.show(), origin("root_links")),
             ("index", site.index.show(), origin("index")),
             ("front_controller", site.front_controller.show(), origin("front_controller")),
             ("server_name", site.server_name.show(), origin("server_name")),

@@ -26,6 +26,7 @@ impl Settings {
             pool: DEFAULT_POOL.to_owned(),
             server_name: self.server_name.clone(),
             root: self.root.clone(),
+            root_links: self.root_links,
             index: self.index.clone(),
             front_controller: self.front_controller.clone(),
             routes: self.routes.clone(),

@@ -228,7 +228,7 @@ impl<'a> Source<'a> {
             Origin::File(..) => format!("{} = {}", row.key, row.example),
             Origin::Flag(flag) if flag.starts_with("--") => format!("{flag} {}", plain_example(row)),
             Origin::Env(variable) => format!("{variable}={}", plain_example(row)),
-            Origin::Flag(_) | Origin::Default => row.example.to_owned(),
+            Origin::Flag(_) | Origin::Default | Origin::Found(_) => row.example.to_owned(),
         };
         self.error(
             Some(origin),
@@ -253,7 +253,7 @@ impl<'a> Source<'a> {
             return 4;
         }
         match self.origin_of(key) {
-            Origin::Default => 0,
+            Origin::Default | Origin::Found(_) => 0,
             Origin::File(..) => 1,
             Origin::Env(_) => 2,
             Origin::Flag(_) => 3,

@@ -15,6 +15,7 @@ use crate::settings_proxy::ProxySettings;
 use crate::settings_route::RouteKeys;
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_site::{OWN_KEYS, SITE_SECTIONS, SiteKeys};
+use crate::settings_telemetry::TelemetrySettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::{entries, find};
 
@@ -28,6 +29,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("compression", CompressionSettings::ROWS),
     ("acme", AcmeSettings::ROWS),
     ("log", LogSettings::ROWS),
+    ("telemetry", TelemetrySettings::ROWS),
 ];
 
 /// The keys of these lists of rows.

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use crate::address::{ListenAddr, TrustedProxy};
 use crate::choice::{
     AccessFormat, AccessTarget, Algorithm, Balance, ClientAuth, ForwardedFields, LogFormat, LogLevel, LogTarget, Mode,
-    Proof, ProxyHost, SandboxProfile, Symlinks, SystemCalls, TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
+    ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
+    TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 use crate::document::{Node, Tree, quoted};
 use crate::kind::Kind;
@@ -165,7 +166,7 @@ macro_rules! optional {
 
             fn from_node(node: &Node) -> Option<Self> {
                 if matches!(&node.tree, Tree::Text(text) if text.is_empty()) {
-                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode).then_some(None);
+                    return matches!(Self::KIND, Kind::Text | Kind::Path | Kind::Pattern | Kind::Mode | Kind::Limit).then_some(None);
                 }
                 let value = <$ty as Value>::from_node(node)?;
                 Some(if $is_none(&value) { None } else { Some(value) })
@@ -226,12 +227,16 @@ words!(
     AccessFormat,
     TrustedHeader,
     UnknownDirective,
+    RootLinks,
     UnknownHost,
     TlsVersion,
     ClientAuth,
     Balance,
     ProxyHost,
-    ForwardedFields
+    ForwardedFields,
+    TelemetryProtocol,
+    Sampler,
+    ParentTrust
 );
 
 impl Value for LogTarget {

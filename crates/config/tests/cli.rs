@@ -72,7 +72,8 @@ fn commands() {
         matches!(&status, Command::Status { server, json: true, watch: false } if server.serve.values["admin"] == ["unix:/a"]),
         "{status:?}"
     );
-    assert!(matches!(command(&["reload"]), Command::Reload(_)));
+    assert!(matches!(command(&["reload"]), Command::Reload { dry_run: false, .. }));
+    assert!(matches!(command(&["reload", "--dry-run"]), Command::Reload { dry_run: true, .. }));
     assert!(matches!(command(&["stop", "-c", "x"]), Command::Stop(flags) if flags.serve.config.is_some()));
     assert_eq!(command(&["version"]), Command::Version);
 }

@@ -54,7 +54,7 @@ impl Site {
 fn nothing_given_is_the_documented_default() {
     let site = Site::new("");
     std::fs::remove_file(site.path().join("howdah.toml")).unwrap();
-    let Loaded { settings, origins, file } = site.load().unwrap();
+    let Loaded { settings, origins, file, .. } = site.load().unwrap();
     assert_eq!(file, None);
     assert_eq!(settings.root, site.path());
     assert_eq!(settings.listen, [ListenAddr::Tcp("127.0.0.1:8080".parse().unwrap())]);

@@ -209,11 +209,15 @@ impl Walk<'_> {
                 rewrite::Outcome::Same => {}
                 rewrite::Outcome::Again { path, end } => {
                     self.ended |= end;
-                    self.cookies = effects.cookies;
                     // Apache runs its other modules before it begins anew.
                     for change in &config.changes {
                         change.apply(scene);
                     }
+                    // mod_dir among them, which only looks at what was asked for.
+                    if let Some(slash) = slash(config, place, scene) {
+                        return Ok(self.stop(config, scene, &effects, place, slash));
+                    }
+                    self.cookies = effects.cookies;
                     return Ok(Next::Again(again(scene, &path)));
                 }
                 rewrite::Outcome::Redirect { status, location } => {
@@ -281,17 +285,10 @@ impl Walk<'_> {
     ) -> Result<Next, TooMuch> {
         let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
         if is_directory && !scene.path.ends_with(b"/") {
-            if config.slash == Some(false) {
-                return Ok(self.finish(config, scene, effects, place));
-            }
-            let mut location = rewrite::escape_path(&scene.path);
-            location.push(b'/');
-            if let Some(query) = &scene.query {
-                location.push(b'?');
-                location.extend_from_slice(query);
-            }
-            let location = rewrite::qualified(&scene.facts, &location);
-            return Ok(self.stop(config, scene, effects, place, redirect(301, &location)));
+            return Ok(match slash(config, place, scene) {
+                Some(slash) => self.stop(config, scene, effects, place, slash),
+                None => self.finish(config, scene, effects, place),
+            });
         }
         if is_directory {
             let usual = ["index.php".to_owned(), "index.html".to_owned()];
@@ -343,9 +340,6 @@ impl Walk<'_> {
         place: &Place,
         stop: Stop,
     ) -> Next {
-        for change in &config.changes {
-            change.apply(scene);
-        }
         let response = Response::new(config.clone(), scene, effects, place.kind);
         let outcome = Outcome { stop: Some(stop), access: std::mem::take(&mut self.access), ..Outcome::default() };
         Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
@@ -381,6 +375,21 @@ impl Walk<'_> {
         outcome.front_controller = Some(None);
         Next::Done(Box::new(Decision { outcome, response, found: place.kind }))
     }
+}
+
+/// The redirect of a directory that was asked for without a slash at its end.
+fn slash(config: &Config, place: &Place, scene: &Scene<'_>) -> Option<Stop> {
+    let is_directory = place.kind == Some(Kind::Directory) && place.path_info.is_empty();
+    if !is_directory || scene.path.ends_with(b"/") || config.slash == Some(false) {
+        return None;
+    }
+    let mut location = rewrite::escape_path(&scene.path);
+    location.push(b'/');
+    if let Some(query) = &scene.query {
+        location.push(b'?');
+        location.extend_from_slice(query);
+    }
+    Some(redirect(301, &rewrite::qualified(&scene.facts, &location)))
 }
 
 /// What `RequestHeader` lines make of the request's headers, as changes.
@@ -432,8 +441,15 @@ fn with_sections(
 ) -> Result<Arc<Config>, TooMuch> {
     let mut made: Option<Config> = None;
     let mut waiting: Vec<Arc<Section>> = sections.iter().rev().cloned().collect();
-    let mut late = Vec::new();
-    while let Some(section) = waiting.pop() {
+    let mut late: Vec<Arc<Section>> = Vec::new();
+    loop {
+        let Some(section) = waiting.pop() else {
+            if late.is_empty() {
+                break;
+            }
+            waiting.extend(late.drain(..).rev());
+            continue;
+        };
         if !section.select.holds(scene)? {
             continue;
         }
@@ -442,16 +458,10 @@ fn with_sections(
             Select::Methods(..) => made.merge_methods(&section.config),
             Select::Files(_) | Select::If { .. } => made.merge(&section.config),
         }
-        for inner in section.sections.iter().rev() {
-            if matches!(inner.select, Select::If { .. }) && !matches!(section.select, Select::If { .. }) {
-                late.push(inner.clone());
-            } else {
-                waiting.push(inner.clone());
-            }
-        }
-        if waiting.is_empty() {
-            waiting.append(&mut late);
-        }
+        let is_late =
+            |inner: &Section| matches!(inner.select, Select::If { .. }) && !matches!(section.select, Select::If { .. });
+        late.extend(section.sections.iter().filter(|inner| is_late(inner)).cloned());
+        waiting.extend(section.sections.iter().rev().filter(|inner| !is_late(inner)).cloned());
     }
     Ok(made.map_or_else(|| config.clone(), Arc::new))
 }

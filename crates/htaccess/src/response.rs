@@ -100,7 +100,10 @@ impl Response {
             headers.append(header::SET_COOKIE, cookie.clone());
         }
         if maker != Maker::Server {
-            self.config.expires.apply(headers, facts.time);
+            self.config.expires.apply(headers, None, facts.time);
+        } else if status < 400 {
+            // A redirect has a page of the server's.
+            self.config.expires.apply(headers, Some("text/html"), facts.time);
         }
         if self.config.headers.is_empty() {
             return true;

@@ -341,12 +341,13 @@ pub(crate) struct Expires {
 }
 
 impl Expires {
-    pub(crate) fn apply(&self, headers: &mut HeaderMap, now: SystemTime) {
+    /// `media`: the type of a response that does not say it yet.
+    pub(crate) fn apply(&self, headers: &mut HeaderMap, media: Option<&str>, now: SystemTime) {
         if self.active != Some(true) {
             return;
         }
-        let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media = media.split(';').next().unwrap_or_default().trim();
+        let told = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media = media.unwrap_or(told).split(';').next().unwrap_or_default().trim();
         let general = media.split_once('/').map(|(major, _)| format!("{major}/*"));
         let of = |wanted: &str| {
             let found = self.by_type.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(wanted));

@@ -3,7 +3,7 @@
 //! too slow costs lines (counted), never time of a request.
 
 use std::cell::RefCell;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,6 +15,8 @@ use crate::escape;
 use crate::metrics::Metrics;
 use crate::queue::{Manner, Owner, Queue};
 use crate::sink::Sink;
+
+mod terminal_line;
 
 /// How long a line waits at most before it is written.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
@@ -57,6 +59,8 @@ pub struct AccessEntry<'a> {
     pub queue_us: Option<u64>,
     /// Microseconds it ran in PHP.
     pub php_us: Option<u64>,
+    /// Bytes of memory that PHP had in use at most.
+    pub memory: Option<u64>,
     /// Microseconds from the end of its header to the end of the response.
     pub total_us: u64,
     /// The coding that the server compressed the response with.
@@ -65,6 +69,8 @@ pub struct AccessEntry<'a> {
     pub site: Option<&'a str>,
     /// The host that it asked for.
     pub host: Option<&'a [u8]>,
+    /// The trace that it belongs to; none where traces are not made.
+    pub trace: Option<&'a str>,
 }
 
 /// The access log of a server. Dropping it writes what waits.
@@ -72,6 +78,8 @@ pub struct AccessEntry<'a> {
 pub struct AccessLog {
     queue: Queue,
     format: AccessFormat,
+    /// Whether somebody reads it in a terminal that may show colours.
+    colour: bool,
 }
 
 /// Counts lines that are lost, and says so in the error log: a line of its own would be no line of a request.
@@ -106,7 +114,9 @@ impl AccessLog {
         };
         let manner = Manner { name: "access-log", gather: FLUSH_AFTER, enough: FLUSH_AT, most: MOST };
         let queue = Queue::start(manner, sink, Arc::new(Losses(metrics)))?;
-        Ok(Some(Self { queue, format: settings.access_format }))
+        let is_terminal = settings.access == AccessTarget::Stdout && io::stdout().is_terminal();
+        let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Ok(Some(Self { queue, format: settings.access_format, colour }))
     }
 
     /// Logs a request.
@@ -116,7 +126,10 @@ impl AccessLog {
         }
         LINE.with_borrow_mut(|line| {
             line.clear();
-            entry.format(self.format, line);
+            match self.format {
+                AccessFormat::Terminal => terminal_line::write(entry, self.colour, line),
+                format => entry.format(format, line),
+            }
             self.queue.push(line);
         });
     }
@@ -142,6 +155,7 @@ impl AccessEntry<'_> {
         match format {
             AccessFormat::Combined => self.combined(line),
             AccessFormat::Json => self.json(line),
+            AccessFormat::Terminal => return terminal_line::write(self, false, line),
         }
         line.push(b'\n');
     }
@@ -186,6 +200,10 @@ impl AccessEntry<'_> {
         field(line, self.site.unwrap_or("-").as_bytes());
         line.extend_from_slice(b" host=");
         field(line, self.host.unwrap_or(b"-"));
+        if let Some(trace) = self.trace {
+            line.extend_from_slice(b" trace=");
+            field(line, trace.as_bytes());
+        }
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -228,6 +246,9 @@ impl AccessEntry<'_> {
         ];
         for (name, value) in texts {
             json_text(line, name, value);
+        }
+        if let Some(trace) = self.trace {
+            json_text(line, "trace_id", Some(trace.as_bytes()));
         }
         line.push(b'}');
     }

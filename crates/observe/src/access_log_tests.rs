@@ -22,10 +22,12 @@ fn entry() -> AccessEntry<'static> {
         worker: Some(3),
         queue_us: Some(12),
         php_us: Some(345),
+        memory: Some(2 << 20),
         total_us: 400,
         compression: Some("br"),
         site: Some("shop"),
         host: Some(b"Shop.example:81"),
+        trace: None,
     }
 }
 
@@ -61,6 +63,27 @@ fn combined_line() {
     let text = line(&bare, AccessFormat::Combined);
     assert!(text.starts_with("unix - - ["), "{text}");
     assert!(text.ends_with("pool=- worker=- queue_us=- php_us=- total_us=400 coding=- site=- host=-\n"), "{text}");
+}
+
+#[test]
+fn the_line_for_a_terminal_is_short_and_has_colours_only_where_they_can_be_seen() {
+    assert_eq!(line(&entry(), AccessFormat::Terminal), "200 GET          0.4 ms    2.0 MB  /a?b=c\n");
+    let mut coloured = Vec::new();
+    let evil = AccessEntry { status: 500, target: b"/\x1b[31m", memory: None, ..entry() };
+    terminal_line::write(&evil, true, &mut coloured);
+    let text = String::from_utf8(coloured).unwrap();
+    assert!(text.starts_with("\x1b[1;31m500\x1b[0m GET"), "{text:?}");
+    assert!(text.ends_with("-\x1b[0m  /\\x1B[31m\n"), "{text:?}");
+}
+
+#[test]
+fn the_trace_stands_at_the_end_where_there_is_one() {
+    let traced = AccessEntry { trace: Some("4bf92f3577b34da6a3ce929d0e0e4736"), ..entry() };
+    let text = line(&traced, AccessFormat::Combined);
+    assert!(text.ends_with(" host=Shop.example:81 trace=4bf92f3577b34da6a3ce929d0e0e4736\n"), "{text}");
+    let json = line(&traced, AccessFormat::Json);
+    assert!(json.ends_with(",\"trace_id\":\"4bf92f3577b34da6a3ce929d0e0e4736\"}\n"), "{json}");
+    assert!(!line(&entry(), AccessFormat::Json).contains("trace"));
 }
 
 #[test]

@@ -18,11 +18,22 @@ impl AccessLogs {
     /// # Errors
     /// When a file cannot be opened or a thread cannot be started; says which.
     pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
+        Self::default().open_for(settings, metrics)
+    }
+
+    /// Those that other settings ask for; what is open already goes on.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_for(&self, settings: &Settings, metrics: &Arc<Metrics>) -> io::Result<Self> {
         let mut logs = Self::default();
         for own in [&settings.log].into_iter().chain(settings.sites.iter().map(|site| &site.log)) {
-            if logs.of(own).is_none()
-                && let Some(log) = AccessLog::open(own, metrics.clone()).map_err(|error| named(own, &error))?
-            {
+            if logs.of(own).is_some() {
+                continue;
+            }
+            if let Some(log) = self.of(own) {
+                logs.0.push((own.access.clone(), own.access_format, log));
+            } else if let Some(log) = AccessLog::open(own, metrics.clone()).map_err(|error| named(own, &error))? {
                 logs.0.push((own.access.clone(), own.access_format, Arc::new(log)));
             }
         }

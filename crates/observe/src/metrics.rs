@@ -2,6 +2,7 @@
 
 use parking_lot::{Mutex, RwLock};
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use howdah_budget::{Budget, Budgets};
@@ -99,6 +100,8 @@ metrics! {
         "Bodies that had to be compressed.";
     AccessLogDropped "howdah_access_log_dropped_total" Counter []
         "Lines of the access log lost because the log could not be written, or not fast enough.";
+    Spans "howdah_telemetry_spans_total" Counter ["result"]
+        "Spans of traces by what became of them: sent to the collector, failed (it did not take them), dropped (no room while they waited).";
     ErrorLogDropped "howdah_error_log_dropped_total" Counter []
         "Lines of the error log lost because the log could not be written, or not fast enough.";
     CertificateExpiry "howdah_certificate_expiry_timestamp_seconds" Gauge ["name"]
@@ -176,6 +179,8 @@ metrics! {
 #[derive(Debug, Default)]
 pub struct PoolMetrics {
     name: Box<str>,
+    /// There is no such pool any more.
+    is_gone: AtomicBool,
     /// Requests that wait for a worker.
     pub queue_length: Gauge,
     /// How long requests waited for a worker.
@@ -249,6 +254,10 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    /// Spans that were sent, that a collector has not taken, and that had no room.
+    pub spans_sent: Counter,
+    pub spans_failed: Counter,
+    pub spans_dropped: Counter,
     /// Requests that a panic ended.
     pub request_panics: Counter,
     /// Passwords that had to be verified, those that threads verify, and requests that wait for that.
@@ -312,11 +321,19 @@ impl Metrics {
     pub fn pool(&self, name: &str) -> Arc<PoolMetrics> {
         let mut pools = self.pools.write();
         if let Some(pool) = pools.iter().find(|pool| &*pool.name == name) {
+            pool.is_gone.store(false, Relaxed);
             return Arc::clone(pool);
         }
         let pool = Arc::new(PoolMetrics { name: name.into(), ..PoolMetrics::default() });
         pools.push(Arc::clone(&pool));
         pool
+    }
+
+    /// Shows only these pools from now on. What the others have counted stays, should they come back.
+    pub fn keep_pools(&self, is_there: impl Fn(&str) -> bool) {
+        for pool in self.pools.read().iter() {
+            pool.is_gone.store(!is_there(&pool.name), Relaxed);
+        }
     }
 
     /// The number of requests answered so far.
@@ -342,7 +359,8 @@ impl Metrics {
     /// All metrics in Prometheus' text format (`text/plain; version=0.0.4`).
     #[must_use]
     pub fn render(&self) -> String {
-        let pools = self.pools.read().clone();
+        let mut pools = self.pools.read().clone();
+        pools.retain(|pool| !pool.is_gone.load(Relaxed));
         let mut page = Page { text: String::with_capacity(8192 + pools.len() * 8192), metric: &TABLE[0] };
         for metric in TABLE {
             page.open(metric);
@@ -376,6 +394,11 @@ impl Metrics {
             Id::BudgetUsed => self.budget(page, Budget::used),
             Id::BudgetLimit => self.budget(page, Budget::limit),
             Id::BudgetRefused => self.budget(page, Budget::refused),
+            Id::Spans => {
+                page.sample(&["sent"], self.spans_sent.get());
+                page.sample(&["failed"], self.spans_failed.get());
+                page.sample(&["dropped"], self.spans_dropped.get());
+            }
             Id::ErrorLogDropped => page.sample(&[], self.error_log_dropped()),
             Id::CompressionIn => page.sample(&[], self.compression_in.get()),
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),

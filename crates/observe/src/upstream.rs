@@ -3,6 +3,7 @@
 use crate::cell::{Counter, Gauge, Labelled};
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The cells of one.
 #[derive(Debug, Default)]
@@ -11,6 +12,8 @@ pub struct UpstreamMetrics {
     pub proxy: Box<str>,
     /// The server's address.
     pub server: Box<str>,
+    /// No proxy has it any more.
+    is_gone: AtomicBool,
     /// Requests under way, upgraded connections included.
     pub active: Gauge,
     /// 1 while it is given requests.
@@ -42,6 +45,7 @@ impl Upstreams {
     pub fn of(&self, proxy: &str, server: &str) -> Arc<UpstreamMetrics> {
         let mut all = self.0.write();
         if let Some(known) = all.iter().find(|known| &*known.proxy == proxy && &*known.server == server) {
+            known.is_gone.store(false, Relaxed);
             return Arc::clone(known);
         }
         let upstream = Arc::new(UpstreamMetrics::new(proxy, server));
@@ -52,6 +56,13 @@ impl Upstreams {
     /// All that there are.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<UpstreamMetrics>> {
-        self.0.read().clone()
+        self.0.read().iter().filter(|upstream| !upstream.is_gone.load(Relaxed)).cloned().collect()
+    }
+
+    /// Shows only these from now on. What the others have counted stays, should they come back.
+    pub fn keep(&self, is_there: impl Fn(&UpstreamMetrics) -> bool) {
+        for upstream in self.0.read().iter() {
+            upstream.is_gone.store(!is_there(upstream), Relaxed);
+        }
     }
 }

@@ -64,6 +64,23 @@ typedef struct {
     bool unfit;
 } snapshot_report;
 
+// An error that no handler of the application took.
+typedef struct {
+    // As PHP calls it: "Fatal error".
+    const char *kind;
+    size_t kind_len;
+    const char *message;
+    size_t message_len;
+    const char *file;
+    size_t file_len;
+    unsigned int line;
+    // As `howdah_c_dump_stack()` writes it.
+    const char *stack;
+    size_t stack_len;
+    // What waited in PHP's output buffers then, in bytes.
+    uint64_t held_output;
+} howdah_error;
+
 // A response to a warm-up request.
 typedef struct {
     // 0: there was none.
@@ -98,10 +115,10 @@ typedef struct {
     howdah_text boot_script;
     // php.ini file or directory instead of PHP's own search, or empty.
     howdah_text ini_path;
-    // `key=value` lines that php.ini cannot override, as with `php -d`.
-    howdah_text ini_entries;
-    // The same, and scripts and `.user.ini` files cannot change them.
-    howdah_text admin_ini_entries;
+    // Settings over those of php.ini, written as there.
+    howdah_text ini_text;
+    // The names of those that scripts and `.user.ini` files cannot change, one on each line.
+    howdah_text admin_ini_names;
     // `SERVER_SOFTWARE`.
     howdah_text software;
     // Requests after which a worker retires; 0 = never.
@@ -112,6 +129,8 @@ typedef struct {
     uint32_t concurrency;
     // Whether the responses of two visitors to the warm-up requests are compared.
     bool warmup_check;
+    // Whether an error of a script becomes a page for a developer: in `howdah dev` alone, as it shows source code.
+    bool error_pages;
 } howdah_worker_spec;
 
 // What `howdah_c_startup()` is given. C keeps the pointer: it lives as long as the process, and so does all it points to.
@@ -237,6 +256,27 @@ void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBE
 howdah_event howdah_rs_take_event(const WireRequest **request,
                                   uint64_t *number,
                                   unsigned int *reason);
+
+// Notes an error of the current request's script, whose end it is.
+void howdah_rs_error_note(howdah_error error);
+
+// Whether an error of the current request was noted; then also what waited in PHP's output buffers at that time.
+bool howdah_rs_error_noted(uint64_t *held_output);
+
+// Adds one of the request's variables, under its name in `$_SERVER`, to the error that was noted.
+void howdah_rs_error_variable(const char *name, size_t name_len, const char *value, size_t value_len);
+
+// Makes the page: the line of its head that says what it is, and its body. Both are valid until
+// howdah_rs_error_forget(). `server` says what ran the script.
+void howdah_rs_error_page(const char *server,
+                          size_t server_len,
+                          const char **head,
+                          size_t *head_len,
+                          const char **body,
+                          size_t *body_len);
+
+// The page was sent, or nobody wants it.
+void howdah_rs_error_forget(void);
 
 // Snapshot mode: whether this worker boots for others and has not said yet how that went.
 bool howdah_rs_boots_for_others(void);

@@ -150,6 +150,11 @@ extern "C" fn howdah_rs_became_script_child() {
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static TIMED_OUT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
+/// The number of the current request; 0 for none.
+pub(crate) fn running_request() -> u64 {
+    RUNNING.load(Ordering::Relaxed)
+}
+
 /// The current request's script has run past its time limit. Called from a signal handler.
 #[unsafe(no_mangle)]
 extern "C" fn howdah_rs_timed_out() {
@@ -171,7 +176,7 @@ fn host() -> Option<&'static mut Host> {
 ///
 /// # Safety
 /// `data` is valid for `length` bytes for the duration of the calling bridge function.
-unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     if data.is_null() || length == 0 {
         return &[];
     }

@@ -9,6 +9,7 @@
 mod bound_library;
 mod bridge;
 mod capabilities;
+mod error_page;
 mod extension_headers;
 mod library;
 mod open_request;

@@ -1,5 +1,6 @@
 //! What a pool needs to know; the composition root fills it from the settings.
 
+use crate::time_limits::TimeLimits;
 use howdah_budget::Budgets;
 use howdah_transport::WorkerSpec;
 use howdah_transport::privileges::Privileges;
@@ -14,6 +15,8 @@ pub struct RouteShare {
     pub workers: usize,
     /// While requests wait, how much of the workers' time it gets, where all other requests of a client have 1.
     pub weight: u32,
+    /// How long its requests may take.
+    pub limits: TimeLimits,
 }
 
 /// Idle workers that a pool keeps ready.
@@ -48,6 +51,8 @@ pub struct PoolConfig {
     pub spare: SpareWorkers,
     /// Time a request may run; `None`: no limit.
     pub deadline: Option<Duration>,
+    /// Processor time that a request may use; `None`: no limit. Not of a multiplexed pool, whose workers do not tell whose it is.
+    pub cpu_deadline: Option<Duration>,
     /// Requests that may wait.
     pub queue: usize,
     /// Time a request may wait.

@@ -12,6 +12,7 @@ use crate::lane::{Lane, LaneKind};
 use crate::lane_requests::InFlight;
 use crate::launcher::Launcher;
 use crate::shared::Shared;
+use crate::time_limits::{or_of_pool, processor_time};
 use crate::worker_state::KillReason;
 use howdah_transport::control_socket::{ControlSocket, Message};
 use std::os::fd::AsFd;
@@ -34,10 +35,35 @@ struct Overdue {
     id: String,
     label: String,
     ran: Duration,
+    /// The processor time that it used, if that was too much.
+    cpu: Option<Duration>,
 }
 
-/// Finds requests that have run longer than `limit` and ends them or their workers; `grace` is `CANCEL_GRACE`.
-pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
+/// Why a request has to end.
+struct Late {
+    reason: KillReason,
+    cpu: Option<Duration>,
+}
+
+/// Whether the request of a serial worker is past one of its limits. `of_pool`: time, and processor time.
+///
+/// What the worker has used before this request is not known exactly: it counts from the first look on. So a request
+/// may use a tick of the supervisor more than its limit, and never less.
+fn late(request: &mut InFlight, pid: u32, of_pool: (Option<Duration>, Option<Duration>)) -> Option<Late> {
+    let own = request.pending.limits;
+    let ran = request.since.elapsed();
+    if or_of_pool(own.deadline, of_pool.0).is_some_and(|limit| ran > limit) {
+        return Some(Late { reason: KillReason::Deadline, cpu: None });
+    }
+    let limit = or_of_pool(own.cpu, of_pool.1)?;
+    let now = processor_time(pid)?;
+    let used = now.saturating_sub(*request.cpu_before.get_or_insert(now));
+    (used > limit).then_some(Late { reason: KillReason::CpuDeadline, cpu: Some(used) })
+}
+
+/// Finds requests that have run or computed for longer than they may and ends them or their workers. `of_pool` counts for
+/// those of which nothing else is said; `grace` is `CANCEL_GRACE`.
+pub(crate) fn enforce(pool: &Arc<Shared>, of_pool: Option<Duration>, grace: Duration) {
     let mut overdue = Vec::new();
     {
         let mut scheduler = pool.lock();
@@ -46,18 +72,21 @@ pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
             if lane.state.kill_reason().is_some() {
                 continue;
             }
-            let (request, reason) = match lane.kind {
+            let found = match lane.kind {
                 LaneKind::Serial(_) => {
-                    (lane.in_flight.front().filter(|request| request.since.elapsed() > limit), KillReason::Deadline)
+                    let pid = lane.pid;
+                    let of_pool = (of_pool, pool.config().cpu_deadline);
+                    let request = lane.in_flight.front_mut();
+                    request.and_then(|request| Some((late(request, pid, of_pool)?, &*request)))
                 }
                 LaneKind::Multiplexed(_) => {
-                    cancel(pool, lane, limit);
+                    cancel(pool, lane, of_pool);
                     let mut requests = lane.in_flight.iter();
                     let stuck = requests.find(|c| c.overdue.is_some_and(|told| told.elapsed() > grace));
-                    (stuck, KillReason::Stuck)
+                    stuck.map(|request| (Late { reason: KillReason::Stuck, cpu: None }, request))
                 }
             };
-            let Some(request) = request else { continue };
+            let Some((Late { reason, cpu }, request)) = found else { continue };
             let ran = request.since.elapsed();
             overdue.push(Overdue {
                 index,
@@ -69,6 +98,7 @@ pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
                 id: request.pending.request.id.to_string(),
                 label: request.pending.request.label(),
                 ran,
+                cpu,
             });
             // Takes no new requests and gives back those that wait.
             scheduler.condemn_lane(index, reason, Instant::now());
@@ -79,14 +109,17 @@ pub(crate) fn enforce(pool: &Arc<Shared>, limit: Duration, grace: Duration) {
     }
 }
 
-/// Ends the requests of a lane that have run longer than `limit`, as far as their clients see it, and tells the worker. The
-/// oldest requests come first, so the search ends at the first that may go on.
-fn cancel(pool: &Shared, lane: &mut Lane, limit: Duration) {
-    let late = |request: &&InFlight| request.since.elapsed() > limit;
+/// Ends the requests of a lane that have run longer than they may, as far as their clients see it, and tells the worker.
+fn cancel(pool: &Shared, lane: &mut Lane, of_pool: Option<Duration>) {
+    let now = Instant::now();
+    let late = |request: &&InFlight| {
+        let limit = or_of_pool(request.pending.limits.deadline, of_pool);
+        limit.is_some_and(|limit| now.saturating_duration_since(request.since) > limit)
+    };
     let begun: Vec<u64> = lane
         .in_flight
         .iter()
-        .take_while(late)
+        .filter(late)
         .filter(|request| request.overdue.is_none() && lane.is_begun(request))
         .map(|request| request.number)
         .collect();
@@ -128,13 +161,17 @@ async fn end(pool: Arc<Shared>, request: Overdue) {
     };
     drop(kill);
     let stack = stack.unwrap_or_else(|| "not available".to_owned());
+    let ran = request.ran.as_secs_f64();
+    let what = request.cpu.map_or_else(
+        || format!("past the deadline after {ran:.1} s"),
+        |cpu| format!("past its processor time after {:.1} s of it in {ran:.1} s", cpu.as_secs_f64()),
+    );
     tracing::error!(
         pool = pool.name(),
         pid = request.pid,
         request = request.id,
         label = request.label,
-        "past the deadline after {:.1} s, worker killed; PHP stack: {}",
-        request.ran.as_secs_f64(),
+        "{what}, worker killed; PHP stack: {}",
         stack.trim_end().replace('\n', " | "),
     );
 }

@@ -28,6 +28,8 @@ pub enum FaultKind {
     WorkerBroken,
     /// The request ran longer than the pool's deadline; its worker was killed.
     Deadline,
+    /// The request used more processor time than it may; its worker was killed.
+    CpuDeadline,
     /// The request's head does not fit into a lane.
     HeadTooLarge,
     /// The client went away before the response was complete.
@@ -75,6 +77,7 @@ impl FaultKind {
             Self::WorkerDied => (Side::Worker, 502, None, "worker_died"),
             Self::WorkerBroken => (Side::Worker, 502, None, "worker_broken"),
             Self::Deadline => (Side::Worker, 504, None, "deadline"),
+            Self::CpuDeadline => (Side::Worker, 504, None, "cpu_deadline"),
             Self::HeadTooLarge => (Side::Client, 431, None, "head_too_large"),
             Self::ClientGone => (Side::Client, 499, None, "client_gone"),
             Self::OverBudget => (Side::Server, 503, Some(1), "over_budget"),

@@ -186,7 +186,7 @@ impl Lane {
                 if let LaneKind::Serial(serial) = &mut self.kind {
                     serial.note_sent(flags);
                 }
-                let (responding, told_gone, overdue) = (false, false, None);
+                let (responding, told_gone, overdue, cpu_before) = (false, false, None, None);
                 self.in_flight.push(InFlight {
                     number,
                     slot,
@@ -197,6 +197,7 @@ impl Lane {
                     responding,
                     told_gone,
                     overdue,
+                    cpu_before,
                 });
                 Ok(())
             }

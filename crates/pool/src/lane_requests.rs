@@ -41,6 +41,8 @@ pub(crate) struct InFlight {
     pub(crate) told_gone: bool,
     /// In a multiplexed lane: when the client was told that the request is past its deadline.
     pub(crate) overdue: Option<Instant>,
+    /// What its worker had used of the processors when it was first looked at.
+    pub(crate) cpu_before: Option<Duration>,
 }
 
 impl InFlight {
@@ -218,6 +220,7 @@ mod tests {
             waited: Duration::ZERO,
             client: 0,
             route: None,
+            limits: crate::time_limits::TimeLimits::default(),
             interim: None,
             share: None,
         };
@@ -232,6 +235,7 @@ mod tests {
             responding: false,
             told_gone: false,
             overdue: None,
+            cpu_before: None,
         }
     }
 

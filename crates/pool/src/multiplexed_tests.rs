@@ -287,10 +287,10 @@ async fn a_late_request_gets_its_504_and_a_cancel_and_the_worker_lives() {
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
     let untaken = stage.get().await;
-    deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Some(Duration::from_nanos(1)), Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
     assert_eq!(worker.take_all(), [(2, 0), (1, CANCEL_DEADLINE)], "a request that was not begun is not late");
-    deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Some(Duration::from_secs(60)), Duration::from_secs(60));
     assert_eq!(worker.take_all(), [], "once");
     // What is still written for it goes nowhere.
     worker.respond(1);
@@ -305,11 +305,11 @@ async fn a_worker_that_does_not_end_a_late_request_is_killed_and_the_others_are_
     let mut worker = stage.puppet().await;
     let late = stage.get().await;
     assert_eq!(worker.take(), [1]);
-    deadline::enforce(&stage.shared, Duration::ZERO, Duration::from_secs(60));
+    deadline::enforce(&stage.shared, Some(Duration::from_nanos(1)), Duration::from_secs(60));
     assert_eq!(finish(late).await, Err(FaultKind::Deadline));
     let (repeatable, other) = (stage.get().await, stage.submit(request(false, RequestBody::Empty)).await);
     assert_eq!(worker.take_all(), [(1, CANCEL_DEADLINE), (2, 0), (3, 0)]);
-    deadline::enforce(&stage.shared, Duration::from_secs(60), Duration::ZERO);
+    deadline::enforce(&stage.shared, Some(Duration::from_secs(60)), Duration::ZERO);
     assert_eq!(stage.pool.status().workers[0].phase, "draining");
     assert_eq!(stage.funeral().await, Some("stuck"));
     assert_eq!(finish(other).await, Err(FaultKind::WorkerDied));

@@ -3,6 +3,7 @@
 use crate::estimate::{Expected, RouteKey};
 use crate::request::Request;
 use crate::response_sink::Sink;
+use crate::time_limits::TimeLimits;
 use std::time::Instant;
 
 /// A request, who waits for its response, and what has happened to it so far.
@@ -12,6 +13,10 @@ pub(crate) struct Pending {
     pub(crate) sink: Sink,
     /// When it came to the pool, from which its age counts: what it has waited for a place is part of that.
     pub(crate) entered: Instant,
+    /// How long it may take, where rules or its route say that.
+    pub(crate) limits: TimeLimits,
+    /// It was called in from before the full queue (`door`).
+    pub(crate) called: bool,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
     /// How often it was given to another worker because its own had died, for whatever reason.
@@ -31,12 +36,15 @@ pub(crate) struct Pending {
 impl Pending {
     /// A new request, of which nothing is expected yet.
     pub(crate) fn new(request: Request, sink: Sink) -> Self {
+        let limits = request.limits;
         let entered = request.complete.checked_sub(request.waited).unwrap_or(request.complete);
         let key = RouteKey::of(&request);
         Self {
             request,
             sink,
             entered,
+            limits,
+            called: false,
             killed: 0,
             resubmitted: 0,
             given_back: 0,

@@ -56,6 +56,28 @@ pub fn start_pool(
     pool
 }
 
+/// Makes a pool that starts nothing until it is told to reload, and then serves, or says why it does not. With one that it
+/// is to take the place of, it goes on with that one's counts.
+///
+/// Its supervisor runs on the calling runtime until the pool is stopped, as `start_pool` says.
+#[must_use]
+pub fn prepare_pool(
+    config: PoolConfig,
+    io_threads: IoThreads,
+    metrics: Arc<PoolMetrics>,
+    launcher: Launcher,
+    encode_warm_up: EncodeWarmUp,
+    before: Option<&Pool>,
+) -> Arc<Pool> {
+    let (sender, events) = mpsc::unbounded_channel();
+    let pool = Pool::following(config, io_threads, metrics, sender.clone(), before);
+    let workers = before.map_or(0, |before| before.shared.lock().serving());
+    let generation = before.map_or(0, |before| before.shared.about().generation);
+    let supervisor = Supervisor::new(pool.shared.clone(), events, sender, launcher, encode_warm_up);
+    tokio::spawn(supervisor.waits_for_order(workers, generation).run());
+    pool
+}
+
 impl Pool {
     /// A pool whose events go to whoever has the other end.
     pub(crate) fn unsupervised(
@@ -64,12 +86,22 @@ impl Pool {
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
     ) -> Arc<Self> {
+        Self::following(config, io_threads, metrics, events, None)
+    }
+
+    fn following(
+        config: PoolConfig,
+        io_threads: IoThreads,
+        metrics: Arc<PoolMetrics>,
+        events: mpsc::UnboundedSender<Event>,
+        before: Option<&Self>,
+    ) -> Arc<Self> {
         let limits = Arc::new(response_parts::Limits {
             memory: config.response_memory,
             temp_dir: config.temp_dir.clone(),
             budgets: config.budgets,
         });
-        let shared = Shared::new(config, io_threads, metrics, events);
+        let shared = Shared::new(config, io_threads, metrics, events, before.map(|before| &*before.shared));
         watch::start(&shared);
         Arc::new(Self { shared, limits })
     }
@@ -106,7 +138,10 @@ impl Pool {
             return Err(fault);
         }
         let (sink, receiver) = response_sink::new(self.limits.clone(), stats, request.share.clone());
-        let pending = Box::new(Pending::new(request, sink));
+        let mut pending = Box::new(Pending::new(request, sink));
+        if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
+            pending.limits = pending.limits.over(route.limits);
+        }
         if let Err(fault) = self.submit(pending).await {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
@@ -127,7 +162,11 @@ impl Pool {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
-        while fault.kind == FaultKind::QueueFull && !pending.sink.is_gone() && self.turn(pending.entered).await {
+        while fault.kind == FaultKind::QueueFull
+            && !pending.sink.is_gone()
+            && self.turn(pending.entered, pending.limits.queue).await
+        {
+            pending.called = true;
             now = Instant::now();
             (fault, pending) = match self.submit_now(pending, now) {
                 Ok(()) => return Ok(()),
@@ -152,12 +191,13 @@ impl Pool {
         submitted
     }
 
-    /// Waits for a turn before a full queue. False: who came at this time has waited for long enough.
-    async fn turn(&self, came: Instant) -> bool {
+    /// Waits for a turn before a full queue. False: who came at this time, with this patience of its own, has waited for
+    /// long enough.
+    async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
         let (calls, left) = {
             let mut scheduler = self.shared.lock();
-            let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_wait(now));
+            let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(patience));
             let left = limit.saturating_sub(now.saturating_duration_since(came));
             if left.is_zero() {
                 return false;
@@ -185,7 +225,7 @@ impl Pool {
             return Duration::ZERO;
         }
         let came = Instant::now();
-        while self.turn(came).await && self.shared.lock().queue.is_full() {}
+        self.turn(came, None).await;
         came.elapsed()
     }
 
@@ -205,6 +245,20 @@ impl Pool {
         let (waiter, reloaded) = oneshot::channel();
         self.shared.tell_supervisor(Event::Reload(waiter));
         reloaded.await.unwrap_or_else(|_| Err("the pool has stopped".into()))
+    }
+
+    /// Takes over from `before`, which gets no further requests: what was counted there and has no metric goes on here.
+    pub fn take_over(&self, before: &Self) {
+        let (tally, connections) = {
+            let scheduler = before.shared.lock();
+            (scheduler.tally, scheduler.connection_pools())
+        };
+        let mut scheduler = self.shared.lock();
+        scheduler.tally.add(&tally);
+        connections.into_iter().for_each(|pool| pool.add_to_ended(&mut scheduler.ended_connection_pools));
+        drop(scheduler);
+        let needs = before.shared.about().sandbox_needs;
+        self.shared.update_about(|about| about.sandbox_needs.extend(needs));
     }
 
     /// Lets a worker finish its requests and puts another in its place. False: there is none with this number.

@@ -66,6 +66,7 @@ pub(crate) fn config(concurrency: u32) -> PoolConfig {
         start_workers: 1,
         spare: crate::config::SpareWorkers::default(),
         deadline: None,
+        cpu_deadline: None,
         queue: 1000,
         queue_timeout: Duration::from_secs(60),
         queue_target: Duration::from_secs(60),
@@ -179,6 +180,7 @@ pub(crate) fn request(repeatable: bool, body: RequestBody) -> Request {
         waited: Duration::ZERO,
         client: 0,
         route: None,
+        limits: crate::time_limits::TimeLimits::default(),
         interim: None,
         share: None,
     }

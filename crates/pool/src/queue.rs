@@ -18,6 +18,7 @@
 
 use crate::door::Door;
 use crate::estimate::Expected;
+use crate::fault::{Fault, FaultKind};
 use crate::pending::Pending;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -56,6 +57,28 @@ impl Default for Limits {
     }
 }
 
+/// How long requests may wait at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AllowedWaits {
+    now: Instant,
+    /// For those of which nothing else is said.
+    patience: Duration,
+    /// For all.
+    most: Duration,
+}
+
+impl AllowedWaits {
+    /// How long a request may wait that has this patience of its own.
+    pub(crate) fn of(&self, own: Option<Duration>) -> Duration {
+        own.unwrap_or(self.patience).min(self.most)
+    }
+
+    /// True for a request that has waited for too long.
+    pub(crate) fn is_over(&self, pending: &Pending) -> bool {
+        self.now.saturating_duration_since(pending.entered) > self.of(pending.limits.queue)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Flow {
     requests: VecDeque<Box<Pending>>,
@@ -82,6 +105,8 @@ pub(crate) struct WaitingQueue {
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,
+    /// Requests with a patience of their own may wait.
+    has_impatient: bool,
     /// Those who wait for a place.
     pub(crate) door: Door,
 }
@@ -95,11 +120,6 @@ impl Default for WaitingQueue {
 /// Whether requests with this expectation are long ones.
 pub(crate) const fn is_long(expected: Expected) -> bool {
     expected.mean > LONG
-}
-
-/// Whether a request has waited for longer than this.
-fn is_older(pending: &Pending, limit: Duration, now: Instant) -> bool {
-    now.saturating_duration_since(pending.entered) > limit
 }
 
 fn flow_of(pending: &Pending) -> usize {
@@ -121,6 +141,7 @@ impl WaitingQueue {
             standing_since: None,
             late: Vec::new(),
             swept: None,
+            has_impatient: false,
             door: Door::default(),
         }
     }
@@ -137,9 +158,14 @@ impl WaitingQueue {
         self.limits.requests
     }
 
-    /// True if no further request may wait, or others wait for the next place.
+    /// True if a request that has just come may not wait here: there is no place, or others wait for the next one.
     pub(crate) fn is_full(&self) -> bool {
-        self.len >= self.limits.requests || (!self.door.is_empty() && self.len > 0)
+        !self.has_place(false)
+    }
+
+    /// True if a request may wait here. The places that become free are for those who were called in.
+    pub(crate) fn has_place(&self, called: bool) -> bool {
+        self.len < self.limits.requests && (called || self.door.is_empty() || self.len == 0)
     }
 
     /// Calls those in who wait for a place, as far as there are places.
@@ -149,6 +175,7 @@ impl WaitingQueue {
 
     /// Adds a new request, behind those of its flow that are older.
     pub(crate) fn push(&mut self, pending: Box<Pending>) {
+        self.has_impatient |= pending.limits.queue.is_some();
         let at = flow_of(&pending);
         let flow = &mut self.flows[at];
         if flow.requests.is_empty() {
@@ -168,12 +195,13 @@ impl WaitingQueue {
 
     /// Puts a request back that had left the queue: it goes before those that have not, and among its like by age.
     pub(crate) fn put_back(&mut self, pending: Box<Pending>) {
+        self.has_impatient |= pending.limits.queue.is_some();
         let at = self.returned.partition_point(|other| other.entered <= pending.entered);
         self.returned.insert(at, pending);
         self.len += 1;
     }
 
-    /// The next request whose client is still there and that has not waited for too long (`take_late` has those).
+    /// The next request whose client is still there and that has not waited for too long (`refuse_late` tells those).
     /// `may_run` says whether a request may run now; one that may not keeps its place, and its flow is passed by.
     pub(crate) fn pop(&mut self, now: Instant, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         if self.len == 0 {
@@ -185,8 +213,8 @@ impl WaitingQueue {
     }
 
     fn take(&mut self, now: Instant, may_run: &impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
-        let limit = self.allowed_wait(now);
-        let is_over = |pending: &Pending| is_older(pending, limit, now) || pending.sink.is_gone();
+        let allowed = self.allowed_waits(now);
+        let is_over = |pending: &Pending| allowed.is_over(pending) || pending.sink.is_gone();
         while let Some(at) = self.returned.iter().position(|pending| is_over(pending) || may_run(pending)) {
             self.len -= 1;
             let pending = self.returned.remove(at)?;
@@ -219,10 +247,9 @@ impl WaitingQueue {
         None
     }
 
-    /// Takes out what was found to have waited for too long, or to have no client any more.
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    pub(crate) fn take_late(&mut self) -> Vec<Box<Pending>> {
-        std::mem::take(&mut self.late)
+    /// Refuses what was found to have waited for too long; where the client has gone, nobody notices.
+    pub(crate) fn refuse_late(&mut self) {
+        self.late.drain(..).for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
 
     /// When the oldest request entered.
@@ -241,12 +268,13 @@ impl WaitingQueue {
         self.standing_since.is_some_and(|since| now.saturating_duration_since(since) > self.limits.patience)
     }
 
-    /// How long a request may wait at the moment.
-    pub(crate) fn allowed_wait(&self, now: Instant) -> Duration {
-        if self.is_overloaded(now) { self.limits.target() } else { self.limits.patience }
+    /// How long requests may wait at the moment.
+    pub(crate) fn allowed_waits(&self, now: Instant) -> AllowedWaits {
+        let most = if self.is_overloaded(now) { self.limits.target() } else { Duration::MAX };
+        AllowedWaits { now, patience: self.limits.patience, most }
     }
 
-    /// Notices whether the queue stands, and finds the requests that have waited for too long (`take_late` has them), now
+    /// Notices whether the queue stands, and finds the requests that have waited for too long (`refuse_late` tells them), now
     /// and then also those whose client has gone. Called several times a second.
     pub(crate) fn expire(&mut self, now: Instant) {
         // What is older than the target is refused while the queue is overloaded, so it has to get well below that.
@@ -256,19 +284,24 @@ impl WaitingQueue {
         } else {
             self.standing_since.get_or_insert(now);
         }
-        let limit = self.allowed_wait(now);
+        let allowed = self.allowed_waits(now);
         let queues = self.flows.iter_mut().map(|flow| &mut flow.requests).chain([&mut self.returned]);
         for requests in queues {
-            while requests.front().is_some_and(|pending| is_older(pending, limit, now)) {
+            while requests.front().is_some_and(|pending| allowed.is_over(pending)) {
                 self.late.extend(requests.pop_front());
                 self.len -= 1;
             }
         }
-        if self.len <= FEW || self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+        // Behind the first of a flow there may be some with less patience than it has.
+        if self.has_impatient
+            || self.len <= FEW
+            || self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP)
+        {
             self.swept = Some(now);
-            let gone = self.remove_where(|pending| pending.sink.is_gone());
-            self.late.extend(gone);
+            let over = self.remove_where(|pending| allowed.is_over(pending) || pending.sink.is_gone());
+            self.late.extend(over);
         }
+        self.has_impatient &= self.len > 0;
         self.forget_empty_flows();
         self.call_in();
     }

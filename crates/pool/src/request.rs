@@ -1,5 +1,6 @@
 //! What a front hands to a pool, and what it is told about it. Knows no HTTP beyond CGI's vocabulary (RFC 3875).
 
+use crate::time_limits::TimeLimits;
 use bytes::Bytes;
 use howdah_budget::{Charge, Share};
 use howdah_transport::wire::EncodedRequest;
@@ -29,6 +30,8 @@ pub struct Request {
     pub client: u64,
     /// The position among `PoolConfig::routes` of the route that has limits of its own.
     pub route: Option<u16>,
+    /// How long it may take, where rules say that.
+    pub limits: TimeLimits,
     /// Who sends informational responses to the client, if anybody can.
     pub interim: Option<Arc<dyn TakesInterim>>,
     /// What the client's connection holds of the budgets, if it may have several requests.

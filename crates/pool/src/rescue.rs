@@ -77,7 +77,7 @@ impl Death<'_> {
             return;
         }
         let fault = self.fault(part);
-        if fault.kind != FaultKind::Deadline {
+        if !matches!(fault.kind, FaultKind::Deadline | FaultKind::CpuDeadline) {
             let id = pending.request.id;
             tracing::error!(pool = pool.name(), pid = self.pid, request = %id, label = pending.request.label(), "{fault}");
         }
@@ -115,8 +115,10 @@ impl Death<'_> {
         if part == Part::NotBegun {
             return pending.resubmitted < MAX_NOT_BEGUN[usize::from(pending.request.repeatable)];
         }
-        let ends_requests =
-            matches!(self.reason, Some(KillReason::Deadline | KillReason::Stopping | KillReason::Panicked));
+        let ends_requests = matches!(
+            self.reason,
+            Some(KillReason::Deadline | KillReason::CpuDeadline | KillReason::Stopping | KillReason::Panicked)
+        );
         let allowed = match part {
             Part::TimedOut => false,
             Part::Bystander | Part::Orphaned => pending.resubmitted < MAX_BYSTANDER && pool.config().replay > 0,
@@ -150,6 +152,7 @@ impl Death<'_> {
         let pid = self.pid;
         match self.reason {
             Some(KillReason::Deadline) => Fault::new(FaultKind::Deadline),
+            Some(KillReason::CpuDeadline) => Fault::new(FaultKind::CpuDeadline),
             Some(KillReason::Broken(what)) => Fault::with(FaultKind::WorkerBroken, format!("worker {pid}: {what}")),
             Some(KillReason::Panicked) => Fault::with(
                 FaultKind::WorkerBroken,

@@ -110,6 +110,15 @@ pub(crate) struct Tally {
     pub(crate) most_busy: usize,
 }
 
+impl Tally {
+    /// Adds what another pool has counted that this one follows.
+    pub(crate) fn add(&mut self, before: &Self) {
+        self.accepted += before.accepted;
+        self.most_waiting = self.most_waiting.max(before.most_waiting);
+        self.most_busy = self.most_busy.max(before.most_busy);
+    }
+}
+
 /// One I/O thread's look at requests that wait behind others.
 #[derive(Debug, Default)]
 struct Watch {
@@ -166,7 +175,7 @@ impl Scheduler {
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
-        if self.queue.is_full() && !self.drop_doubtful() {
+        if !self.queue.has_place(pending.called) && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
         pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
@@ -397,7 +406,7 @@ impl Scheduler {
             let may_go = |pending: &Pending| !(kept && pending.expected.computes());
             let (shares, lanes) = (&self.shares, &self.lanes);
             let next = self.queue.pop(now, |pending| may_go(pending) && shares.may_run(pending, lanes));
-            self.refuse_late();
+            self.queue.refuse_late();
             let Some(pending) = next.or_else(|| if free { self.steal(may_go, now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
@@ -486,6 +495,11 @@ impl Scheduler {
         self.lanes.iter().flatten().filter(|lane| lane.generation == generation && is_in(&lane.state)).count()
     }
 
+    /// Workers that take requests.
+    pub(crate) fn serving(&self) -> usize {
+        self.lanes.iter().flatten().filter(|lane| lane.state.is_serving()).count()
+    }
+
     /// The connection pools of all workers, and what those of workers that have ended had counted.
     pub(crate) fn connection_pools(&self) -> Vec<ConnectionPool> {
         connection_pools::of_all(self.lanes.iter().flatten(), &self.ended_connection_pools)
@@ -495,26 +509,20 @@ impl Scheduler {
     /// has gone.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.queue.expire(now);
-        let limit = self.queue.allowed_wait(now);
-        let mut over = self.queue.take_late();
+        let allowed = self.queue.allowed_waits(now);
+        self.queue.refuse_late();
         for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
-                lane.in_flight.back().is_some_and(|request| {
-                    now.saturating_duration_since(request.pending.entered) > limit || request.pending.sink.is_gone()
-                })
+                lane.in_flight
+                    .back()
+                    .is_some_and(|request| allowed.is_over(&request.pending) || request.pending.sink.is_gone())
             };
             while last_is_over(lane)
                 && let Some(pending) = lane.take_back_waiting()
             {
-                over.push(pending);
+                pending.sink.fail(Fault::new(FaultKind::QueueTimeout));
             }
         }
-        refuse(over);
-    }
-
-    /// Refuses what the queue has found to be too old.
-    fn refuse_late(&mut self) {
-        refuse(self.queue.take_late());
     }
 
     /// Requests in the queue that have waited for longer than this and may run.
@@ -570,11 +578,6 @@ impl Scheduler {
             .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
             .max_by_key(|&(_, d)| d)
     }
-}
-
-#[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-fn refuse(late: Vec<Box<Pending>>) {
-    late.iter().for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::request::{Request, RequestBody, RequestId, RequestStats};
 use crate::response_parts;
 use crate::response_sink::{self, ResponseBody};
 use crate::shares::Shares;
+use crate::time_limits::TimeLimits;
 use howdah_transport::control_socket::{ControlSocket, pair};
 use howdah_transport::wire::{FrameKind, RequestBuilder, WireDone};
 use howdah_transport::{FrameReceiver, LaneSizes, WorkerEnd, create_lane, new_eventfd};
@@ -98,6 +99,7 @@ impl Stage {
             waited: Duration::ZERO,
             client,
             route,
+            limits: TimeLimits::default(),
             interim: None,
             share: None,
         };
@@ -178,5 +180,5 @@ impl Stage {
 }
 
 pub(super) fn share(workers: usize, weight: u32) -> RouteShare {
-    RouteShare { workers, weight }
+    RouteShare { workers, weight, limits: TimeLimits::default() }
 }

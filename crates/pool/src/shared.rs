@@ -27,8 +27,8 @@ pub(crate) struct Shared {
     scheduler: Mutex<Scheduler>,
     io_threads: IoThreads,
     events: mpsc::UnboundedSender<Event>,
-    pub(crate) counters: Counters,
-    /// When the pool was started.
+    pub(crate) counters: Arc<Counters>,
+    /// When the pool was started, or the first of those that it follows.
     pub(crate) started: SystemTime,
     metrics: Arc<PoolMetrics>,
     about: Mutex<About>,
@@ -72,6 +72,7 @@ impl Shared {
         io_threads: IoThreads,
         metrics: Arc<PoolMetrics>,
         events: mpsc::UnboundedSender<Event>,
+        before: Option<&Self>,
     ) -> Arc<Self> {
         let waiting =
             queue::Limits { requests: config.queue, patience: config.queue_timeout, target: config.queue_target };
@@ -85,8 +86,8 @@ impl Shared {
             scheduler: Mutex::new(scheduler),
             io_threads,
             events,
-            counters: Counters::default(),
-            started: SystemTime::now(),
+            counters: before.map(|before| before.counters.clone()).unwrap_or_default(),
+            started: before.map_or_else(SystemTime::now, |before| before.started),
             metrics,
             about: Mutex::default(),
             boot_log: BootLog::default(),

@@ -77,6 +77,8 @@ pub(crate) struct Supervisor {
     /// When a worker was last let go because too many were idle.
     shrunk_at: Option<Instant>,
     stop: Option<(Instant, oneshot::Sender<()>)>,
+    /// Nothing is started before the first reload has succeeded.
+    waits_for_order: bool,
     /// The worker that was ended because of its warm-up.
     refused: Option<u32>,
     /// A warm-up was advised.
@@ -110,11 +112,21 @@ impl Supervisor {
             grow_at: None,
             shrunk_at: None,
             stop: None,
+            waits_for_order: false,
             refused: None,
             advised: false,
             launcher,
             encode_warm_up,
         }
+    }
+
+    /// The same, which starts nothing before it is told to reload: then as many workers as the pool before it had, whose
+    /// last generation had this number.
+    pub(crate) fn waits_for_order(mut self, workers: usize, generation: u64) -> Self {
+        self.waits_for_order = true;
+        self.target = self.target.max(workers.min(self.pool.config().max_workers));
+        self.last_generation = generation;
+        self
     }
 
     /// Runs until the pool is stopped.
@@ -426,7 +438,7 @@ impl Supervisor {
         if self.stop.is_some() || self.not_before.is_some_and(|t| t > Instant::now()) {
             return;
         }
-        if self.current.is_none() {
+        if self.current.is_none() && !self.waits_for_order {
             self.not_before = None;
             match self.start_generation() {
                 Ok(generation) => {
@@ -460,16 +472,13 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
-        let config = self.pool.config();
         {
             let mut scheduler = self.pool.lock();
             scheduler.expire(Instant::now());
             scheduler.quarantine.forget(Instant::now());
             scheduler.sweep(scheduler::UNTAKEN);
         }
-        if let Some(limit) = config.deadline {
-            deadline::enforce(&self.pool, limit, deadline::CANCEL_GRACE);
-        }
+        deadline::enforce(&self.pool, self.pool.config().deadline, deadline::CANCEL_GRACE);
         self.kill_slow_starters();
         self.give_up_causes();
         self.grow();

@@ -43,6 +43,8 @@ pub(crate) enum WorkerEvent {
 pub(crate) enum KillReason {
     /// Its request ran past the deadline.
     Deadline,
+    /// Its request used more processor time than it may.
+    CpuDeadline,
     /// It is multiplexed, and one of its requests did not end after its deadline.
     Stuck,
     /// It broke the lane's rules.
@@ -125,6 +127,7 @@ impl KillReason {
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::Deadline => "deadline",
+            Self::CpuDeadline => "cpu_deadline",
             Self::Stuck => "stuck",
             Self::Broken(_) => "broken",
             Self::Stopping => "stopping",

@@ -4,9 +4,11 @@
 //! thread nothing ever crosses threads, and with more only the hand-over of a new connection does.
 
 use crate::connection::Shared;
+use crate::doors::Doors;
 use crate::exchange::Handler;
 use crate::io_thread::{IoThreadHandle, Unstarted};
-use crate::listener::{Accepted, Listener};
+use crate::listener::Listener;
+use arc_swap::ArcSwap;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,7 +20,8 @@ use tokio::sync::{Notify, oneshot, watch};
 #[derive(Debug)]
 pub struct Front {
     handles: Vec<IoThreadHandle>,
-    stop_accepting: watch::Sender<bool>,
+    doors: Arc<Doors>,
+    shared: Arc<ArcSwap<Shared>>,
     ended: Vec<oneshot::Receiver<()>>,
     /// Threads keep their runtimes, on which lane readers run too, until this says true.
     release: watch::Sender<bool>,
@@ -46,26 +49,20 @@ impl Front {
         runtimes: Vec<Runtime>,
     ) -> io::Result<Self> {
         let closed = Arc::new(Notify::new());
+        let shared = Arc::new(ArcSwap::new(shared.clone()));
         let unstarted: Vec<_> =
             (0..runtimes.len()).map(|number| Unstarted::new(shared.clone(), handler(number), closed.clone())).collect();
         let handles: Vec<IoThreadHandle> = unstarted.iter().map(Unstarted::handle).collect();
-        let (stop_accepting, stop) = watch::channel(false);
         let (release, released) = watch::channel(false);
-        let mut front =
-            Self { handles: handles.clone(), stop_accepting, ended: Vec::new(), release, threads: Vec::new() };
-        let mut acceptor = Some((listeners, handles, shared.max_connections, stop));
+        let first = runtimes.first().ok_or_else(|| io::Error::other("a front needs a thread"))?.handle().clone();
+        let doors = Arc::new(Doors::new(first, handles.clone(), shared.clone()));
+        let mut front = Self { handles, doors, shared, ended: Vec::new(), release, threads: Vec::new() };
         for (number, (io_thread, runtime)) in unstarted.into_iter().zip(runtimes).enumerate() {
             let (end, ended) = oneshot::channel();
-            let acceptor = acceptor.take();
             let mut released = released.clone();
             let thread = std::thread::Builder::new().name(format!("howdah-io-{number}")).spawn(move || {
                 enter(number);
                 runtime.block_on(async move {
-                    if let Some((listeners, handles, most, stop)) = acceptor {
-                        for listener in listeners {
-                            tokio::spawn(accept(listener, handles.clone(), most, stop.clone()));
-                        }
-                    }
                     io_thread.run().await;
                     let _ = end.send(());
                     // An error means that the front was dropped: nothing is left to wait for.
@@ -75,6 +72,7 @@ impl Front {
             front.ended.push(ended);
             front.threads.push(thread);
         }
+        listeners.into_iter().for_each(|listener| front.doors.open(listener));
         Ok(front)
     }
 
@@ -84,9 +82,21 @@ impl Front {
         self.handles.iter().map(IoThreadHandle::open_connections).sum()
     }
 
+    /// What it listens on.
+    #[must_use]
+    pub const fn doors(&self) -> &Arc<Doors> {
+        &self.doors
+    }
+
+    /// What new connections share from now on; those that are open keep what they have.
+    #[must_use]
+    pub const fn shared(&self) -> &Arc<ArcSwap<Shared>> {
+        &self.shared
+    }
+
     /// Closes the listeners (and removes the files of Unix sockets); open connections go on.
     pub fn stop_accepting(&self) {
-        let _ = self.stop_accepting.send(true);
+        self.doors.close_all();
     }
 
     /// Accepts nothing more, closes idle connections, lets running requests end, and cuts what is left after `grace`.
@@ -135,38 +145,4 @@ impl Front {
 /// One runtime per I/O thread.
 pub fn runtimes(threads: usize) -> io::Result<Vec<Runtime>> {
     (0..threads.max(1)).map(|_| tokio::runtime::Builder::new_current_thread().enable_all().build()).collect()
-}
-
-/// Accepts from one listener until told to stop.
-async fn accept(listener: Listener, handles: Vec<IoThreadHandle>, most: usize, mut stop: watch::Receiver<bool>) {
-    let addr = listener.local_addr();
-    let take = |accepted: Accepted| {
-        let handles = &handles;
-        async move {
-            // At the limit connections that nobody uses make room. Where there are none, further ones wait in the kernel's
-            // queue, as they would before a busy server.
-            let mut turn = 0;
-            while most != 0 && handles.iter().map(IoThreadHandle::open_connections).sum::<usize>() >= most {
-                let mut by_size: Vec<&IoThreadHandle> = handles.iter().collect();
-                by_size.sort_unstable_by_key(|handle| std::cmp::Reverse(handle.open_connections()));
-                let Some(handle) = by_size.get(turn % by_size.len().max(1)) else { return };
-                handle.make_room();
-                turn += 1;
-                let _ = tokio::time::timeout(Duration::from_millis(10), handle.closed()).await;
-            }
-            if let Some(handle) = handles.iter().min_by_key(|handle| handle.open_connections()) {
-                handle.accept(accepted);
-            }
-        }
-    };
-    let accepting = async {
-        let make_room = || handles.iter().for_each(IoThreadHandle::make_room);
-        if let Err(error) = listener.accept_loop(take, make_room).await {
-            tracing::error!(target: "howdah::listener", %addr, %error, "the listener has failed");
-        }
-    };
-    tokio::select! {
-        () = accepting => {}
-        _ = stop.wait_for(|stop| *stop) => {}
-    }
 }

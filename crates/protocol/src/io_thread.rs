@@ -8,6 +8,7 @@ use crate::listener::Accepted;
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::state::{State, Verdict};
+use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,7 +81,8 @@ impl IoThreadHandle {
 
 /// What the connections of one I/O thread share.
 struct IoThread<H: Handler> {
-    shared: Arc<Shared>,
+    /// What its next connection shares with others.
+    shared: Arc<ArcSwap<Shared>>,
     handler: Arc<H>,
     started: Instant,
     connections: Mutex<Connections>,
@@ -108,7 +110,7 @@ impl<H: Handler> Drop for Registration<H> {
         self.thread.lock().open.remove(&self.number);
         self.thread.open.fetch_sub(1, Relaxed);
         self.thread.closed.notify_one();
-        self.thread.shared.metrics.connections_open.dec();
+        self.thread.shared.load().metrics.connections_open.dec();
     }
 }
 
@@ -134,7 +136,7 @@ impl<H: Handler> IoThread<H> {
                 (UnixStream::from_std(stream).map(Socket::Unix), Peer::unix(&path, trusts), None)
             }
         };
-        let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
+        let conn = Arc::new(Connection::new(self.shared.load_full(), peer, self.now()));
         let registration = self.register(&conn);
         let socket = match socket {
             Ok(socket) => socket,
@@ -156,7 +158,7 @@ impl<H: Handler> IoThread<H> {
 
     fn take_quic(self: &Arc<Self>, guest: Guest) {
         let peer = Peer::quic(guest.remote(), guest.local(), |peer| self.handler.trusts(peer));
-        let conn = Arc::new(Connection::new(self.shared.clone(), peer, self.now()));
+        let conn = Arc::new(Connection::new(self.shared.load_full(), peer, self.now()));
         let registration = self.register(&conn);
         let handler = self.handler.clone();
         tokio::spawn(async move {
@@ -166,8 +168,8 @@ impl<H: Handler> IoThread<H> {
     }
 
     fn register(self: &Arc<Self>, conn: &Arc<Connection>) -> Registration<H> {
-        self.shared.metrics.connections_accepted.inc();
-        self.shared.metrics.connections_open.inc();
+        conn.shared.metrics.connections_accepted.inc();
+        conn.shared.metrics.connections_open.inc();
         let mut connections = self.lock();
         connections.next += 1;
         let number = connections.next;
@@ -183,9 +185,8 @@ impl<H: Handler> IoThread<H> {
         let now = self.now();
         let connections = self.lock();
         let unused_end = connections.draining.is_some_and(|since| now.saturating_sub(since) > UNUSED_GRACE);
-        let timeouts = self.shared.timeouts.under(self.shared.budgets.pressure());
         for conn in connections.open.values() {
-            conn.state.look(now, &timeouts);
+            conn.state.look(now, &conn.timeouts());
             if unused_end && conn.state.is_unused() {
                 conn.state.give(Verdict::Idle);
             }
@@ -208,7 +209,7 @@ impl<H: Handler> IoThread<H> {
             found.sort_unstable_by_key(|(since, number, _)| (*since, *number));
             for (_, _, state) in found.iter().take(some) {
                 state.give(verdict(state));
-                self.shared.metrics.connections_displaced.inc();
+                self.shared.load().metrics.connections_displaced.inc();
             }
             !found.is_empty()
         };
@@ -248,7 +249,7 @@ impl<H: Handler> Unstarted<H> {
     /// An I/O thread with its handler.
     ///
     /// `closed` is told of each connection that ends; all threads have the same.
-    pub fn new(shared: Arc<Shared>, handler: H, closed: Arc<Notify>) -> Self {
+    pub fn new(shared: Arc<ArcSwap<Shared>>, handler: H, closed: Arc<Notify>) -> Self {
         let (sender, receiver) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
         let thread = IoThread {
@@ -272,7 +273,7 @@ impl<H: Handler> Unstarted<H> {
     pub async fn run(self) {
         let Self { thread, mut receiver, handle } = self;
         drop(handle);
-        let mut tick = tokio::time::interval(thread.shared.timeouts.tick());
+        let mut tick = tokio::time::interval(thread.shared.load().timeouts.tick());
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut draining, mut closed) = (false, false);
         loop {

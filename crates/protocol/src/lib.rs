@@ -16,6 +16,7 @@
 pub mod body;
 mod certificate_wanted;
 pub mod connection;
+pub mod doors;
 mod drive;
 pub mod exchange;
 pub mod files;

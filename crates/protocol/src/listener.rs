@@ -2,6 +2,7 @@
 
 use crate::http3::{self, Guest};
 use crate::unix_socket::{self, UnixAccess};
+use arc_swap::ArcSwapOption;
 use howdah_config::ListenAddr;
 use rustix::net::SocketFlags;
 use rustls::ServerConfig;
@@ -127,7 +128,19 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 #[derive(Debug)]
 pub struct Listener {
     inner: Inner,
-    tls: Option<Arc<ServerConfig>>,
+    asked: ListenAddr,
+    tls: TlsOfListener,
+}
+
+/// How TLS is spoken over what a listener accepts, if it is; may change while it listens.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsOfListener(Arc<ArcSwapOption<ServerConfig>>);
+
+impl TlsOfListener {
+    /// From now on.
+    pub(crate) fn set(&self, config: Option<Arc<ServerConfig>>) {
+        self.0.store(config);
+    }
 }
 
 impl Listener {
@@ -142,35 +155,52 @@ impl Listener {
             ListenAddr::Tcp(tcp) | ListenAddr::Https(tcp) => bind_tcp(*tcp),
             ListenAddr::Unix(path) => bind_unix(path, access),
         };
-        bound.map(|stream| Self { inner: Inner::Stream(stream), tls: None }).map_err(|source| BindError {
-            addr: addr.clone(),
-            over_udp: false,
-            source,
-        })
+        match bound {
+            Ok(stream) => Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), tls: TlsOfListener::default() }),
+            Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
+        }
     }
 
     /// Speaks TLS over what is accepted.
     #[must_use]
-    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
-        self.tls = Some(config);
+    pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
+        self.tls.set(Some(config));
         self
     }
 
     /// Binds an address for HTTP/3.
     pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
         let bound = http3::Endpoint::bind(addr, config);
-        bound.map(|endpoint| Self { inner: Inner::Quic(endpoint), tls: None }).map_err(|source| BindError {
-            addr: ListenAddr::Https(addr),
-            over_udp: true,
-            source,
-        })
+        let asked = ListenAddr::Https(addr);
+        match bound {
+            Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, tls: TlsOfListener::default() }),
+            Err(source) => Err(BindError { addr: asked, over_udp: true, source }),
+        }
+    }
+
+    /// Goes by the address that the settings name; `bind` knows it already.
+    #[must_use]
+    pub fn asked_as(mut self, addr: &ListenAddr) -> Self {
+        self.asked = addr.clone();
+        self
+    }
+
+    /// The address that was asked for, whose port may be 0.
+    #[must_use]
+    pub const fn asked(&self) -> &ListenAddr {
+        &self.asked
+    }
+
+    /// The way to change how it speaks TLS; none if it is not over TCP.
+    pub(crate) fn tls(&self) -> Option<TlsOfListener> {
+        matches!(self.inner, Inner::Stream(Stream::Tcp(..))).then(|| self.tls.clone())
     }
 
     /// The address, with the port that the system chose where 0 was asked for.
     #[must_use]
     pub fn local_addr(&self) -> ListenAddr {
         match &self.inner {
-            Inner::Stream(Stream::Tcp(_, addr)) if self.tls.is_some() => ListenAddr::Https(*addr),
+            Inner::Stream(Stream::Tcp(_, addr)) if self.tls.0.load().is_some() => ListenAddr::Https(*addr),
             Inner::Stream(Stream::Tcp(_, addr)) => ListenAddr::Tcp(*addr),
             Inner::Stream(Stream::Unix(_, path)) => ListenAddr::Unix(PathBuf::from(&*path.path)),
             Inner::Quic(endpoint) => ListenAddr::Https(endpoint.local_addr()),
@@ -184,7 +214,7 @@ impl Listener {
         take: impl Fn(Accepted) -> F,
         make_room: impl Fn(),
     ) -> io::Result<()> {
-        let Self { inner, tls } = self;
+        let Self { inner, tls, asked: _ } = self;
         let stream = match inner {
             Inner::Quic(endpoint) => return endpoint.accept_loop(|guest| take(Accepted::Quic(Box::new(guest)))).await,
             Inner::Stream(stream) => stream,
@@ -198,7 +228,7 @@ impl Listener {
         let ready = AsyncFd::with_interest(fd, tokio::io::Interest::READABLE)?;
         loop {
             let mut guard = ready.readable().await?;
-            match guard.try_io(|_| stream.accept(tls.as_ref())) {
+            match guard.try_io(|_| stream.accept(&tls)) {
                 Ok(Ok(accepted)) => take(accepted).await,
                 // Not yet: the guard has cleared the readiness.
                 Err(_would_block) => {}
@@ -215,7 +245,7 @@ impl Listener {
 }
 
 impl Stream {
-    fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Accepted> {
+    fn accept(&self, tls: &TlsOfListener) -> io::Result<Accepted> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         match self {
             Self::Tcp(listener, addr) => {
@@ -230,7 +260,7 @@ impl Stream {
                 if !addr.ip().is_loopback() && remote.ip().to_canonical().is_loopback() {
                     do_without_pacing(&stream);
                 }
-                Ok(Accepted::Tcp { stream, remote, local, tls: tls.cloned() })
+                Ok(Accepted::Tcp { stream, remote, local, tls: tls.0.load_full() })
             }
             Self::Unix(listener, path) => {
                 let fd = rustix::net::accept_with(listener, flags)?;
@@ -319,7 +349,7 @@ mod tests {
         let Inner::Stream(stream) = listener.inner else { unreachable!() };
         let _client = TcpStream::connect(addr).unwrap();
         let accepted = loop {
-            match stream.accept(None) {
+            match stream.accept(&TlsOfListener::default()) {
                 Ok(accepted) => break accepted,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
             }

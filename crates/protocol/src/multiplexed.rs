@@ -3,10 +3,13 @@
 
 use crate::body::{Body, Delivery, Kind, Whole};
 use crate::connection::Connection;
+use crate::exchange::{BodyError, BodySource, RequestBody};
+use crate::informational::Sink;
 use crate::panics;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::pin::Pin;
+use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -45,6 +48,43 @@ pub(crate) fn length_to_keep(method: &Method, status: StatusCode, headers: &Head
 /// The length of a body by its head.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// The body of a request whose client waits for `100 Continue` before it sends it (RFC 9110 section 10.1.1): says so when the
+/// handler asks for the body and nothing of it is there.
+#[derive(Debug)]
+struct Awaited {
+    source: Box<dyn BodySource>,
+    to: Option<Weak<dyn Sink>>,
+}
+
+impl BodySource for Awaited {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let part = self.source.poll_part(cx);
+        let to = self.to.take();
+        if part.is_pending()
+            && let Some(to) = to.and_then(|to| to.upgrade())
+        {
+            to.send(0, 100, &[]);
+        }
+        part
+    }
+}
+
+/// A request's body as handlers get it.
+pub(crate) fn request_body(
+    source: impl BodySource + 'static,
+    headers: &HeaderMap,
+    back: &Weak<impl Sink + 'static>,
+) -> RequestBody {
+    let expects =
+        headers.get(header::EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let source: Box<dyn BodySource> = Box::new(source);
+    let source = match expects {
+        true => Box::new(Awaited { source, to: Some(back.clone()) }),
+        false => source,
+    };
+    RequestBody::new(source, announced(headers))
 }
 
 /// What every response has in these protocols, and may not have.

@@ -74,6 +74,12 @@ impl Group {
         &self.settings.name
     }
 
+    /// Whether it was made of these settings, and would be the same again: files of certificates are read anew.
+    #[must_use]
+    pub fn is_for(&self, settings: &ProxySettings) -> bool {
+        self.settings == *settings && self.tls.is_none()
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }

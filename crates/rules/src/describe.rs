@@ -65,6 +65,11 @@ impl Action {
                 let names: Vec<&str> = ini.values.iter().chain(&ini.admin).map(|(name, _)| &**name).collect();
                 format!("PHP settings {}", names.join(" "))
             }
+            Self::Times(times) => {
+                let named = [("deadline", times.deadline), ("processor time", times.cpu), ("wait", times.queue)];
+                let said = named.iter().filter_map(|(name, time)| Some(format!("{name} {:?}", (*time)?)));
+                said.collect::<Vec<_>>().join(", ")
+            }
             Self::MaxBody(bytes) => format!("bodies up to {bytes} bytes"),
             Self::AccessLog(log) => format!("access log {}", on(log)),
             Self::Rewrite(template, _) => format!("rewrite to {}", template.as_str()),

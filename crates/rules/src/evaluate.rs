@@ -7,7 +7,7 @@ use crate::path::normalise;
 use crate::pattern::PathPattern;
 use crate::regex::{Captures, TooManySteps};
 use crate::request::{Files, Request};
-use crate::rule::{Action, Kind, QueryMode, Rule, Try};
+use crate::rule::{Action, Kind, QueryMode, Rule, Times, Try};
 use crate::template::{Template, encode_query};
 use crate::trace::{Trace, Verdict};
 use crate::tree::Problem;
@@ -377,6 +377,14 @@ impl Outcome {
             Action::Listing(on) => self.listing = Some(*on),
             Action::Pool(pool) => self.pool = Some(pool.clone()),
             Action::Ini(ini) => push_once(&mut self.ini, ini),
+            Action::Times(times) => {
+                let known = self.times;
+                self.times = Times {
+                    deadline: times.deadline.or(known.deadline),
+                    cpu: times.cpu.or(known.cpu),
+                    queue: times.queue.or(known.queue),
+                };
+            }
             Action::MaxBody(bytes) => self.max_body = Some(*bytes),
             Action::AccessLog(on) => self.access_log = Some(*on),
             // What changes the way on is `Run`'s.

@@ -176,6 +176,8 @@ fn each_action_is_noted() {
         ("pool = 'admin'", "pool admin"),
         ("env = { A = 'b' }", "A=b"),
         ("request_headers = { X = '', Y = '1' }", "> x None > y Some(\"1\")"),
+        ("deadline = '2m'\nqueue_timeout = '500ms'", "deadline 120s queue 500ms"),
+        ("cpu_deadline = 0", "cpu 0ns"),
         ("max_body = '1K'", "body 1024"),
         ("headers = { X = '1', Y = '' }", "set x: 1 remove y"),
         ("add_headers = { X = '1' }\ntypes = 'text/*'", "add x: 1 for text/*"),
@@ -273,6 +275,7 @@ fn what_cannot_work_is_an_error() {
         ("path = '*.php'\napp = 'wordpress'", "needs one path"),
         ("client = '10.0.0.1'\napp = 'wordpress'", "`host` and `path` only"),
         ("max_body = 'x'", "expected a size"),
+        ("deadline = 'soon'", "expected a duration"),
         ("query_mode = 'x'\nrewrite = '/'", "expected one of"),
     ] {
         let found = problems(&format!("[[rule]]\n{rule}"));

@@ -53,6 +53,9 @@ keys! {
     Action "try_files" "Paths that are tried in turn (one that ends in a slash is a directory); the last is taken in any case, and may be a status." r#"["$path", "$path/", "=404"]"#;
     Action "php" "Whether scripts are run. Where they are not they are refused; source is never sent." "false";
     Action "pool" "The pool that runs scripts." r#""admin""#;
+    Action "deadline" "How long requests may run in PHP, in the place of the pool's `deadline`; `0` for no limit." r#""2m""#;
+    Action "cpu_deadline" "How much processor time they may use, in the place of the pool's `cpu_deadline`; `0` for no limit." r#""5s""#;
+    Action "queue_timeout" "How long they may wait for a worker, in the place of the pool's `queue_timeout`." r#""500ms""#;
     Action "env" "Variables for PHP, in `$_SERVER`." r#"{ APP_ENV = "prod" }"#;
     Action "request_headers" "Headers of the request as PHP sees them; `\"\"` removes one." r#"{ X-Forwarded-Host = "" }"#;
     Action "max_body" "The largest body of a request; larger ones get 413." r#""512M""#;

@@ -37,5 +37,5 @@ pub use evaluate::Rules;
 pub use outcome::{Access, Attempt, Failure, Outcome, Stop};
 pub use read::read;
 pub use request::{Files, NoFiles, Request};
-pub use rule::{Action, Conditions, Kind, Place, Rule};
+pub use rule::{Action, Conditions, Kind, Place, Rule, Times};
 pub use tree::{Entry, Node, Problem, Value};

@@ -7,7 +7,7 @@
 use crate::auth::Auth;
 use crate::limit::Limit;
 use crate::response::ResponseChange;
-use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place};
+use crate::rule::{Body, Cors, ErrorPages, Ini, Maintenance, Mime, Place, Times};
 use http::{HeaderName, HeaderValue, StatusCode};
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub pool: Option<Arc<str>>,
     /// Settings of PHP for this request; a later one counts more.
     pub ini: Vec<Arc<Ini>>,
+    /// How long the request may take.
+    pub times: Times,
     /// The largest body of the request.
     pub max_body: Option<u64>,
     /// Whether the request is in the access log.

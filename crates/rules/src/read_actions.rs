@@ -6,7 +6,9 @@ use crate::limit::Limit;
 use crate::pattern::{Glob, PathPattern};
 use crate::quantity;
 use crate::read::{Reader, below, network};
-use crate::rule::{Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Statuses, Try};
+use crate::rule::{
+    Action, Body, Conditions, Cors, ErrorPages, Maintenance, Mime, Place, QueryMode, Statuses, Times, Try,
+};
 use crate::template::Template;
 use crate::tree::{Entry, Node, Value};
 use crate::users::Users;
@@ -128,6 +130,11 @@ impl Reader<'_> {
                 Ok(Action::RequestHeader(header, (!value.is_empty()).then_some(set)))
             });
             actions.extend(list);
+        }
+        let mut time = |key| keys.get(key).and_then(|node| self.duration(key, Some(node), Duration::ZERO));
+        let times = Times { deadline: time("deadline"), cpu: time("cpu_deadline"), queue: time("queue_timeout") };
+        if times != Times::default() {
+            actions.push(Action::Times(times));
         }
         if let Some(node) = keys.get("max_body") {
             let bytes = match &node.value {

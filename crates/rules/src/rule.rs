@@ -109,6 +109,8 @@ pub enum Action {
     Pool(Arc<str>),
     /// Settings of PHP for this request.
     Ini(Arc<Ini>),
+    /// How long requests may take.
+    Times(Times),
     /// The largest body of a request.
     MaxBody(u64),
     /// Whether the request is in the access log.
@@ -123,6 +125,17 @@ pub enum Action {
     Maintenance(Arc<Maintenance>),
     /// Ends: another server responds.
     Proxy(Arc<str>),
+}
+
+/// How long requests may take; `None` where nothing is said, zero for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// In PHP.
+    pub deadline: Option<Duration>,
+    /// Of a processor.
+    pub cpu: Option<Duration>,
+    /// For a worker.
+    pub queue: Option<Duration>,
 }
 
 /// Where files lie.

@@ -118,6 +118,9 @@ fn describe(outcome: &Outcome) -> String {
             .flat_map(|ini| ini.values.iter().chain(&ini.admin))
             .map(|(name, value)| format!("ini {name}={value}")),
     );
+    parts.extend(outcome.times.deadline.map(|time| format!("deadline {time:?}")));
+    parts.extend(outcome.times.cpu.map(|time| format!("cpu {time:?}")));
+    parts.extend(outcome.times.queue.map(|time| format!("queue {time:?}")));
     parts.extend(outcome.max_body.map(|bytes| format!("body {bytes}")));
     parts.extend(outcome.access_log.map(|log| format!("log {log}")));
     parts.extend(outcome.stop.iter().map(|stop| match stop {

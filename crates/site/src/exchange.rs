@@ -10,9 +10,11 @@ use howdah_observe::Front;
 use howdah_pool::{RequestId, RequestStats};
 use howdah_protocol::{Connection, Ending, Head, Informational, Request, RequestBody};
 use howdah_rules::rule::Ini;
+use howdah_telemetry::{Trace, TraceId};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
+use tracing::field::DisplayValue;
 
 /// A request and its response.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct Exchange {
     pub bytes: u64,
     /// What rules have changed for the script.
     pub changes: Option<Box<Changes>>,
+    /// Its place in a trace; none where traces are not made.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// What rules have changed of a request for its script.
@@ -117,8 +121,9 @@ impl Exchange {
             Found::Site(site) => (site, !sites.may_serve(site, forwarded::named_host(&head), &connection)),
             Found::Nobody(site) => (site, true),
         };
+        let trace = sites.server.telemetry().map(|telemetry| telemetry.begin(&head.headers, connection.peer.trusted));
         let exchange = Self {
-            site: site.clone(),
+            site: site.at_this_moment(),
             misdirected,
             connection,
             head,
@@ -137,6 +142,7 @@ impl Exchange {
             ran: Ran::Nowhere,
             bytes: 0,
             changes: None,
+            trace,
         };
         (Box::new(exchange), body)
     }
@@ -151,6 +157,12 @@ impl Exchange {
         of_files.or(of_rules).unwrap_or_else(|| self.head.target.query())
     }
 
+    /// The id of its trace, for lines of the log; none where traces are not made.
+    #[must_use]
+    pub fn trace_id(&self) -> Option<DisplayValue<TraceId>> {
+        self.trace.as_ref().map(|trace| tracing::field::display(trace.id()))
+    }
+
     /// The largest body it may have.
     #[must_use]
     pub fn max_body(&self) -> u64 {
@@ -163,6 +175,9 @@ impl Ending for Exchange {
     fn ended(mut self: Box<Self>, bytes: u64, complete: bool) {
         self.bytes = bytes;
         if !complete {
+            if let Some(trace) = &mut self.trace {
+                trace.cut_off = true;
+            }
             tracing::debug!(target: "howdah::request", id = %self.id, bytes, "the response was cut off");
         }
     }

@@ -26,6 +26,7 @@ pub mod passwords;
 pub mod phase;
 mod quiet;
 pub mod refusal;
+mod releases;
 pub mod request_id;
 pub(crate) mod request_path;
 pub mod ruled;

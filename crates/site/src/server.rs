@@ -8,8 +8,8 @@ use crate::withheld::PrivateFiles;
 use howdah_budget::Budgets;
 use howdah_config::{HttpSettings, Settings};
 use howdah_observe::{AccessLog, Metrics, RequestMetrics};
+use howdah_telemetry::Telemetry;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ pub struct Server {
     pub compressed: Arc<Cache>,
     /// What authorities ask for, where the server gets certificates itself; known once these are being looked after.
     challenges: OnceLock<Arc<dyn Challenges>>,
+    /// What makes traces, where they are made.
+    telemetry: OnceLock<Arc<Telemetry>>,
     /// What passwords are verified with.
     pub passwords: Passwords,
-    /// What was found in the file system before this changed may be another deployment's.
-    era: AtomicU32,
     /// Lines about hosts that are no site's.
     unknown_hosts: Quiet,
     /// Lines about requests that waited for a worker in vain.
@@ -88,7 +88,7 @@ impl Server {
             private: Arc::new(PrivateFiles::new(&settings)),
             compressed: Arc::new(Cache::new(settings.compression.cache.as_usize())),
             challenges: OnceLock::new(),
-            era: AtomicU32::new(0),
+            telemetry: OnceLock::new(),
             unknown_hosts: Quiet::new(QUIET),
             waited_in_vain: Quiet::new(OVERLOAD_QUIET),
             settings,
@@ -110,14 +110,20 @@ impl Server {
         self.challenges.get()
     }
 
-    /// Changes when what is known of the file system is to be forgotten.
-    #[must_use]
-    pub fn era(&self) -> u32 {
-        self.era.load(Ordering::Relaxed)
+    /// Has traces of requests made from now on.
+    pub fn make_traces(&self, telemetry: Arc<Telemetry>) {
+        let _ = self.telemetry.set(telemetry);
     }
 
-    pub(crate) fn begin_era(&self) {
-        self.era.fetch_add(1, Ordering::Relaxed);
+    /// Makes traces as another server before this one.
+    pub fn go_on_from(&self, before: &Self) {
+        if let Some(telemetry) = before.telemetry.get() {
+            self.make_traces(telemetry.clone());
+        }
+    }
+
+    pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
+        self.telemetry.get()
     }
 
     /// Counts a request for a host that is no site's, and says so in the log now and then.

@@ -23,6 +23,7 @@ use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// What responds to the requests of one I/O thread.
 #[derive(Debug)]
@@ -60,6 +61,9 @@ impl<U: Upstream> Handler for Service<U> {
             response
         });
         exchange.status = response.status().as_u16();
+        if let Some(trace) = &mut exchange.trace {
+            trace.responded = Some(Instant::now());
+        }
         response.body_mut().carry(exchange);
         response
     }

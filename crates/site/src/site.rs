@@ -4,11 +4,12 @@ use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
 use crate::phase::route::ProxyRoute;
+use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
 use crate::upstream::PoolPage;
 use crate::withheld::Withheld;
-use howdah_config::{HttpSettings, PoolSettings, SiteSettings, UnknownDirective};
+use howdah_config::{HttpSettings, PoolSettings, RootLinks, SiteSettings, UnknownDirective};
 use howdah_htaccess::Htaccess;
 use howdah_observe::{AccessLog, RequestMetrics};
 use howdah_rules::{Action, Place};
@@ -46,6 +47,9 @@ pub struct Site {
     pub server: Arc<Server>,
     /// Its position among the sites.
     pub number: usize,
+    /// Which of its releases this is, where requests may find one after the other.
+    pub release: u32,
+    releases: Option<Releases<Self>>,
     /// Its settings.
     pub settings: SiteSettings,
     /// The document root as PHP sees it (`DOCUMENT_ROOT`): absolute, without a slash at its end, symlinks unresolved.
@@ -85,6 +89,30 @@ pub struct Site {
 }
 
 impl Site {
+    /// The same site with another root, where its link leads now.
+    fn release(&self, root: PathBuf) -> Option<Self> {
+        let settings = SiteSettings { root, root_links: RootLinks::Keep, ..self.settings.clone() };
+        let name = settings.name.clone();
+        match Self::new(&self.server, settings, self.number, self.access_log.clone()) {
+            Ok(next) => {
+                tracing::info!(site = name, root = %next.root.display(), "the root leads elsewhere");
+                Some(Self { release: self.release.wrapping_add(1), ..next })
+            }
+            Err(why) => {
+                tracing::error!(site = name, "the root leads elsewhere, and the release of before stays: {why}");
+                None
+            }
+        }
+    }
+
+    /// This site as it is now, for a request that begins.
+    pub(crate) fn at_this_moment(self: &Arc<Self>) -> Arc<Self> {
+        match &self.releases {
+            None => self.clone(),
+            Some(releases) => releases.now(self, Self::release),
+        }
+    }
+
     /// Derives a site from its settings. An error names the setting and what is wrong with it.
     pub(crate) fn new(
         server: &Arc<Server>,
@@ -99,6 +127,11 @@ impl Site {
             Ok(_) => return Err(format!("root: {} is not a directory", root.display())),
             Err(error) => return Err(format!("root: cannot open {}: {error}", root.display())),
         }
+        let releases = (settings.root_links == RootLinks::Request).then(|| Releases::new(&root));
+        let root = match &releases {
+            Some(_) => root.canonicalize().map_err(|error| format!("root: {}: {error}", root.display()))?,
+            None => root,
+        };
         let server_header = settings.http.server_header.as_deref().filter(|name| !name.is_empty());
         let server_header = server_header
             .map(|value| HeaderValue::from_str(value).map_err(|_| "http.server_header: not a header value".to_owned()))
@@ -114,6 +147,8 @@ impl Site {
         let proxy = |name: &str| server.settings.proxies.iter().position(|proxy| proxy.name == name);
         Ok(Self {
             number,
+            release: 0,
+            releases,
             // Collecting the components drops a slash at the end and `.` components.
             root: root.components().collect(),
             pool: position(&settings.pool),
@@ -161,12 +196,6 @@ impl Site {
     pub fn pool_page(&self, path: &[u8]) -> Option<(PoolPage, usize)> {
         let found = self.pool_pages.iter().find(|(own, ..)| own.as_bytes() == path);
         found.map(|(_, page, pool)| (*page, *pool))
-    }
-
-    /// Forgets what is known of the file system.
-    pub(crate) fn forget(&self) {
-        self.static_files.forget();
-        self.places.iter().for_each(|(_, files)| files.forget());
     }
 
     /// The proxy that takes a request path, if one does.

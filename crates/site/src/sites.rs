@@ -153,14 +153,6 @@ impl Sites {
         let dots = host.iter().enumerate().filter(|(_, byte)| **byte == b'.');
         dots.filter_map(|(at, _)| self.below.get(&host[at + 1..])).next().copied()
     }
-
-    /// Forgets what is known of the file system: a deployment may have changed it.
-    pub fn forget(&self) {
-        self.server.begin_era();
-        for site in &self.all {
-            site.forget();
-        }
-    }
 }
 
 #[cfg(test)]

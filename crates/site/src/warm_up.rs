@@ -72,6 +72,7 @@ impl Maker {
         let service = Service::new(self.sites.clone(), kept.clone());
         let (mut exchange, body) = Exchange::begin(&self.sites, self.made_up(site, target)?);
         exchange.is_warm_up = true;
+        exchange.trace = None;
         // With all that it could wait for answered at once, it is over when it has been polled once.
         let responding = pin!(service.respond(&mut exchange, body));
         let outcome = responding.poll(&mut Context::from_waker(Waker::noop()));

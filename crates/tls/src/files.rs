@@ -25,12 +25,12 @@ pub struct Pair {
 }
 
 /// The pairs of the settings with what was read from them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Files {
     loaded: Vec<Loaded>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Loaded {
     pair: Pair,
     certificate: Certificate,
@@ -46,16 +46,39 @@ impl Files {
     /// # Errors
     /// One for each pair that cannot be served.
     pub fn load(pairs: impl IntoIterator<Item = Pair>) -> Result<Self, Vec<CertificateError>> {
+        Self::load_over(pairs, None)
+    }
+
+    /// The same; a pair that was loaded `before`, and may not be read any more, stays as it was then.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn load_over(
+        pairs: impl IntoIterator<Item = Pair>,
+        before: Option<&Self>,
+    ) -> Result<Self, Vec<CertificateError>> {
         let (mut loaded, mut errors) = (Vec::new(), Vec::new());
         for pair in pairs {
             // Before they are read: what changes meanwhile is read again.
             let seen = seen(&pair);
             match Certificate::from_files(&pair.certificate, &pair.key) {
                 Ok(certificate) => loaded.push(Loaded { pair, certificate, seen }),
-                Err(error) => errors.push(error),
+                Err(error) => match before.and_then(|before| before.stands_in(&pair)) {
+                    Some(kept) => loaded.push(Loaded { pair, ..kept.clone() }),
+                    None => errors.push(error),
+                },
             }
         }
         if errors.is_empty() { Ok(Self { loaded }) } else { Err(errors) }
+    }
+
+    /// What was loaded from the same files, if these may not be read now.
+    fn stands_in(&self, pair: &Pair) -> Option<&Loaded> {
+        let is_closed = |path: &Path| {
+            std::fs::File::open(path).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        let same = |loaded: &&Loaded| loaded.pair.certificate == pair.certificate && loaded.pair.key == pair.key;
+        (is_closed(&pair.certificate) || is_closed(&pair.key)).then(|| self.loaded.iter().find(same))?
     }
 
     /// Those of several lists, as one.

@@ -17,10 +17,10 @@ pub struct WorkerSpec {
     pub boot_script: CText,
     /// php.ini file or directory instead of PHP's own search, or empty.
     pub ini_path: CText,
-    /// `key=value` lines that php.ini cannot override, as with `php -d`.
-    pub ini_entries: CText,
-    /// The same, and scripts and `.user.ini` files cannot change them.
-    pub admin_ini_entries: CText,
+    /// Settings over those of php.ini, written as there.
+    pub ini_text: CText,
+    /// The names of those that scripts and `.user.ini` files cannot change, one on each line.
+    pub admin_ini_names: CText,
     /// `SERVER_SOFTWARE`.
     pub software: CText,
     /// Requests after which a worker retires; 0 = never.
@@ -31,6 +31,8 @@ pub struct WorkerSpec {
     pub concurrency: u32,
     /// Whether the responses of two visitors to the warm-up requests are compared.
     pub warmup_check: bool,
+    /// Whether an error of a script becomes a page for a developer: in `howdah dev` alone, as it shows source code.
+    pub error_pages: bool,
 }
 
 /// The words of an enum, as settings, messages and `status` spell them.

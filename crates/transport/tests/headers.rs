@@ -14,6 +14,7 @@ const OF_THE_BRIDGE: &[&str] = &[
     "transport/src/c_text.rs",
     "transport/src/worker_spec.rs",
     "php-host/src/bridge.rs",
+    "php-host/src/error_page.rs",
     "php-host/src/warmup_report.rs",
     "php-host/src/library.rs",
     "php-host/src/php.rs",
@@ -28,6 +29,7 @@ const NAMES: &[(&str, &str)] = &[
     ("Mode", "howdah_mode"),
     ("Recorded", "howdah_warmup_response"),
     ("RecordedPath", "howdah_warmup_path"),
+    ("ScriptError", "howdah_error"),
     ("SnapshotNumbers", "snapshot_report"),
     ("WorkerSpec", "howdah_worker_spec"),
 ];

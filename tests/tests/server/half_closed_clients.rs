@@ -18,7 +18,7 @@ const SLOW: &str = "require 'gate.php'; mark('began'); gate($_GET['g']); echo 'a
 scenario!(
     a_client_that_sends_nothing_more_gets_its_answer,
     howdah_only = "nginx takes such a client for one that has left",
-    |s| s.unix_listener().php("slow.php", SLOW).file("f.txt", "static"),
+    |s| s.http1("only there may half a connection close").unix_listener().php("slow.php", SLOW).file("f.txt", "static"),
     |site| {
         for (name, target) in [("tcp", site.target().clone()), ("unix", site.unix())] {
             for (version, request) in [
@@ -63,7 +63,7 @@ scenario!(
 scenario!(
     a_half_closed_client_that_waits_is_asked_once_whether_it_is_there,
     howdah_only = "nginx takes such a client for one that has left",
-    |s| s.php("slow.php", SLOW),
+    |s| s.http1("only there may half a connection close").php("slow.php", SLOW),
     |site| {
         let gate = site.gate("g");
         let mut conn = site.conn();
@@ -110,7 +110,12 @@ scenario!(
 scenario!(
     a_full_queue_gives_up_clients_that_may_have_left,
     howdah_only = "PHP-FPM's queue is the kernel's, which forgets nobody",
-    |s| s.workers(1).setting("queue", "3").php("slow.php", SLOW).php("quick.php", "echo 'quick';"),
+    |s| s
+        .http1("only there may half a connection close")
+        .workers(1)
+        .setting("queue", "3")
+        .php("slow.php", SLOW)
+        .php("quick.php", "echo 'quick';"),
     |site| {
         let (gate, second) = (site.gate("g"), site.gate("h"));
         let mut first = site.conn();

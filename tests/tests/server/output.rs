@@ -21,7 +21,7 @@ script_scenario!(
 
 script_scenario!(
     a_status_lines_reason_is_kept,
-    |s| s.php("s.php", "header('HTTP/1.1 599 Very Own Reason'); echo 'x';"),
+    |s| s.http1("no other version has reasons").php("s.php", "header('HTTP/1.1 599 Very Own Reason'); echo 'x';"),
     |site| {
         let response = site.get("/s.php");
         assert_eq!((response.status, response.reason.as_str()), (599, "Very Own Reason"));

@@ -29,6 +29,35 @@ script_scenario!(
     |site| assert_eq!(site.get_ok("/i.php"), r#"["55M",false,"7"]"#),
 );
 
+// Each of these once cut off all settings behind it.
+script_scenario!(
+    settings_reach_php_whole_whatever_they_hold,
+    howdah_only = "howdah.toml is Howdah's",
+    |s| {
+        s
+        .setting(
+            "php.ini",
+            r#"{ "arg_separator.output" = "tcp://h?a=1&b=2", docref_root = "'half", error_append_string = "it's \"so\"\n${HOME} \\", error_prepend_string = "a = b; c", precision = 7, "zlib.output_compression_level" = 3 }"#,
+        )
+        .setting("php.admin_ini", r#"{ "session.save_path" = "2;/tmp=x", user_agent = "${PATH}\n[x]" }"#)
+        .php("i.php", php!("php_settings/settings_reach_php_whole_whatever_they_hold.php"))
+    },
+    |site| {
+        let seen = site.get("/i.php").expect(200).json();
+        let expected = serde_json::json!([
+            "tcp://h?a=1&b=2",
+            "'half",
+            "it's \"so\"\n${HOME} \\",
+            "a = b; c",
+            "7",
+            "3",
+            "2;/tmp=x",
+            "${PATH}\n[x]"
+        ]);
+        assert_eq!(seen, expected);
+    },
+);
+
 script_scenario!(
     extensions_and_php_ini_are_debians,
     |s| { s.php("e.php", php!("php_settings/extensions_and_php_ini_are_debians.php")) },

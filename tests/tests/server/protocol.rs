@@ -1,6 +1,6 @@
 //! HTTP/1.1 on the wire: connections, framing, limits and time-outs.
 
-use howdah_tests::{Conn, Request, Site, php, scenario};
+use howdah_tests::{Conn, Request, Site, Version, php, scenario};
 
 /// Sends bytes and returns the status of the answer, or `None` if the server just closes.
 fn status_of(site: &Site, bytes: impl AsRef<[u8]>) -> Option<u16> {
@@ -10,22 +10,26 @@ fn status_of(site: &Site, bytes: impl AsRef<[u8]>) -> Option<u16> {
     conn.try_response("GET").map(|r| r.status)
 }
 
-scenario!(connections_are_kept, |s| s.php("a.php", "echo $_SERVER['REMOTE_PORT'];").file("f.txt", "static"), |site| {
-    let mut conn = site.conn();
-    let port = conn.local_port().to_string();
-    for _ in 0..5 {
-        assert_eq!(conn.exchange(&Request::get("/a.php")).expect(200).text(), port);
-        assert_eq!(conn.exchange(&Request::get("/f.txt")).expect(200).text(), "static");
-        assert_eq!(conn.exchange(&Request::get("/none.txt")).status, 404);
+scenario!(
+    connections_are_kept,
+    |s| s.http1("`Connection`").php("a.php", "echo $_SERVER['REMOTE_PORT'];").file("f.txt", "static"),
+    |site| {
+        let mut conn = site.conn();
+        let port = conn.local_port().to_string();
+        for _ in 0..5 {
+            assert_eq!(conn.exchange(&Request::get("/a.php")).expect(200).text(), port);
+            assert_eq!(conn.exchange(&Request::get("/f.txt")).expect(200).text(), "static");
+            assert_eq!(conn.exchange(&Request::get("/none.txt")).status, 404);
+        }
+        let last = conn.exchange(&Request::get("/a.php").close());
+        assert_eq!(last.header("connection").map(str::to_lowercase).as_deref(), Some("close"));
+        assert!(conn.closed_by_server());
     }
-    let last = conn.exchange(&Request::get("/a.php").close());
-    assert_eq!(last.header("connection").map(str::to_lowercase).as_deref(), Some("close"));
-    assert!(conn.closed_by_server());
-});
+);
 
 scenario!(
     an_http_1_0_response_that_ends_with_the_connection_says_so,
-    |s| s.php("a.php", "echo 'a'; flush(); usleep(1000); echo 'b';"),
+    |s| s.http1("HTTP/1.0").php("a.php", "echo 'a'; flush(); usleep(1000); echo 'b';"),
     |site| {
         let mut conn = site.conn();
         conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n");
@@ -38,14 +42,18 @@ scenario!(
     },
 );
 
-scenario!(http_1_0_closes_unless_asked, |s| s.php("a.php", "echo str_repeat('x', 100000);"), |site| {
-    let mut conn = site.conn();
-    conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    let response = conn.response("GET").expect(200);
-    assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 knows no chunks");
-    assert_eq!(response.body.len(), 100_000);
-    assert!(conn.closed_by_server());
-});
+scenario!(
+    http_1_0_closes_unless_asked,
+    |s| s.http1("HTTP/1.0").php("a.php", "echo str_repeat('x', 100000);"),
+    |site| {
+        let mut conn = site.conn();
+        conn.send("GET /a.php HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        let response = conn.response("GET").expect(200);
+        assert_eq!(response.header("transfer-encoding"), None, "HTTP/1.0 knows no chunks");
+        assert_eq!(response.body.len(), 100_000);
+        assert!(conn.closed_by_server());
+    }
+);
 
 scenario!(
     pipelined_requests_are_answered_in_order,
@@ -124,32 +132,37 @@ scenario!(
     },
 );
 
-scenario!(malformed_requests_get_400, |s| s.php("a.php", "require 'gate.php'; mark('ran'); echo 'x';"), |site| {
-    for bytes in [
-        "GET\r\n\r\n",
-        "GET /a.php\0 HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET /a.php HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
-        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n",
-        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-        "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-        "GET /a.php HTTP/1.1\r\n\r\n",
-        "GET /a.php%00b HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET a.php HTTP/1.1\r\nHost: a\r\n\r\n",
-        "\u{1}\u{2}\u{3}\r\n\r\n",
-        "GET /a.php HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
-    ] {
-        if let Some(status) = status_of(site, bytes) {
-            assert_eq!(status, 400, "{bytes:?}");
+scenario!(
+    malformed_requests_get_400,
+    |s| s.http1("malformed bytes").php("a.php", "require 'gate.php'; mark('ran'); echo 'x';"),
+    |site| {
+        for bytes in [
+            "GET\r\n\r\n",
+            "GET /a.php\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /a.php HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
+            "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n",
+            "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+            "GET /a.php HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+            "GET /a.php HTTP/1.1\r\n\r\n",
+            "GET /a.php%00b HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET a.php HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\u{1}\u{2}\u{3}\r\n\r\n",
+            "GET /a.php HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+        ] {
+            if let Some(status) = status_of(site, bytes) {
+                assert_eq!(status, 400, "{bytes:?}");
+            }
         }
+        assert_eq!(site.marks("ran"), 0);
+        assert_eq!(site.get_ok("/ready.txt"), "ready\n");
     }
-    assert_eq!(site.marks("ran"), 0);
-    assert_eq!(site.get_ok("/ready.txt"), "ready\n");
-});
+);
 
 scenario!(
     request_smuggling_is_refused,
     howdah_only = "nginx 1.22 accepts some of these and closes the connection",
     |s| s
+        .http1("framing")
         .php("a.php", "require 'gate.php'; mark('ran'); echo 'x';")
         .php("evil.php", "require 'gate.php'; mark('smuggled');"),
     |site| {
@@ -195,9 +208,14 @@ scenario!(
     |site| {
         let request = Request::get("/a.php").header("X", &"y".repeat(6000));
         assert_eq!(site.send(&request).expect(200).text(), "6000");
-        assert_eq!(status_of(site, Request::get("/a.php").header("X", &"y".repeat(20_000)).bytes()), Some(431));
+        let long = Request::get("/a.php").header("X", &"y".repeat(20_000));
         let many = (0..2000).fold(Request::get("/a.php"), |r, i| r.header(&format!("X-{i}"), "some value"));
-        assert_eq!(status_of(site, many.bytes()), Some(431));
+        for request in [long, many] {
+            let status = status_of(site, request.bytes());
+            // The client for HTTP/3 keeps to what the server has announced, once it has heard that.
+            let unsent = status.is_none() && Version::asked_for() == Some(Version::Three);
+            assert!(status == Some(431) || unsent, "{status:?}");
+        }
         assert_eq!(site.get_ok("/ready.txt"), "ready\n");
     },
 );
@@ -205,7 +223,10 @@ scenario!(
 scenario!(
     slow_heads_get_408,
     howdah_only = "nginx closes without an answer",
-    |s| s.setting("http.header_timeout", "\"300ms\"").setting("http.idle_timeout", "\"30s\""),
+    |s| s
+        .http1("a head that comes in parts")
+        .setting("http.header_timeout", "\"300ms\"")
+        .setting("http.idle_timeout", "\"30s\""),
     |site| {
         let mut conn = site.conn();
         conn.send("GET / HTTP/1.1\r\nHost: a\r\n");
@@ -251,7 +272,9 @@ scenario!(
 
 scenario!(
     trailers_are_read_and_ignored,
-    |s| s.php("p.php", "echo file_get_contents('php://input'), isset($_SERVER['HTTP_X_TRAILER']) ? 'trailer' : '';"),
+    |s| s
+        .http1("trailers of chunks")
+        .php("p.php", "echo file_get_contents('php://input'), isset($_SERVER['HTTP_X_TRAILER']) ? 'trailer' : '';"),
     |site| {
         let mut conn = site.conn();
         conn.send(
@@ -273,7 +296,11 @@ scenario!(methods_are_case_sensitive_and_any_word, |s| s.php("m.php", "echo $_SE
         );
     }
     assert_ne!(site.send(&Request::new("TRACE", "/m.php")).status, 200, "TRACE");
-    assert_ne!(status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n"), Some(200), "CONNECT");
+    // The translating client knows no targets without a path.
+    if Version::asked_for().is_none() {
+        let connect = status_of(site, "CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n");
+        assert_ne!(connect, Some(200), "CONNECT");
+    }
 });
 
 scenario!(

@@ -46,7 +46,11 @@ fn judge(site: &Site, conn: &mut Conn, target: &[u8]) {
 
 scenario!(
     any_byte_of_a_target_reaches_the_script_as_it_was_sent,
-    |s| s.php("tell.php", TELL).php("index.php", TELL).php("a<b>.php", TELL),
+    |s| s
+        .http1("bytes that other versions do not take in a target")
+        .php("tell.php", TELL)
+        .php("index.php", TELL)
+        .php("a<b>.php", TELL),
     |site| {
         for target in FORBIDDEN {
             let mut conn = site.conn();
@@ -63,6 +67,7 @@ scenario!(
 scenario!(
     raw_bytes_are_taken_in_every_request_of_a_connection,
     |s| s
+        .http1("bytes that other versions do not take in a target")
         .php("tell.php", TELL)
         .php("index.php", TELL)
         .php("a<b>.php", TELL)
@@ -94,18 +99,25 @@ scenario!(
     },
 );
 
-scenario!(what_no_target_may_hold_is_refused, |s| s.php("tell.php", TELL), |site| {
-    for target in [&b"/tell.php?a\x01b"[..], b"/tell.php?a\x7fb", b"/tell.php?a\0b", b"/tell.php?a b"] {
-        let mut conn = site.conn();
-        let _ = conn.try_send(&request(target, "Connection: close\r\n"));
-        assert_eq!(conn.try_response("GET").map(|answer| answer.status), Some(400), "{}", target.escape_ascii());
+scenario!(
+    what_no_target_may_hold_is_refused,
+    |s| s.http1("bytes that other versions do not take in a target").php("tell.php", TELL),
+    |site| {
+        for target in [&b"/tell.php?a\x01b"[..], b"/tell.php?a\x7fb", b"/tell.php?a\0b", b"/tell.php?a b"] {
+            let mut conn = site.conn();
+            let _ = conn.try_send(&request(target, "Connection: close\r\n"));
+            assert_eq!(conn.try_response("GET").map(|answer| answer.status), Some(400), "{}", target.escape_ascii());
+        }
     }
-});
+);
 
 scenario!(
     the_access_log_tells_a_raw_target_as_it_was_sent,
     howdah_only = "the reference keeps no access log",
-    |s| s.php("tell.php", TELL).setting("log.access", "\"../access.log\""),
+    |s| s
+        .http1("bytes that other versions do not take in a target")
+        .php("tell.php", TELL)
+        .setting("log.access", "\"../access.log\""),
     |site| {
         let mut conn = site.conn();
         conn.send(request(b"/tell.php?<a>=\xe9\"", "Connection: close\r\n"));

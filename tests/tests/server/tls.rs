@@ -18,7 +18,7 @@ fn curl(port: u16, path: &str, arguments: &[&str]) -> String {
 /// The port where clients may or must show certificates (`Setup::https_clients`).
 fn second(site: &Site) -> u16 {
     match site.second() {
-        Target::Tcp(address) | Target::Tls(address) => address.port(),
+        Target::Tcp(address) | Target::Tls(address) | Target::Version(address, _) => address.port(),
         Target::Unix(_) => 0,
     }
 }

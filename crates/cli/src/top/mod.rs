@@ -5,8 +5,8 @@ mod sample;
 mod screen;
 mod text;
 
-use crate::admin::Outcome;
 use crate::admin_client::ask;
+use crate::outcome::Outcome;
 use crate::status_text::plain;
 use anyhow::{Context, Result, bail};
 use howdah_config::AdminAddress;

@@ -187,7 +187,14 @@ impl Shown<'_> {
         let php = decision.outcome.php.unwrap_or_else(|| name.ends_with(b".php") || contains(&name, b".php/"));
         let (script, info) = split_script(&name);
         if !php {
-            let kinds = [(&b".html"[..], "text/html"), (b".txt", "text/plain"), (b".css", "text/css")];
+            let kinds = [
+                (&b".html"[..], "text/html"),
+                (b".txt", "text/plain"),
+                (b".css", "text/css"),
+                (b".js", "text/javascript"),
+                (b".svg", "image/svg+xml"),
+                (b".woff2", "font/woff2"),
+            ];
             let kind = kinds.iter().find(|(ending, _)| contains(&name, ending)).map_or("", |(_, kind)| kind);
             if !kind.is_empty() {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

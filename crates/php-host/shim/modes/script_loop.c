@@ -12,6 +12,7 @@
 #include "modes/reset.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
+#include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
 #include "sapi/server_array.h"
@@ -172,6 +173,7 @@ shim_outcome shim_loop_close_script(void) {
     phase = LOOP_LEFT;
     PG(max_input_time) = max_input_time;
     shim_kept_forget();
+    shim_error_page_end_script();
     php_request_shutdown(NULL);
     shim_input_release();
     phase = LOOP_CLOSED;
@@ -261,6 +263,7 @@ bool shim_loop_run(zend_fcall_info *function, zend_fcall_info_cache *cache) {
 }
 
 void shim_loop_end_response(void) {
+    shim_error_page_send();
     php_output_end_all();
     shim_loop_report_exception();
     shim_reset_session_close();

@@ -6,6 +6,7 @@
 #include "modes/mode.h"
 #include "process/random_source.h"
 #include "sapi/current_request.h"
+#include "sapi/error_page.h"
 #include "sapi/functions.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -14,7 +15,6 @@
 #include "sapi/server_array.h"
 #include "sapi/user_ini.h"
 
-#include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,80 +57,26 @@ sapi_module_struct shim_sapi_module = {
     .php_ini_ignore_cwd = 1,
 };
 
-/* Appends one "key=value" as PHP's ini parser wants it: like php -d, a value that does not begin with a letter, a digit
- * or a quote is put into quotes. */
-static char *append_entry(char *out, const char *line, size_t length) {
-    const char *equals = memchr(line, '=', length);
-    if (equals == NULL) {
-        memcpy(out, line, length);
-        out += length;
-        return memcpy(out, "=1\n", 3), out + 3;
+/* The mode's settings and the operator's as one text, or NULL without memory. */
+static char *ini_text_of_all(void) {
+    char *text = malloc(strlen(shim.mode->ini) + strlen(shim.worker->ini_text) + 1);
+    if (text != NULL) {
+        stpcpy(stpcpy(text, shim.mode->ini), shim.worker->ini_text);
     }
-    const char *value = equals + 1;
-    const char *end = line + length;
-    size_t key_len = (size_t)(value - line);
-    memcpy(out, line, key_len);
-    out += key_len;
-    bool quote = value < end && !isalnum((unsigned char)*value) && *value != '"' && *value != '\'';
-    if (quote) {
-        *out++ = '"';
-    }
-    for (; value < end; value++) {
-        if (quote && (*value == '"' || *value == '\\')) {
-            *out++ = '\\';
-        }
-        *out++ = *value;
-    }
-    if (quote) {
-        *out++ = '"';
-    }
-    *out++ = '\n';
-    return out;
-}
-
-/* The next line that is not empty, NULL at the end; moves the position behind it. */
-static const char *next_entry(const char **position, size_t *length) {
-    const char *line = *position + strspn(*position, "\n");
-    *length = strcspn(line, "\n");
-    *position = line + *length;
-    return *length > 0 ? line : NULL;
-}
-
-static char *append_entries(char *out, const char *entries) {
-    const char *entry;
-    size_t length;
-    while ((entry = next_entry(&entries, &length)) != NULL) {
-        out = append_entry(out, entry, length);
-    }
-    return out;
-}
-
-/* All entries as one text, or NULL without memory. What the operator sets counts, what is set for good most. */
-static char *ini_text_from(const char *entries, const char *admin_entries) {
-    /* Each byte at most doubles, each line gains at most four. */
-    size_t length = (strlen(entries) + strlen(admin_entries)) * 6;
-    char *text = malloc(strlen(shim.mode->ini) + length + 8);
-    if (text == NULL) {
-        return NULL;
-    }
-    char *out = stpcpy(text, shim.mode->ini);
-    out = append_entries(append_entries(out, entries), admin_entries);
-    *out = '\0';
     return text;
 }
 
 /* Takes the right to change these settings from scripts and .user.ini files. */
-static void lock_entries(const char *entries) {
-    const char *line;
-    size_t length;
-    while ((line = next_entry(&entries, &length)) != NULL) {
-        size_t name_len = strcspn(line, "=\n");
-        zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), line, name_len);
+static void lock_settings(const char *names) {
+    for (const char *name = names; *name != '\0'; name += strspn(name, "\n")) {
+        size_t length = strcspn(name, "\n");
+        zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), name, length);
         if (entry != NULL) {
             entry->modifiable = ZEND_INI_SYSTEM;
-        } else if (strncmp(line, "extension=", 10) != 0 && strncmp(line, "zend_extension=", 15) != 0) {
-            shim_log(LOG_WARNING, "admin_ini: PHP has no setting \"%.*s\"", (int)name_len, line);
+        } else if (strncmp(name, "extension\n", 10) != 0 && strncmp(name, "zend_extension\n", 15) != 0) {
+            shim_log(LOG_WARNING, "admin_ini: PHP has no setting \"%.*s\"", (int)length, name);
         }
+        name += length;
     }
 }
 
@@ -161,7 +107,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
         ini_path = strdup(shim.worker->ini_path);
         shim_sapi_module.php_ini_path_override = ini_path;
     }
-    ini_text = ini_text_from(shim.worker->ini_entries, shim.worker->admin_ini_entries);
+    ini_text = ini_text_of_all();
     shim_sapi_module.ini_entries = SHIM_INI_ENTRIES(ini_text);
     if (shim_sapi_module.startup(&shim_sapi_module) == FAILURE) {
         shim_log(LOG_CRIT, "PHP did not start");
@@ -169,7 +115,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
         return 1;
     }
     started = true;
-    lock_entries(shim.worker->admin_ini_entries);
+    lock_settings(shim.worker->admin_ini_names);
     /* The shim enters the script's directory itself (script.c). */
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     original_on_timeout = zend_on_timeout;
@@ -177,6 +123,7 @@ SHIM_EXPORT int howdah_c_startup(const howdah_boot *boot) {
     shim_server_array_hook();
     shim_script_startup();
     shim_random_install();
+    shim_error_page_startup();
     if (shim.mode->after_php != NULL) {
         shim.mode->after_php();
     }

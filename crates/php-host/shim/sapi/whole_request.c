@@ -3,6 +3,7 @@
 #include "sapi/whole_request.h"
 
 #include "shim.h"
+#include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
 #include "sapi/script.h"
@@ -61,6 +62,7 @@ shim_outcome shim_whole_request_end(void) {
         PG(max_input_time) = max_input_time;
         /* A resident mode may warm up with whole requests; nothing of their memory may be kept. */
         shim_kept_forget();
+        shim_error_page_end_script();
         php_request_shutdown(NULL);
     }
     shim_input_release();

@@ -49,7 +49,7 @@ pub(crate) fn print() -> ExitCode {
 
 /// What is preloaded is part of the application.
 fn without_preload(spec: &mut BootSpec) -> Result<(), String> {
-    let entries = &mut spec.worker.admin_ini_entries;
+    let entries = &mut spec.worker.ini_text;
     *entries = CText::new(&format!("{}opcache.preload=\n", entries.as_str())).map_err(|error| error.to_string())?;
     Ok(())
 }

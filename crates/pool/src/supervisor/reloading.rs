@@ -64,6 +64,7 @@ impl Supervisor {
         });
         // What a pool on demand has started to see that it boots goes when it was idle for long enough.
         self.target = needed;
+        self.waits_for_order = false;
         self.old.extend(self.current.replace(next));
         let mut scheduler = self.pool.lock();
         for index in 0..scheduler.lanes.len() {

@@ -6,7 +6,7 @@ use crate::body::Body;
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{BodyError, BodySource, Handler, Head, Request, RequestBody};
 use crate::informational::{self, Allowance, Informational, Sink, Taken};
-use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, announced, complete, length_to_keep};
+use crate::multiplexed::{Outgoing, Patience, STREAMS, Sending, WINDOW, complete, length_to_keep, request_body};
 use crate::socket::Socket;
 use crate::target::Target;
 use bytes::Bytes;
@@ -215,11 +215,11 @@ fn made_of(
     respond: &Arc<Respond>,
 ) -> (Request, Method) {
     let (parts, body) = request.into_parts();
+    let sink: Weak<Respond> = Arc::downgrade(respond);
     let body = match body.is_end_stream() {
         true => RequestBody::none(),
-        false => RequestBody::new(Box::new(Incoming(body)), announced(&parts.headers)),
+        false => request_body(Incoming(body), &parts.headers, &sink),
     };
-    let sink: Weak<Respond> = Arc::downgrade(respond);
     let target = Target::from_uri(&parts.uri);
     let method = parts.method.clone();
     let head = Head { method: parts.method, target, version: parts.version, headers: parts.headers };

@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::connection::{Connection, InFlight};
 use crate::exchange::{Handler, Head, Request, RequestBody, Response};
 use crate::informational::Informational;
-use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep};
+use crate::multiplexed::{self, Patience, Sending, announced, complete, length_to_keep, request_body};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::future::poll_fn;
@@ -122,7 +122,7 @@ async fn respond<H: Handler>(
     handler: &H,
     link: &Link,
     head: Head,
-    frames: Frames<Incoming>,
+    mut frames: Frames<Incoming>,
     out: &mut Outgoing,
 ) -> Result<(), Fault> {
     let connection = &link.connection;
@@ -133,8 +133,11 @@ async fn respond<H: Handler>(
     let length = announced(&head.headers);
     let method = head.method.clone();
     let back = Arc::new(Respond::new(connection.clone()));
-    let body = upload(frames, length, &slot).await?;
     let sink = Arc::downgrade(&back);
+    let body = match Upload::begin(&mut frames, length).await? {
+        true => request_body(Upload::new(frames, length, slot.clone()), &head.headers, &sink),
+        false => RequestBody::none(),
+    };
     let request = Request {
         head,
         body,
@@ -184,14 +187,6 @@ async fn respond<H: Handler>(
 }
 
 const CANCELLED: Fault = Fault::Stream(Code::REQUEST_CANCELLED, "the client has cancelled the request");
-
-/// The body of a request that begins here: none if the stream has ended already.
-async fn upload(mut frames: Frames<Incoming>, length: Option<u64>, slot: &Arc<Slot>) -> Result<RequestBody, Fault> {
-    match Upload::begin(&mut frames, length).await? {
-        true => Ok(RequestBody::new(Box::new(Upload::new(frames, length, slot.clone())), length)),
-        false => Ok(RequestBody::none()),
-    }
-}
 
 /// Sends a response: what is left of the informational ones, the head, and the body as the client takes it. A part is fetched
 /// first and then waits for the client. A body that is not as long as was announced is cut off, as it must not look complete,

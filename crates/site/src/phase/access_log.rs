@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::forwarded;
+use crate::phase::traces;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use howdah_observe::AccessEntry;
@@ -22,6 +23,9 @@ fn record(exchange: &Exchange) {
         false => &site.requests[exchange.route.min(site.requests.len() - 1)],
     };
     cells.count(exchange.front, exchange.status, took, exchange.bytes);
+    if let Some((trace, telemetry)) = exchange.trace.as_ref().zip(site.server.telemetry()) {
+        traces::end(telemetry, trace, exchange, took);
+    }
     let log = if exchange.misdirected { &site.server.access_log } else { &site.access_log };
     let Some(log) = log else { return };
     if exchange.ruled.as_ref().is_some_and(|ruled| ruled.outcome.access_log == Some(false)) {
@@ -31,6 +35,7 @@ fn record(exchange: &Exchange) {
     let stats = exchange.ran.stats();
     let client = forwarded::client(&exchange.connection.peer, &head.headers, &site.server.settings.http);
     let (id, user) = (exchange.id.to_string(), user(&head.headers));
+    let trace = exchange.trace.as_ref().map(|trace| trace.id().to_string());
     log.log(&AccessEntry {
         time: exchange.time,
         remote: exchange.remote,
@@ -47,10 +52,12 @@ fn record(exchange: &Exchange) {
         worker: stats.map(|stats| stats.worker),
         queue_us: stats.map(|stats| stats.queue_us),
         php_us: stats.map(|stats| stats.php_us),
+        memory: stats.map(|stats| stats.peak_memory).filter(|&bytes| bytes > 0),
         total_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         compression: exchange.coding,
         site: if exchange.misdirected { None } else { Some(&site.settings.name) },
         host: forwarded::host(head, &client),
+        trace: trace.as_deref(),
     });
 }
 

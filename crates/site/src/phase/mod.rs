@@ -9,3 +9,4 @@ pub mod php;
 pub(crate) mod proxy;
 pub mod route;
 pub mod rules;
+mod traces;

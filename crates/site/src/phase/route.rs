@@ -109,11 +109,16 @@ pub struct ResolvedFile {
 #[derive(Debug, Default)]
 pub struct RouteCache {
     /// By the site's number, then by path.
-    sites: Vec<HashMap<Box<[u8]>, Kept>>,
+    sites: Vec<OfSite>,
     /// How many there are in all.
     count: usize,
-    /// The era in which they were found.
-    era: u32,
+}
+
+/// Those of one site, in one of its releases.
+#[derive(Debug, Default)]
+struct OfSite {
+    release: u32,
+    kept: HashMap<Box<[u8]>, Kept>,
 }
 
 #[derive(Debug)]
@@ -127,11 +132,9 @@ struct Kept {
 impl RouteCache {
     /// What serves a request for `path` (as it was sent, without the query), with what rules say of it.
     pub fn resolve(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>, now: Instant) -> Arc<Route> {
-        if self.era != site.server.era() {
-            *self = Self { era: site.server.era(), ..Self::default() };
-        }
         let key = lookup.key(path);
-        if let Some(kept) = self.sites.get(site.number).and_then(|kept| kept.get(&*key)) {
+        let of_site = self.sites.get(site.number).filter(|known| known.release == site.release);
+        if let Some(kept) = of_site.and_then(|known| known.kept.get(&*key)) {
             let fresh = now.saturating_duration_since(kept.found) < FRESH;
             if fresh && kept.absent.as_deref().is_none_or(|path| std::fs::symlink_metadata(path).is_err()) {
                 return kept.route.clone();
@@ -146,10 +149,16 @@ impl RouteCache {
                 self.count = 0;
             }
             if self.sites.len() <= site.number {
-                self.sites.resize_with(site.number + 1, HashMap::default);
+                self.sites.resize_with(site.number + 1, OfSite::default);
+            }
+            let known = &mut self.sites[site.number];
+            if known.release < site.release {
+                self.count -= known.kept.len();
+                *known = OfSite { release: site.release, ..OfSite::default() };
             }
             let kept = Kept { found: now, route: route.clone(), absent };
-            if self.sites[site.number].insert(key.into(), kept).is_none() {
+            // Who still goes on with a release of before keeps nothing.
+            if known.release == site.release && known.kept.insert(key.into(), kept).is_none() {
                 self.count += 1;
             }
         }
@@ -158,7 +167,8 @@ impl RouteCache {
 
     /// The file that `path` led to is not there any more.
     pub fn forget(&mut self, site: &Site, path: &[u8], lookup: &Lookup<'_>) {
-        if self.sites.get_mut(site.number).and_then(|kept| kept.remove(&*lookup.key(path))).is_some() {
+        let of_site = self.sites.get_mut(site.number).filter(|known| known.release == site.release);
+        if of_site.and_then(|known| known.kept.remove(&*lookup.key(path))).is_some() {
             self.count -= 1;
         }
     }

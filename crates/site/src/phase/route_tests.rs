@@ -330,6 +330,9 @@ fn the_pool_is_chosen_by_the_decoded_path() {
             proxy,
             workers: 0,
             weight: 1,
+            deadline: None,
+            cpu_deadline: None,
+            queue_timeout: None,
             share: None,
         };
         let handed_on = howdah_config::PathPattern::new("/on/*").unwrap();
@@ -368,7 +371,7 @@ fn outcomes_are_kept_for_a_moment_and_absence_is_looked_at_again() {
     for i in 0..2 * MOST_KEPT {
         cache.resolve(&tree.site, format!("/{i}").as_bytes(), &Lookup::default(), start);
     }
-    assert!(cache.count <= MOST_KEPT && cache.sites[0].len() == cache.count);
+    assert!(cache.count <= MOST_KEPT && cache.sites[0].kept.len() == cache.count);
 }
 
 #[test]

@@ -248,11 +248,6 @@ impl StaticFiles {
         &self.links
     }
 
-    /// Closes what is kept open.
-    pub fn forget(&self) {
-        self.cache.clear();
-    }
-
     /// How many descriptors the cache holds.
     #[must_use]
     pub fn open_descriptors(&self) -> usize {

@@ -18,6 +18,7 @@
 #include "modes/reset.h"
 #include "modes/script_loop.h"
 #include "sapi/current_request.h"
+#include "sapi/error_page.h"
 #include "sapi/log.h"
 
 #include <ext/standard/basic_functions.h>
@@ -107,6 +108,7 @@ static void call_functions(zval *list) {
 
 static void respond(void *request) {
     (void)request;
+    shim_error_page_send();
     php_output_end_all();
     async_exit_or_report();
     shim_reset_session_close();

@@ -7,6 +7,7 @@
 #include "snapshot/php/request_end.h"
 
 #include "shim.h"
+#include "sapi/error_page.h"
 #include "snapshot/engine/snapshot.h"
 #include "snapshot/php/tls.h"
 
@@ -286,6 +287,10 @@ void shim_snapshot_end_request(bool after_bailout) {
     }
     zend_try {
         php_call_shutdown_functions();
+    }
+    zend_end_try();
+    zend_try {
+        shim_error_page_send();
     }
     zend_end_try();
     zend_try {

@@ -1,6 +1,7 @@
 //! Phase "php": reads the request's body (`spool`), encodes its variables (`variables`), has it run, and makes an
 //! HTTP response of PHP's (`respond`), or of a file that the script hands over (`handed_over`).
 
+mod error_page;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod respond;
@@ -13,8 +14,9 @@ use crate::refusal::Refusal;
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use howdah_observe::Front;
-use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim};
+use howdah_pool::{Fault, FaultKind, RequestId, TakesInterim, TimeLimits};
 use howdah_protocol::{Informational, RequestBody, Response, Taken};
+use howdah_rules::Times;
 use http::Method;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,8 +43,15 @@ pub(crate) async fn run<U: Upstream>(
         let waited = upstream.room(script.pool).await;
         let room = spool::Room::new(site, &exchange.connection, exchange.max_body());
         let body = spool::read(&room, body).await.map_err(|error| error.into_refusal(&room, exchange))?;
-        (body, Instant::now(), waited)
+        let complete = Instant::now();
+        if let Some(trace) = &mut exchange.trace {
+            trace.body_complete = Some(complete);
+        }
+        (body, complete, waited)
     };
+    if let Some(trace) = &mut exchange.trace {
+        trace.handed_on = Some(complete);
+    }
     let head = variables::encode(site, exchange, script, &body);
     let request = howdah_pool::Request {
         head,
@@ -54,6 +63,7 @@ pub(crate) async fn run<U: Upstream>(
         waited,
         client: exchange.remote.map_or(0, client_number),
         route: script.share,
+        limits: exchange.ruled.as_ref().map_or_else(TimeLimits::default, |ruled| limits_of(&ruled.outcome.times)),
         interim: interim_of(exchange),
         share: exchange.connection.share.get().cloned(),
     };
@@ -71,9 +81,17 @@ pub(crate) async fn run<U: Upstream>(
                 informational.discard();
             }
             log_fault(&fault, exchange);
+            if exchange.site.server.settings.development && fault.kind != FaultKind::ClientGone {
+                return Ok(error_page::page(&fault, exchange));
+            }
             Err(Refusal::from(&fault))
         }
     }
+}
+
+/// What rules say of the time that a request may take.
+const fn limits_of(times: &Times) -> TimeLimits {
+    TimeLimits { deadline: times.deadline, cpu: times.cpu, queue: times.queue }
 }
 
 /// Who shares a turn in the waiting queue: an IPv4 address, or an IPv6 network of 64 bits, which is what one client has.
@@ -114,12 +132,13 @@ fn log_fault(fault: &Fault, exchange: &Exchange) {
     let others = if waited_in_vain { exchange.site.server.waited_in_vain.speaks() } else { Some(0) };
     let Some(others) = others else { return };
     let (id, target) = (exchange.id, String::from_utf8_lossy(exchange.head.target.as_bytes()));
-    let target = &*target;
+    let (target, trace) = (&*target, exchange.trace_id());
     if fault.kind == FaultKind::ClientGone {
-        tracing::debug!(target: "howdah::request", %id, target, %fault, "not answered");
+        tracing::debug!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     } else if others > 0 {
-        tracing::warn!(target: "howdah::request", %id, target, %fault, others, "not answered, like others before it");
+        let text = "not answered, like others before it";
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, others, "{text}");
     } else {
-        tracing::warn!(target: "howdah::request", %id, target, %fault, "not answered");
+        tracing::warn!(target: "howdah::request", %id, trace, target, %fault, "not answered");
     }
 }

@@ -15,6 +15,7 @@ use crate::request_id;
 use crate::site::Site;
 use howdah_pool::RequestBody;
 use howdah_protocol::Session;
+use howdah_telemetry::Trace;
 use howdah_transport::wire::{EncodedRequest, RequestBuilder, VAR_NAMES, VarName};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Version};
@@ -37,6 +38,9 @@ pub(super) fn encode(site: &Site, exchange: &Exchange, script: &Script, body: &R
         tls(&mut encoded, session, exchange.time);
     }
     headers(&mut encoded, exchange, &client);
+    if let Some(of_request) = &exchange.trace {
+        trace(&mut encoded, of_request);
+    }
     settled(&mut encoded, exchange);
     encoded.finish()
 }
@@ -179,6 +183,9 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange, client: &Client<'_
         if *name == header::HOST && counted.is_some() {
             continue;
         }
+        if exchange.trace.is_some() && is_of_traces(name) {
+            continue;
+        }
         match variable_name(name) {
             None => {}
             Some(Variable::Known(var)) => {
@@ -202,6 +209,19 @@ fn headers(encoded: &mut RequestBuilder, exchange: &Exchange, client: &Client<'_
                 encoded.custom_var(&spelled, &scratch);
             }
         }
+    }
+}
+
+/// Whose trace it is has been decided where these came in.
+fn is_of_traces(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "traceparent" | "tracestate")
+}
+
+/// The request's trace, so that what traces in PHP goes on below it.
+fn trace(encoded: &mut RequestBuilder, trace: &Trace) {
+    encoded.custom_var(b"HTTP_TRACEPARENT", trace.parent_field().as_bytes());
+    if let Some(state) = trace.state_field() {
+        encoded.custom_var(b"HTTP_TRACESTATE", state.as_bytes());
     }
 }
 

@@ -15,6 +15,10 @@ const PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const FORWARDED: HeaderName = header::FORWARDED;
 
+/// The caller's span; of what the client sends of them nothing arrives where this server makes traces itself.
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+
 /// Every field that some application believes about the client.
 const ABOUT_THE_CLIENT: [HeaderName; 9] = [
     FOR,
@@ -68,6 +72,13 @@ pub(super) fn fields(exchange: &Exchange, settings: &ProxySettings) -> HeaderMap
         ForwardedFields::Forwarded => {
             let element = element(&client, peer.addr, host);
             set(&mut headers, FORWARDED, &[&elements[..], &element].concat());
+        }
+    }
+    if let Some(trace) = &exchange.trace {
+        headers.remove(&TRACE_STATE);
+        set(&mut headers, TRACE_PARENT, trace.parent_field().as_bytes());
+        if let Some(state) = trace.state_field() {
+            set(&mut headers, TRACE_STATE, state.as_bytes());
         }
     }
     let version = match head.version {

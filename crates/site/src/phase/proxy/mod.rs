@@ -14,6 +14,7 @@ use howdah_observe::Front;
 use howdah_protocol::{RequestBody, Response};
 use http::{StatusCode, Version};
 use inbound::{Inbound, Trouble};
+use std::time::Instant;
 
 /// Hands a request on to the proxy with this position in the settings. Its servers are asked for `target`, which may be another
 /// than the client's.
@@ -58,6 +59,9 @@ pub(crate) async fn run<U: Upstream>(
         charge: exchange.connection.charge(),
     };
     exchange.front = Front::Proxy;
+    if let Some(trace) = &mut exchange.trace {
+        trace.handed_on = Some(Instant::now());
+    }
     match upstream.forward(proxy, outbound).await {
         Ok(response) => Ok(response),
         Err(unreachable) => {
@@ -85,8 +89,8 @@ fn told(trouble: &Trouble, exchange: &Exchange) -> Refusal {
 fn refused(unreachable: &Unreachable, exchange: &Exchange) -> Refusal {
     let target = String::from_utf8_lossy(exchange.head.target.as_bytes());
     let (id, status) = (exchange.id, unreachable.status.as_u16());
-    let proxy = &*unreachable.proxy;
-    tracing::warn!(target: "howdah::proxy", %id, proxy, target = &*target, "{status}: {}", unreachable.why);
+    let (proxy, trace) = (&*unreachable.proxy, exchange.trace_id());
+    tracing::warn!(target: "howdah::proxy", %id, trace, proxy, target = &*target, "{status}: {}", unreachable.why);
     let refusal = Refusal::new(unreachable.status);
     if unreachable.status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
 }

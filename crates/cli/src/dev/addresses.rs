@@ -1,0 +1,64 @@
+//! Where `dev` listens: on this machine alone, on ports that are free.
+
+use howdah_config::{ListenAddr, Settings};
+use std::net::{Ipv4Addr, TcpListener};
+
+/// The ports that are tried first, for HTTP and HTTPS.
+const PORTS: (u16, u16) = (8080, 8443);
+/// How many are tried from there on.
+const TRIES: u16 = 50;
+
+/// A pair of addresses that nobody has. Should another process take one in the meantime, the server says so.
+pub(super) fn free() -> [String; 2] {
+    let port = |first: u16| (first..first + TRIES).find(|&port| is_free(port)).unwrap_or(first);
+    [format!("127.0.0.1:{}", port(PORTS.0)), format!("https://127.0.0.1:{}", port(PORTS.1))]
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Whoever can reach the server can read source code.
+pub(super) fn check_local(settings: &Settings) -> Result<(), String> {
+    let is_remote = |addr: &&ListenAddr| match addr {
+        ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => !addr.ip().is_loopback(),
+        ListenAddr::Unix(_) => false,
+    };
+    match settings.listen.iter().find(is_remote) {
+        Some(addr) => Err(format!(
+            "dev shows source code to whoever can reach it, and {addr} can be reached by other machines: \
+             listen on 127.0.0.1 or [::1], or use `howdah serve`"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The name under which browsers find this machine, made of the project's: they look for no name below `localhost`
+/// anywhere else.
+pub(super) fn name(project: &std::path::Path) -> String {
+    let name = project.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name: String = name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let name = &name[..name.len().min(60)];
+    match name.trim_matches('-') {
+        "" => "localhost".to_owned(),
+        name => format!("{name}.localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_project_has_a_name_of_its_own() {
+        for (path, expected) in [
+            ("/srv/shop", "shop.localhost"),
+            ("/srv/My Shop_2", "my-shop-2.localhost"),
+            ("/srv/---", "localhost"),
+            ("/", "localhost"),
+        ] {
+            assert_eq!(name(Path::new(path)), expected);
+        }
+    }
+}

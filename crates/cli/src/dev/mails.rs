@@ -1,0 +1,120 @@
+//! The mails of an application under `dev`: PHP gives them to `howdah sendmail`, `howdah mails` shows them.
+//!
+//! A mail is a file; its name begins with the time, so that the order of names is that of mails. It gets its name when it is
+//! complete.
+
+use anyhow::{Context, Result, bail};
+use howdah_config::ServeFlags;
+use howdah_config::cli::Mails;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Older ones go.
+const KEPT: usize = 500;
+/// A longer mail is refused, as a mail server would.
+const LONGEST: u64 = 64 * 1024 * 1024;
+const ENDING: &str = "eml";
+
+/// Where the mails of a project are.
+pub(super) fn store(state: &Path, project: &Path) -> PathBuf {
+    let name: String = project.to_string_lossy().chars().map(|c| if c == '/' { '-' } else { c }).collect();
+    let start = name.char_indices().rev().nth(199).map_or(0, |(at, _)| at);
+    state.join("dev-mails").join(name[start..].trim_matches('-'))
+}
+
+/// `howdah sendmail`: keeps what comes on standard input.
+pub(crate) fn keep(into: &Path) -> Result<ExitCode> {
+    let at = || format!("cannot keep a mail in {}", into.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(into).with_context(at)?;
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!("{:020}-{}", time.as_nanos(), std::process::id());
+    let unfinished = into.join(format!("{name}.part"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).with_context(at)?;
+    let copied = std::io::copy(&mut std::io::stdin().lock().take(LONGEST + 1), &mut file);
+    let done = copied.and_then(|length| match length {
+        0..=LONGEST => std::fs::rename(&unfinished, into.join(format!("{name}.{ENDING}"))),
+        _ => Err(std::io::Error::other("the mail is too long")),
+    });
+    if let Err(error) = done {
+        let _ = std::fs::remove_file(&unfinished);
+        return Err(error).with_context(at);
+    }
+    for old in all(into)?.into_iter().skip(KEPT) {
+        let _ = std::fs::remove_file(old);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `howdah mails`.
+pub(crate) fn run(flags: &ServeFlags, directory: Option<&Path>, what: Mails) -> Result<ExitCode> {
+    let project = std::fs::canonicalize(directory.unwrap_or(Path::new("."))).context("cannot find the project")?;
+    let mut flags = flags.clone();
+    let file = project.join("howdah.toml");
+    if flags.config.is_none() && file.is_file() {
+        flags.config = Some(file);
+    }
+    let acme = howdah_config::find_acme(&flags).map_err(|errors| anyhow::anyhow!("{errors}"))?;
+    let store = store(&acme.state, &project);
+    let mails = all(&store)?;
+    match what {
+        Mails::List if mails.is_empty() => println!("No mails from {}.", project.display()),
+        Mails::List => {
+            for (number, path) in (1..).zip(&mails) {
+                let _ = writeln!(std::io::stdout(), "{}", line(number, path)?);
+            }
+        }
+        Mails::Show(number) => match number.checked_sub(1).and_then(|at| mails.get(at)) {
+            Some(path) => {
+                std::io::copy(&mut File::open(path)?, &mut std::io::stdout().lock())?;
+            }
+            None => bail!("there is no mail {number}; `howdah mails` lists {}", mails.len()),
+        },
+        Mails::Clear => {
+            for path in &mails {
+                std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every mail, the newest first.
+fn all(store: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(store) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", store.display())),
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut mails: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == ENDING)).collect();
+    mails.sort_by(|a, b| b.cmp(a));
+    Ok(mails)
+}
+
+/// A mail in one line: number, time, recipient and subject.
+fn line(number: usize, path: &Path) -> Result<String> {
+    let (mut to, mut subject) = (String::new(), String::new());
+    let time = std::fs::metadata(path)?.modified().map(howdah_observe::log_time).unwrap_or_default();
+    for line in BufReader::new(File::open(path)?.take(64 * 1024)).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned();
+        if line.is_empty() {
+            break;
+        }
+        match line.split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("to") => to = printable(value),
+            Some((name, value)) if name.eq_ignore_ascii_case("subject") => subject = printable(value),
+            _ => {}
+        }
+    }
+    Ok(format!("{number:>3}  {time}  {to}  {subject}"))
+}
+
+/// What a mail says must not steer the terminal.
+fn printable(value: &str) -> String {
+    value.trim().chars().filter(|letter| !letter.is_control()).collect()
+}

@@ -1,0 +1,53 @@
+//! `howdah dev`: the server of `serve` with what a developer wants, and what nobody wants in front of strangers.
+//!
+//! Everything here is settings (`settings`) and words (`banner`); what they do is in the server. Pages for errors are the
+//! one thing that has no setting: `Settings::development` is set here and nowhere else.
+
+mod addresses;
+mod banner;
+pub(crate) mod mails;
+mod settings;
+
+use crate::reload::Reread;
+use crate::serve;
+use anyhow::Result;
+use howdah_config::{Loaded, ServeFlags};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Exit status for wrong settings, as for a wrong command line.
+const WRONG_SETTINGS: u8 = 2;
+
+/// The settings for the project in this directory, which becomes the current one.
+pub(crate) fn load(mut flags: ServeFlags, directory: Option<&Path>) -> Result<(Loaded, Reread), ExitCode> {
+    let wrong = |text: String| {
+        eprintln!("{text}");
+        ExitCode::from(WRONG_SETTINGS)
+    };
+    if let Some(config) = &flags.config {
+        // It is meant from here, not from the project's directory.
+        flags.config = Some(std::path::absolute(config).map_err(|error| wrong(format!("howdah: {error}")))?);
+    }
+    if let Some(directory) = directory {
+        std::env::set_current_dir(directory)
+            .map_err(|error| wrong(format!("howdah: cannot enter {}: {error}", directory.display())))?;
+    }
+    let project = std::env::current_dir().map_err(|error| wrong(format!("howdah: {error}")))?;
+    let given = howdah_config::load(&flags).map_err(|errors| wrong(errors.to_string()))?;
+    settings::complete(&mut flags, &given, &project);
+    let reread = move || {
+        let mut loaded = howdah_config::load(&flags).map_err(|errors| errors.to_string())?;
+        addresses::check_local(&loaded.settings).map_err(|why| format!("howdah: {why}"))?;
+        settings::develop(&mut loaded, &project).map_err(|why| format!("howdah: {why}"))?;
+        Ok(loaded)
+    };
+    let loaded = reread().map_err(wrong)?;
+    Ok((loaded, Arc::new(reread)))
+}
+
+/// Serves until stopped.
+pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
+    banner::print(&loaded.settings);
+    serve::run(loaded, reread)
+}

@@ -1,0 +1,125 @@
+//! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
+
+use super::{addresses, mails};
+use howdah_config::{AccessFormat, AccessTarget, Loaded, Mode, Origin, PoolSettings, ServeFlags};
+use std::path::Path;
+
+/// Directories of a project into which applications write files that look like code.
+const WRITTEN: &[&str] = &["var", "storage", "cache", "tmp", "temp", "logs", "node_modules", "vendor"];
+/// What, when it has changed, makes the loaded application an old one.
+const CODE: &str = "*.{php,phtml,inc,twig,yaml,yml,ini}";
+
+/// Puts in flags for what nothing was said of.
+pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
+    let is_open = |name: &str| given.origins.of(name) == Origin::Default;
+    let set = |flags: &mut ServeFlags, name: &str, value: &str| {
+        if is_open(name) {
+            flags.set(name, value);
+        }
+    };
+    if is_open("listen") && given.settings.sites.is_empty() {
+        addresses::free().iter().for_each(|addr| flags.set("listen", addr));
+        if is_open("acme.names") && is_open("tls.auto") && given.settings.tls.certificates.is_empty() {
+            flags.set("tls.auto", "true");
+            for name in [&*addresses::name(project), "localhost", "127.0.0.1", "::1"] {
+                flags.set("acme.names", name);
+            }
+        }
+    }
+    if is_open("workers") {
+        // Enough for a page and what it fetches beside; each is started when it is needed.
+        flags.set("workers", "1-8");
+    }
+    set(flags, "log.access", "stdout");
+    set(flags, "log.access_format", "terminal");
+    set(flags, "log.level", "warn");
+}
+
+/// Changes what has no flag.
+pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String> {
+    let settings = &mut loaded.settings;
+    settings.development = true;
+    let log = &mut settings.log;
+    if log.access == AccessTarget::Stdout && loaded.origins.of("log.access_format") == Origin::Default {
+        log.access_format = AccessFormat::Terminal;
+    }
+    for site in &mut settings.sites {
+        if site.log.access == AccessTarget::Off {
+            site.log = settings.log.clone();
+        }
+    }
+    let store = mails::store(&settings.acme.state, project);
+    let program = std::env::current_exe().map_err(|error| format!("cannot find the program itself: {error}"))?;
+    let sendmail = format!("{} sendmail --into {}", quoted(&program)?, quoted(&store)?);
+    let patterns = patterns(project);
+    for pool in &mut settings.pools {
+        develop_php(pool, &sendmail);
+        // Classic mode loads what has changed by itself.
+        if pool.watch.is_empty() && pool.mode != Mode::Classic {
+            pool.watch.clone_from(&patterns);
+        }
+    }
+    Ok(())
+}
+
+fn develop_php(pool: &mut PoolSettings, sendmail: &str) {
+    let values = [
+        ("display_errors", "1"),
+        ("html_errors", "1"),
+        // Every notice, whatever php.ini says.
+        ("error_reporting", "32767"),
+        ("log_errors", "1"),
+        // As in PHP's own php.ini for development: what is printed before an error can still be replaced.
+        ("output_buffering", "4096"),
+        ("opcache.validate_timestamps", "1"),
+        ("opcache.revalidate_freq", "0"),
+        // OPcache compares times in seconds: what is younger than that is not kept, or a second change would be missed.
+        ("opcache.file_update_protection", "2"),
+        ("realpath_cache_ttl", "0"),
+        ("sendmail_path", sendmail),
+    ];
+    for (name, value) in values {
+        pool.php.ini.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+}
+
+/// Patterns for the project's own code: every directory but hidden ones and those that applications write to.
+fn patterns(project: &Path) -> Vec<String> {
+    let mut patterns = vec![format!("{}/{CODE}", project.display()), format!("{}/.env*", project.display())];
+    let entries = std::fs::read_dir(project).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.') && !WRITTEN.contains(&name.as_str()))
+        // They would be read as parts of a pattern.
+        .filter(|name| !name.contains(['*', '{', '}', '[', ']', '?']))
+        .collect();
+    names.sort();
+    patterns.extend(names.iter().map(|name| format!("{}/{name}/**/{CODE}", project.display())));
+    patterns
+}
+
+/// For the shell that PHP starts.
+fn quoted(path: &Path) -> Result<String, String> {
+    match path.to_str().filter(|path| !path.contains(['\'', '\n', '"', '\\'])) {
+        Some(path) => Ok(format!("'{path}'")),
+        None => Err(format!("the path {} cannot be written into sendmail_path: it has quotes", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_application_writes_is_not_watched() {
+        let project = tempfile::tempdir().unwrap();
+        for name in ["src", "var", "vendor", ".git", "public", "a{b"] {
+            std::fs::create_dir(project.path().join(name)).unwrap();
+        }
+        let found = patterns(project.path());
+        let dirs: Vec<&str> = found.iter().filter_map(|p| p.strip_suffix(CODE)?.strip_suffix("/**/")).collect();
+        let names: Vec<&str> = dirs.iter().filter_map(|dir| dir.rsplit('/').next()).collect();
+        assert_eq!(names, ["public", "src"]);
+    }
+}

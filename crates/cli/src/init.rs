@@ -1,0 +1,97 @@
+//! `howdah init`: writes down what `serve` finds in a directory, as a `howdah.toml` to go on from.
+
+use anyhow::{Context, Result, bail};
+use howdah_detect::Application;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+const NAME: &str = "howdah.toml";
+
+/// Writes the page into the project. A file that is there stays as it is.
+pub(crate) fn write(dir: &Path) -> Result<()> {
+    let (project, page) = found(dir)?;
+    let path = project.join(NAME);
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    let mut file = match file {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("{} is there already; `howdah init --print` shows what it would be", path.display())
+        }
+        other => other.with_context(|| format!("cannot write {}", path.display()))?,
+    };
+    file.write_all(page.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("wrote {}; `howdah check` shows what it means, `howdah serve` serves it", path.display());
+    Ok(())
+}
+
+/// The page for the application in a directory.
+pub(crate) fn page(dir: &Path) -> Result<String> {
+    found(dir).map(|(_, page)| page)
+}
+
+/// The directory of the project, and the page for it.
+fn found(dir: &Path) -> Result<(std::path::PathBuf, String)> {
+    let dir = dir.canonicalize().with_context(|| format!("cannot look into {}", dir.display()))?;
+    if let Some(found) = howdah_detect::look(&dir) {
+        let page = of_application(&found);
+        return Ok((found.project, page));
+    }
+    let root = ["public", "."].into_iter().find(|root| dir.join(root).join("index.php").is_file());
+    match root {
+        Some(root) => Ok((dir, of_plain(root))),
+        None => {
+            bail!("there is no index.php in {0} or {0}/public: which directory is the application's?", dir.display())
+        }
+    }
+}
+
+fn of_application(found: &Application) -> String {
+    let root = found.root.strip_prefix(&found.project).unwrap_or(&found.root);
+    let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+    let mut page = format!("# {}, told by {}.\n", found.title(), found.evidence);
+    let _ = writeln!(page, "\n# What clients may see; everything else of the project stays private.");
+    let _ = writeln!(page, "root = {}", quoted(&root.to_string_lossy()));
+    if let Some(app) = found.kind.app {
+        let _ = writeln!(
+            page,
+            "\n# What is private in it, where uploads lie, which script makes its pages. `howdah check` tells"
+        );
+        let _ = writeln!(page, "# these rules in words; further ones stand in [[rule]].");
+        let _ = writeln!(page, "app = {}", quoted(app));
+    }
+    page.push_str(&rest(found.kind.faster));
+    page
+}
+
+fn of_plain(root: &str) -> String {
+    let mut page = String::from("# A PHP application that `howdah recipes` does not list.\n");
+    let _ =
+        writeln!(page, "\n# What clients may see. Better a directory with nothing but that: \"public\", for example.");
+    let _ = writeln!(page, "root = {}", quoted(root));
+    let _ = writeln!(page, "\n# Runs for every path that is no file.");
+    let _ = writeln!(page, "front_controller = \"index.php\"");
+    page.push_str(&rest(""));
+    page
+}
+
+/// What is the same for all.
+fn rest(faster: &str) -> String {
+    let faster = if faster.is_empty() { String::new() } else { format!("# Faster, and not as it is: {faster}.\n") };
+    format!(
+        "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
+         # acme.names for certificates.\n\
+         listen = [\"127.0.0.1:8080\"]\n\
+         \n\
+         # A new PHP for each request: nothing stays from one to the next.\n\
+         {faster}mode = \"classic\"\n\
+         \n\
+         [log]\n\
+         access = \"stdout\"\n"
+    )
+}
+
+/// As a string of TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}

@@ -1,0 +1,325 @@
+//! What a reload changes: the settings of a running server beside those that were read anew, and which of these wait for a
+//! restart.
+
+use crate::load::Loaded;
+use crate::origin::{Origin, Origins};
+use crate::row::Row;
+use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
+use crate::settings_proxy::ProxySettings;
+use crate::settings_site::SiteSettings;
+use crate::value::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Settings of the server's process that it reads at its start alone.
+const OF_THE_PROCESS: &[&str] = &[
+    "admin",
+    "admin_mode",
+    "admin_group",
+    "admin_remote",
+    "admin_hosts",
+    "admin_token",
+    "admin_json",
+    "dashboard_orders",
+    "listen_mode",
+    "listen_owner",
+    "listen_group",
+    "user",
+    "group",
+    "allow_root",
+    "dumpable",
+    "threads",
+    "http.memory",
+    "http.spool",
+    "log.level",
+    "log.format",
+    "log.error",
+    "tls.http3",
+    "tls.http3_retry_above",
+];
+
+/// The same where HTTP/3 is on: its endpoints keep the TLS that they were opened with.
+const OF_HTTP3: &[&str] = &["tls.min_version", "tls.client_auth", "tls.client_ca", "tls.ticket_rotation"];
+
+/// One thing that a reload changes, as a line for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What it is about: `pool shop`, `site www.example.org`, `address 127.0.0.1:8080`, or a setting's name.
+    pub what: String,
+    /// What becomes of it.
+    pub how: String,
+    /// It stays as it was until a restart.
+    pub waits: bool,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.how)?;
+        if self.waits { f.write_str(" (needs a restart; until then it stays as it was)") } else { Ok(()) }
+    }
+}
+
+/// A setting with another value than before.
+struct Differs {
+    name: String,
+    how: String,
+}
+
+/// Compares what a server runs with to what was read anew. What needs a restart is put back in `new`, so that this can be
+/// applied as it is.
+pub fn changes(old: &Settings, new: &mut Loaded) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let settings = &new.settings;
+    let whole = differing_sections(old, settings, &new.origins);
+    let with_http3 = old.tls.http3 && old.listen.iter().any(|addr| matches!(addr, crate::ListenAddr::Https(_)));
+    let waits = |name: &str| {
+        OF_THE_PROCESS.contains(&name)
+            || name.starts_with("acme.")
+            || name.starts_with("telemetry.")
+            || (with_http3 && OF_HTTP3.contains(&name))
+    };
+    let shown = whole.iter().filter(|differs| !matches!(&*differs.name, "listen" | "sites"));
+    changes.extend(shown.map(|differs| Change {
+        what: differs.name.clone(),
+        how: differs.how.clone(),
+        waits: waits(&differs.name),
+    }));
+    // Two secrets are shown alike.
+    if old.admin_token != settings.admin_token && !changes.iter().any(|change: &Change| change.what == "admin_token") {
+        changes.push(Change { what: "admin_token".to_owned(), how: "another one".to_owned(), waits: true });
+    }
+    let said = |name: &str| Change { what: name.to_owned(), how: "changed".to_owned(), waits: false };
+    if settings.sites.is_empty() || old.sites.is_empty() {
+        changes.extend((old.rules != settings.rules).then(|| said("rules")));
+        changes.extend((old.routes != settings.routes).then(|| said("routes")));
+    }
+    let addresses = |settings: &Settings| settings.listen.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    let (before, after) = (addresses(old), addresses(settings));
+    let address = |addr: &String, how: &str| Change { what: format!("address {addr}"), how: how.into(), waits: false };
+    changes.extend(after.difference(&before).map(|addr| address(addr, "opened")));
+    changes.extend(before.difference(&after).map(|addr| address(addr, "closed")));
+    let differing: Vec<&str> = whole.iter().map(|differs| &*differs.name).collect();
+    pools(old, settings, &mut changes);
+    proxies(&old.proxies, &settings.proxies, &mut changes);
+    sites(old, settings, &differing, &mut changes);
+    let kept: Vec<String> = changes.iter().filter(|change| change.waits).map(|change| change.what.clone()).collect();
+    keep(old, new, &kept);
+    changes
+}
+
+/// The settings of the server as a whole that differ.
+fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<Differs> {
+    let sections = [
+        ("", old.shown(), new.shown()),
+        ("http", old.http.shown(), new.http.shown()),
+        ("tls", old.tls.shown(), new.tls.shown()),
+        ("static", old.static_files.shown(), new.static_files.shown()),
+        ("compression", old.compression.shown(), new.compression.shown()),
+        ("acme", old.acme.shown(), new.acme.shown()),
+        ("log", old.log.shown(), new.log.shown()),
+        ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
+    ];
+    let mut all = Vec::new();
+    for (section, before, after) in sections {
+        let mut found = differing(section, before, after);
+        // What was computed follows from the rest, or from what the machine has just now.
+        let rows: Vec<&Row> = Settings::ROWS
+            .iter()
+            .chain(crate::HttpSettings::ROWS)
+            .chain(crate::AcmeSettings::ROWS)
+            .filter(|row| row.computed)
+            .collect();
+        found.retain(|differs| {
+            let computed = rows.iter().any(|row| row.name() == differs.name);
+            !computed || differs.name == "root" || origins.of(&differs.name) != Origin::Default
+        });
+        all.extend(found);
+    }
+    all
+}
+
+type Shown = Vec<(&'static Row, String)>;
+
+fn differing(section: &str, before: Shown, after: Shown) -> Vec<Differs> {
+    let pairs = before.into_iter().zip(after).filter(|((_, before), (_, after))| before != after);
+    let pairs = pairs.map(|((row, before), (_, after))| {
+        let name = if section.is_empty() { row.key.to_owned() } else { format!("{section}.{}", row.key) };
+        Differs { how: how(&before, &after), name }
+    });
+    pairs.collect()
+}
+
+/// Long values would hide what there is to see, and tables may hold what is nobody's business.
+fn how(before: &str, after: &str) -> String {
+    const LONGEST: usize = 80;
+    let is_table = |text: &str| text.starts_with('{');
+    if is_table(before) || is_table(after) || before.len().max(after.len()) > LONGEST {
+        return "changed".to_owned();
+    }
+    format!("{before} -> {after}")
+}
+
+fn pools(old: &Settings, new: &Settings, changes: &mut Vec<Change>) {
+    let mut put = |name: &str, how: String| changes.push(Change { what: format!("pool {name}"), how, waits: false });
+    let of_pool = |before: &PoolSettings, after: &PoolSettings| {
+        let mut all = differing("", before.shown(), after.shown());
+        all.extend(differing("php", before.php.shown(), after.php.shown()));
+        all.extend(differing("sandbox", before.sandbox.shown(), after.sandbox.shown()));
+        all
+    };
+    for pool in &new.pools {
+        let Some(before) = old.pool(&pool.name) else {
+            put(&pool.name, "added".to_owned());
+            continue;
+        };
+        let mut differ = of_pool(before, pool).into_iter().map(|differs| format!("{} {}", differs.name, differs.how));
+        let mut text = differ.next().unwrap_or_default();
+        differ.for_each(|more| text = format!("{text}, {more}"));
+        // A table may differ in what is not shown.
+        let is_same = before == pool;
+        put(
+            &pool.name,
+            if !text.is_empty() {
+                text
+            } else if is_same {
+                "new workers".into()
+            } else {
+                "changed".into()
+            },
+        );
+    }
+    for pool in old.pools.iter().filter(|pool| new.pool(&pool.name).is_none()) {
+        debug_assert_ne!(pool.name, DEFAULT_POOL);
+        put(&pool.name, "removed".to_owned());
+    }
+}
+
+fn proxies(old: &[ProxySettings], new: &[ProxySettings], changes: &mut Vec<Change>) {
+    let mut put = |name: &str, how: &str| {
+        changes.push(Change { what: format!("proxy {name}"), how: how.to_owned(), waits: false });
+    };
+    for proxy in new {
+        match old.iter().find(|before| before.name == proxy.name) {
+            None => put(&proxy.name, "added"),
+            Some(before) if before != proxy => put(&proxy.name, "changed"),
+            Some(_) => {}
+        }
+    }
+    old.iter()
+        .filter(|before| !new.iter().any(|proxy| proxy.name == before.name))
+        .for_each(|before| put(&before.name, "removed"));
+}
+
+/// `whole` are the settings of the top level that differ: sites inherit those.
+fn sites(old: &Settings, new: &Settings, whole: &[&str], changes: &mut Vec<Change>) {
+    let mut put = |name: &str, how: String| changes.push(Change { what: format!("site {name}"), how, waits: false });
+    for site in &new.sites {
+        let Some(before) = old.sites.iter().find(|before| before.name == site.name) else {
+            put(&site.name, "added".to_owned());
+            continue;
+        };
+        let differ: Vec<String> = of_site(before, site)
+            .into_iter()
+            .filter(|differs| !whole.contains(&&*differs.name))
+            .map(|differs| format!("{} {}", differs.name, differs.how))
+            .collect();
+        if !differ.is_empty() {
+            put(&site.name, differ.join(", "));
+        }
+    }
+    for before in old.sites.iter().filter(|before| !new.sites.iter().any(|site| site.name == before.name)) {
+        put(&before.name, "removed".to_owned());
+    }
+}
+
+fn of_site(old: &SiteSettings, new: &SiteSettings) -> Vec<Differs> {
+    let values = |site: &SiteSettings| {
+        [
+            ("hosts", site.hosts.show()),
+            ("root", site.root.show()),
+            ("root_links", site.root_links.show()),
+            ("pool", site.pool.show()),
+            ("index", site.index.show()),
+            ("front_controller", site.front_controller.show()),
+            ("server_name", site.server_name.show()),
+            ("htaccess", site.htaccess.show()),
+            ("htaccess_unknown", site.htaccess_unknown.show()),
+        ]
+    };
+    let pairs = values(old).into_iter().zip(values(new)).filter(|(before, after)| before.1 != after.1);
+    let mut all: Vec<Differs> =
+        pairs.map(|(before, after)| Differs { name: before.0.to_owned(), how: how(&before.1, &after.1) }).collect();
+    let mut said = |name: &str| all.push(Differs { name: name.to_owned(), how: "changed".to_owned() });
+    if old.rules != new.rules {
+        said("rules");
+    }
+    if old.routes != new.routes {
+        said("routes");
+    }
+    all.extend(differing("http", old.http.shown(), new.http.shown()));
+    all.extend(differing("static", old.static_files.shown(), new.static_files.shown()));
+    all.extend(differing("compression", old.compression.shown(), new.compression.shown()));
+    all.extend(differing("log", old.log.shown(), new.log.shown()));
+    all.extend(differing("tls", old.tls.shown(), new.tls.shown()));
+    // They follow from what the machine has just now, or are the process's.
+    all.retain(|differs| {
+        let name = &*differs.name;
+        !OF_THE_PROCESS.contains(&name) && !matches!(name, "http.max_connections" | "http.temp_dir")
+    });
+    all
+}
+
+/// Puts back what stays as it was, and what nobody has said.
+fn keep(old: &Settings, new: &mut Loaded, waiting: &[String]) {
+    let Loaded { settings, origins, .. } = new;
+    let stays = |name: &str| waiting.iter().any(|kept| kept == name) || origins.of(name) == Origin::Default;
+    macro_rules! keep {
+        ($($name:literal $($field:ident).+;)+) => {$(
+            if stays($name) {
+                settings.$($field).+.clone_from(&old.$($field).+);
+            }
+        )+};
+    }
+    keep! {
+        "admin" admin;
+        "admin_mode" admin_mode;
+        "admin_group" admin_group;
+        "admin_remote" admin_remote;
+        "admin_hosts" admin_hosts;
+        "admin_token" admin_token;
+        "admin_json" admin_json;
+        "dashboard_orders" dashboard_orders;
+        "listen_mode" listen_mode;
+        "listen_owner" listen_owner;
+        "listen_group" listen_group;
+        "user" user;
+        "group" group;
+        "allow_root" allow_root;
+        "dumpable" dumpable;
+        "threads" threads;
+        "http.memory" http.memory;
+        "http.spool" http.spool;
+        "log.level" log.level;
+        "log.format" log.format;
+        "log.error" log.error;
+        "tls.http3" tls.http3;
+        "tls.http3_retry_above" tls.http3_retry_above;
+    }
+    for name in OF_HTTP3.iter().filter(|name| waiting.iter().any(|kept| kept == *name)) {
+        match *name {
+            "tls.min_version" => settings.tls.min_version = old.tls.min_version,
+            "tls.client_auth" => settings.tls.client_auth = old.tls.client_auth,
+            "tls.client_ca" => settings.tls.client_ca.clone_from(&old.tls.client_ca),
+            _ => settings.tls.ticket_rotation = old.tls.ticket_rotation,
+        }
+    }
+    settings.acme.clone_from(&old.acme);
+    settings.telemetry.clone_from(&old.telemetry);
+    for site in &mut settings.sites {
+        (site.http.memory, site.http.spool) = (settings.http.memory, settings.http.spool);
+    }
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

@@ -1,0 +1,40 @@
+//! What settings take over from the application that is found in the directory. Only where no `howdah.toml` says what is
+//! served: whoever has written one has decided, and `howdah init` writes what was found.
+
+use howdah_detect::Application;
+
+use crate::origin::Origin;
+use crate::settings::{DEFAULT_POOL, Settings};
+use crate::source::Source;
+
+/// The application in the directory that is named, or in the current one.
+pub(crate) fn look(source: &mut Source<'_>) -> Option<Application> {
+    if source.file.is_some() {
+        return None;
+    }
+    let errors = source.errors.len();
+    let settings = Settings::read(source);
+    // They are said when the settings are read for good.
+    source.errors.truncate(errors);
+    if !settings.detect {
+        return None;
+    }
+    let dir = if source.origins.of("root") == Origin::Default { &source.around.current_dir } else { &settings.root };
+    howdah_detect::look(dir)
+}
+
+/// Takes its document root, and its rules where nothing else was said of what runs for a path.
+pub(crate) fn take(found: &Application, settings: &mut Settings, source: &mut Source<'_>) {
+    let title = || Origin::Found(found.title());
+    if settings.root != found.root {
+        settings.root.clone_from(&found.root);
+        source.origins.set("root".to_owned(), title());
+    }
+    let is_said = |name: &str| source.origins.of(name) != Origin::Default;
+    let has_script = settings.pools.iter().any(|pool| pool.name == DEFAULT_POOL && pool.script.is_some());
+    let is_free = settings.app.is_none() && !is_said("front_controller") && !settings.htaccess && !has_script;
+    if let Some(app) = found.kind.app.filter(|_| is_free) {
+        settings.app = Some(app.to_owned());
+        source.origins.set("app".to_owned(), title());
+    }
+}

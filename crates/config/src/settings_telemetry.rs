@@ -1,0 +1,199 @@
+//! The settings of traces, and the values that only they have: shares, tables of secrets and the standard's words.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::choice::{ParentTrust, Sampler, TelemetryProtocol};
+use crate::document::{Node, Tree};
+use crate::kind::Kind;
+use crate::secret::{HIDDEN, Secret};
+use crate::table::settings;
+use crate::value::Value;
+
+settings! {
+    /// Traces by OpenTelemetry: a span for each request, sent to a collector by OTLP.
+    pub struct TelemetrySettings at "telemetry" {
+        /// Make traces and send them.
+        ///
+        /// Where it is on, the standard's environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and its kin) say what is not
+        /// said here; where it is off, they are for scripts alone.
+        enabled: bool = "true if an `endpoint` is set here" auto(off) example("true");
+        /// The collector's address. With `http/protobuf` `/v1/traces` is put behind it, unless it ends so; by default
+        /// `http://localhost:4318`, or `http://localhost:4317` with `grpc`.
+        endpoint: Option<String> = r#""""# example(r#""http://collector.internal:4318""#);
+        /// How the collector is spoken to: `http/protobuf` or `grpc`.
+        protocol: TelemetryProtocol = r#""http/protobuf""# example(r#""grpc""#);
+        /// Fields that each export carries, such as the key of a service. They are not shown.
+        headers: SecretMap = "{}" example(r#"{ authorization = "Bearer abc" }"#);
+        /// Further authorities that may vouch for a collector with `https://`, in PEM.
+        ca_file: Option<PathBuf> = r#""""# example(r#""/etc/ssl/own-ca.pem""#);
+        /// Which requests are sampled, in the standard's words. `parentbased_…` follows the caller's decision where a trace has
+        /// begun elsewhere.
+        sampler: Sampler = r#""parentbased_traceidratio""# example(r#""always_on""#);
+        /// The share of traces that is sampled, from 0 to 1, where the sampler is one with a ratio.
+        ratio: Ratio = "1.0" example("0.05");
+        /// Whose `traceparent` is continued: that of `http.trusted_proxies` (`trusted`), everybody's (`always`), nobody's
+        /// (`never`). Where it is not, a new trace begins, with a link to the other one.
+        parent: ParentTrust = r#""trusted""# example(r#""always""#);
+        /// The name of this service.
+        service_name: String = r#""howdah""# example(r#""shop""#);
+        /// Further attributes of the resource.
+        attributes: BTreeMap<String, String> = "{}" example(r#"{ "deployment.environment.name" = "production" }"#);
+        /// Put the query of a request into its span. Queries may hold what is nobody else's business.
+        query: bool = "false" example("true");
+        /// How long an export may take, its repetitions included.
+        timeout: Duration = r#""10s""# example(r#""3s""#);
+        /// How long a span may wait for others before it is sent.
+        delay: Duration = r#""1s""# example(r#""5s""#);
+        /// How many spans may wait; further ones are dropped and counted.
+        queue: usize = "8192" in(1, 1000000) example("2048");
+        /// How many spans are sent at once.
+        batch: usize = "512" in(1, 100000) example("256");
+    }
+    plus {
+        /// Whether nothing is put behind the endpoint: it was `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.
+        exact_endpoint: bool = false;
+    }
+}
+
+fn off() -> bool {
+    false
+}
+
+impl TelemetrySettings {
+    /// The address that exports are sent to.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let of_protocol = match self.protocol {
+            TelemetryProtocol::Grpc => "http://localhost:4317",
+            TelemetryProtocol::Http => "http://localhost:4318",
+        };
+        let endpoint = self.endpoint.as_deref().unwrap_or(of_protocol);
+        if self.protocol == TelemetryProtocol::Grpc || self.exact_endpoint || endpoint.ends_with("/v1/traces") {
+            return endpoint.to_owned();
+        }
+        format!("{}/v1/traces", endpoint.trim_end_matches('/'))
+    }
+}
+
+/// A share: a number from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio(f64);
+
+impl Ratio {
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// None: it is no share.
+    pub(crate) fn new(number: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&number).then_some(Self(number))
+    }
+}
+
+impl Value for Ratio {
+    const KIND: Kind = Kind::Ratio;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        match node.tree {
+            Tree::Integer(number) => Self::new(f64::from(i32::try_from(number).ok()?)),
+            Tree::Float(number) => Self::new(number),
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::new(text.parse().ok()?)
+    }
+
+    fn show(&self) -> String {
+        format!("{:?}", self.0)
+    }
+}
+
+/// Names and secret values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SecretMap(BTreeMap<String, Secret>);
+
+impl SecretMap {
+    /// Names with their values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Secret)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Adds a value where there is none by this name.
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
+        self.0.entry(name.to_owned()).or_insert_with(|| Secret::from(value));
+    }
+}
+
+impl Value for SecretMap {
+    const KIND: Kind = Kind::Map;
+
+    fn from_node(node: &Node) -> Option<Self> {
+        let plain = BTreeMap::<String, String>::from_node(node)?;
+        Some(Self(plain.into_iter().map(|(name, value)| (name, Secret::from(&*value))).collect()))
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let plain = BTreeMap::<String, String>::from_text(text)?;
+        Some(Self(plain.into_iter().map(|(name, value)| (name, Secret::from(&*value))).collect()))
+    }
+
+    fn show(&self) -> String {
+        self.0.keys().map(|name| (name.clone(), HIDDEN.to_owned())).collect::<BTreeMap<_, _>>().show()
+    }
+
+    fn over(&mut self, stronger: Self) {
+        self.0.extend(stronger.0);
+    }
+
+    fn culprit(node: &Node) -> &Node {
+        BTreeMap::<String, String>::culprit(node)
+    }
+
+    fn parts(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_from_0_to_1() {
+        let read = |text: &str| Node::from_literal(text).and_then(|node| Ratio::from_node(&node)).map(Ratio::get);
+        assert_eq!([read("0"), read("1"), read("0.25"), read("1.0")], [Some(0.0), Some(1.0), Some(0.25), Some(1.0)]);
+        for wrong in ["-1", "2", "1.1", "nan", "inf", r#""x""#, "true"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert_eq!(Ratio::from_text("0.5").map(|ratio| ratio.show()).as_deref(), Some("0.5"));
+    }
+
+    #[test]
+    fn secret_values_are_not_shown() {
+        let node = Node::from_literal(r#"{ x-team = "shop", authorization = "Bearer s3cret" }"#).unwrap();
+        let map = SecretMap::from_node(&node).unwrap();
+        assert_eq!(map.show(), r#"{ authorization = "(hidden)", x-team = "(hidden)" }"#);
+        assert!(!format!("{map:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn the_address_has_the_path_of_traces() {
+        let address = |protocol, endpoint: Option<&str>, exact_endpoint| {
+            let endpoint = endpoint.map(str::to_owned);
+            TelemetrySettings { protocol, endpoint, exact_endpoint, ..TelemetrySettings::default() }.address()
+        };
+        let (http, grpc) = (TelemetryProtocol::Http, TelemetryProtocol::Grpc);
+        assert_eq!(address(http, None, false), "http://localhost:4318/v1/traces");
+        assert_eq!(address(grpc, None, false), "http://localhost:4317");
+        assert_eq!(address(http, Some("https://c:1/otlp/"), false), "https://c:1/otlp/v1/traces");
+        assert_eq!(address(http, Some("http://c/v1/traces"), false), "http://c/v1/traces");
+        assert_eq!(address(http, Some("http://c/in"), true), "http://c/in");
+        assert_eq!(address(grpc, Some("http://c:4317"), false), "http://c:4317");
+    }
+}

@@ -1,0 +1,165 @@
+//! The applications that are known: what tells each, where its document root is, and which rules are for it.
+
+/// A known application.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// What commands call it.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// The rules that are for it: a value of the setting `app`. None: it needs none beyond the server's own, or has none yet.
+    pub app: Option<&'static str>,
+    /// Where its document root may be in the project, likeliest first; one that has no `index.php` is none.
+    pub roots: &'static [&'static str],
+    /// What it can do beside classic mode, for its users; empty for nothing that was tried.
+    pub faster: &'static str,
+    /// Any of these tells it.
+    pub(crate) signs: &'static [Sign],
+}
+
+/// What tells an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// A package of Composer's.
+    Package(&'static str),
+    /// A text in a file, its version behind it on the same line.
+    Text { file: &'static str, text: &'static str },
+}
+
+use Sign::{Package, Text};
+
+const SYMFONY: &str = "worker or snapshot mode with a runtime: docs/guide/worker.md, docs/guide/snapshot.md";
+const LARAVEL: &str = "worker or snapshot mode with Octane: docs/guide/worker.md, docs/guide/snapshot.md";
+const HERE: &[&str] = &["."];
+const PUBLIC: &[&str] = &["public"];
+
+/// What a kind has if nothing else is said.
+const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", signs: &[] };
+
+/// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
+pub const CATALOG: &[Kind] = &[
+    Kind {
+        name: "laravel",
+        title: "Laravel",
+        app: Some("laravel"),
+        faster: LARAVEL,
+        signs: &[Package("laravel/framework")],
+        ..PLAIN
+    },
+    Kind {
+        name: "sylius",
+        title: "Sylius",
+        app: Some("symfony"),
+        faster: SYMFONY,
+        signs: &[Package("sylius/sylius")],
+        ..PLAIN
+    },
+    Kind {
+        name: "api-platform",
+        title: "API Platform",
+        app: Some("symfony"),
+        faster: SYMFONY,
+        signs: &[Package("api-platform/core"), Package("api-platform/symfony")],
+        ..PLAIN
+    },
+    Kind {
+        name: "drupal",
+        title: "Drupal",
+        app: Some("drupal"),
+        roots: &["web", "docroot", "."],
+        signs: &[
+            Package("drupal/core"),
+            Package("drupal/core-recommended"),
+            Text { file: "core/lib/Drupal.php", text: "const VERSION =" },
+        ],
+        ..PLAIN
+    },
+    Kind { name: "typo3", title: "TYPO3", signs: &[Package("typo3/cms-core")], ..PLAIN },
+    Kind {
+        name: "magento",
+        title: "Magento",
+        roots: &["pub"],
+        signs: &[Package("magento/product-community-edition"), Package("magento/product-enterprise-edition")],
+        ..PLAIN
+    },
+    Kind {
+        name: "symfony",
+        title: "Symfony",
+        app: Some("symfony"),
+        faster: SYMFONY,
+        signs: &[Package("symfony/framework-bundle")],
+        ..PLAIN
+    },
+    Kind {
+        name: "wordpress",
+        title: "WordPress",
+        app: Some("wordpress"),
+        roots: HERE,
+        signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "mediawiki",
+        title: "MediaWiki",
+        app: Some("mediawiki"),
+        roots: HERE,
+        signs: &[Text { file: "includes/Defines.php", text: "MW_VERSION" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "nextcloud",
+        title: "Nextcloud",
+        app: Some("nextcloud"),
+        roots: HERE,
+        signs: &[Text { file: "version.php", text: "$OC_VersionString" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "joomla",
+        title: "Joomla",
+        app: Some("joomla"),
+        roots: HERE,
+        signs: &[Text { file: "administrator/manifests/files/joomla.xml", text: "<version>" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "phpmyadmin",
+        title: "phpMyAdmin",
+        app: Some("phpmyadmin"),
+        roots: &["public", "."],
+        signs: &[Text { file: "libraries/classes/Version.php", text: "const VERSION =" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "roundcube",
+        title: "Roundcube",
+        app: Some("roundcube"),
+        roots: HERE,
+        signs: &[Text { file: "program/include/iniset.php", text: "RCMAIL_VERSION" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "dokuwiki",
+        title: "DokuWiki",
+        app: Some("dokuwiki"),
+        roots: HERE,
+        signs: &[Text { file: "doku.php", text: "DokuWiki" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "codeigniter",
+        title: "CodeIgniter",
+        signs: &[Package("codeigniter4/framework"), Text { file: "system/CodeIgniter.php", text: "const CI_VERSION" }],
+        ..PLAIN
+    },
+    Kind {
+        name: "yii",
+        title: "Yii",
+        roots: &["web", "public", "frontend/web"],
+        signs: &[Package("yiisoft/yii2"), Package("yiisoft/yii-http")],
+        ..PLAIN
+    },
+    Kind { name: "cakephp", title: "CakePHP", roots: &["webroot"], signs: &[Package("cakephp/cakephp")], ..PLAIN },
+    Kind { name: "slim", title: "Slim", signs: &[Package("slim/slim")], ..PLAIN },
+    Kind { name: "mezzio", title: "Mezzio", signs: &[Package("mezzio/mezzio")], ..PLAIN },
+];

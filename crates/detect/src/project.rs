@@ -1,0 +1,108 @@
+//! The files of a project, read with bounds: they are the application's, and whoever writes them must not be able to hold
+//! up or fill a server that only wants to know what it is.
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A list of Composer's that is longer is not read: those of the largest applications have 2 MB.
+const LONGEST_LIST: u64 = 32 << 20;
+
+/// Constants that tell a version stand within the first bytes of their file.
+const LONGEST_SOURCE: u64 = 256 << 10;
+
+/// A version has no more bytes than this.
+const LONGEST_VERSION: usize = 32;
+
+/// A package that Composer has installed, or is to install.
+pub(crate) struct Package {
+    name: String,
+    /// Without the `v` that many begin with; none where only `composer.json` is there.
+    pub(crate) version: Option<String>,
+}
+
+/// A directory that may be an application's.
+pub(crate) struct Project {
+    dir: PathBuf,
+    packages: Vec<Package>,
+    is_locked: bool,
+}
+
+impl Project {
+    /// Reads Composer's lists in a directory. What is missing, too long or no JSON tells nothing.
+    pub(crate) fn at(dir: &Path) -> Self {
+        let list = |name: &str| serde_json::from_slice::<Value>(&read(&dir.join(name), LONGEST_LIST)?).ok();
+        let locked = list("composer.lock").map(|list| installed(&list)).filter(|packages| !packages.is_empty());
+        let is_locked = locked.is_some();
+        let packages = locked.or_else(|| list("composer.json").map(|list| required(&list))).unwrap_or_default();
+        Self { dir: dir.to_path_buf(), packages, is_locked }
+    }
+
+    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+
+    pub(crate) fn packages(&self) -> impl Iterator<Item = &str> {
+        self.packages.iter().map(|package| package.name.as_str())
+    }
+
+    /// The name of the list that packages were read from.
+    pub(crate) fn list_name(&self) -> &'static str {
+        if self.is_locked { "composer.lock" } else { "composer.json" }
+    }
+
+    /// A directory in it; `.` is itself.
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
+        if name == "." { self.dir.clone() } else { self.dir.join(name) }
+    }
+
+    /// The version that follows a text in one of its files. None: the file does not have that text. `Some(None)`: no
+    /// number follows on its line.
+    pub(crate) fn number_after(&self, file: &str, text: &str) -> Option<Option<String>> {
+        let bytes = read(&self.dir.join(file), LONGEST_SOURCE)?;
+        let source = String::from_utf8_lossy(&bytes);
+        let (_, rest) = source.split_once(text)?;
+        let line = rest.lines().next().unwrap_or_default();
+        let number = line.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let of_version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+        let end = number.find(|c| !of_version(c)).unwrap_or(number.len());
+        let version = &number[..end];
+        Some((1..=LONGEST_VERSION).contains(&version.len()).then(|| version.to_owned()))
+    }
+}
+
+/// What `composer.lock` lists, without what is only for development.
+fn installed(list: &Value) -> Vec<Package> {
+    let packages = list.get("packages").and_then(Value::as_array).into_iter().flatten();
+    let package = |item: &Value| {
+        let name = item.get("name")?.as_str()?.to_owned();
+        let version = item.get("version").and_then(Value::as_str).map(|version| version.trim_start_matches('v'));
+        // Shown in a terminal and written into a file.
+        let is_plain = |version: &&str| {
+            version.len() <= LONGEST_VERSION
+                && version.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+_/".contains(&b))
+        };
+        Some(Package { name, version: version.filter(is_plain).map(str::to_owned) })
+    };
+    packages.filter_map(package).collect()
+}
+
+/// What `composer.json` asks for.
+fn required(list: &Value) -> Vec<Package> {
+    let names = list.get("require").and_then(Value::as_object).into_iter().flat_map(serde_json::Map::keys);
+    names.map(|name| Package { name: name.clone(), version: None }).collect()
+}
+
+/// The first bytes of a regular file. `O_NONBLOCK`: opening a pipe that has this name must not wait for a writer.
+fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,129 @@
+//! Projects as Composer and applications lay them out, reduced to the files that tell them.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+
+fn project(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn lock(packages: &[(&str, &str)]) -> String {
+    let items = packages.iter().map(|(name, version)| serde_json::json!({ "name": name, "version": version }));
+    serde_json::json!({ "packages": items.collect::<Vec<_>>(), "packages-dev": [] }).to_string()
+}
+
+#[test]
+fn a_framework_is_told_by_what_composer_has_installed() {
+    let text = lock(&[("psr/log", "3.0.0"), ("laravel/framework", "v11.33.2"), ("laravel/octane", "v2.3.6")]);
+    let dir = project(&[("composer.lock", &text), ("public/index.php", "")]);
+    let found = look(dir.path()).unwrap();
+    assert_eq!((found.kind.name, found.kind.app, &*found.title()), ("laravel", Some("laravel"), "Laravel 11.33.2"));
+    assert_eq!((&found.root, found.evidence), (&dir.path().join("public"), "composer.lock"));
+    assert!(found.has("laravel/octane") && !found.has("symfony/runtime"));
+}
+
+#[test]
+fn the_document_root_of_a_project_tells_it_as_well() {
+    let text = lock(&[("symfony/framework-bundle", "v7.1.5")]);
+    let dir = project(&[("composer.lock", &text), ("public/index.php", ""), ("tests/index.php", "")]);
+    let found = look(&dir.path().join("public")).unwrap();
+    assert_eq!((&*found.title(), &found.project), ("Symfony 7.1.5", &dir.path().to_path_buf()));
+    assert_eq!(found.root, dir.path().join("public"));
+    // Another directory of the project is not what its users are to see.
+    assert!(look(&dir.path().join("tests")).is_none());
+}
+
+#[test]
+fn what_is_built_on_a_framework_goes_before_the_framework() {
+    let symfony = ("symfony/framework-bundle", "v7.1.5");
+    for (package, name) in [("sylius/sylius", "sylius"), ("api-platform/symfony", "api-platform"), symfony_pair()] {
+        let dir = project(&[("composer.lock", &lock(&[symfony, (package, "1.0.0")])), ("public/index.php", "")]);
+        assert_eq!(look(dir.path()).unwrap().kind.name, name);
+    }
+}
+
+fn symfony_pair() -> (&'static str, &'static str) {
+    ("symfony/runtime", "symfony")
+}
+
+#[test]
+fn a_project_whose_packages_are_not_installed_yet_is_told_without_its_version() {
+    let dir = project(&[("composer.json", r#"{"require": {"slim/slim": "^4"}}"#), ("public/index.php", "")]);
+    let found = look(dir.path()).unwrap();
+    assert_eq!((&*found.title(), found.evidence), ("Slim", "composer.json"));
+}
+
+#[test]
+fn an_application_without_composer_is_told_by_its_constants() {
+    let cases = [
+        ("wp-includes/version.php", "<?php\n$wp_version = '6.1.1';", "WordPress 6.1.1"),
+        ("includes/Defines.php", "<?php\ndefine( 'MW_VERSION', '1.39.4' );", "MediaWiki 1.39.4"),
+        ("version.php", "<?php $OC_VersionString = '27.0.1';", "Nextcloud 27.0.1"),
+        ("administrator/manifests/files/joomla.xml", "<extension>\n<version>4.2.0</version>", "Joomla 4.2.0"),
+        ("libraries/classes/Version.php", "public const VERSION = '5.2.1' . VERSION_SUFFIX;", "phpMyAdmin 5.2.1"),
+        ("program/include/iniset.php", "define('RCMAIL_VERSION', '1.6.5');", "Roundcube 1.6.5"),
+        ("core/lib/Drupal.php", "class Drupal {\n  const VERSION = '10.1.6';", "Drupal 10.1.6"),
+        ("doku.php", "<?php\n/**\n * DokuWiki mainscript\n */", "DokuWiki"),
+        ("system/CodeIgniter.php", "public const CI_VERSION = '4.4.3';", ""),
+    ];
+    for (file, text, title) in cases {
+        let dir = project(&[(file, text), ("index.php", "")]);
+        assert_eq!(look(dir.path()).map(|found| found.title()).unwrap_or_default(), title, "{file}");
+    }
+}
+
+#[test]
+fn nothing_is_told_where_there_is_no_page_or_no_sign() {
+    let laravel = lock(&[("laravel/framework", "v11.0.0")]);
+    for files in [
+        vec![],
+        vec![("index.php", "<?php echo 1;")],
+        vec![("composer.lock", &*laravel)],
+        vec![("composer.lock", "no JSON"), ("public/index.php", "")],
+        vec![("composer.lock", r#"{"packages": [1, {"name": 2}]}"#), ("public/index.php", "")],
+        vec![("composer.json", r#"{"require": []}"#), ("public/index.php", "")],
+        vec![("composer.json", r#"{"require-dev": {"slim/slim": "^4"}}"#), ("public/index.php", "")],
+    ] {
+        let dir = project(&files);
+        assert!(look(dir.path()).is_none(), "{files:?}");
+    }
+}
+
+#[test]
+fn a_pipe_or_a_directory_with_the_name_of_a_sign_holds_nobody_up() {
+    let dir = project(&[("public/index.php", ""), ("composer.json/file", "")]);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        dir.path().join("composer.lock"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    assert!(look(dir.path()).is_none());
+}
+
+#[test]
+fn a_version_that_could_not_stand_on_a_terminal_is_not_shown() {
+    let long = "1".repeat(100);
+    for version in ["1.0\u{1b}[2J", "1.0\nroot = \"/\"", &long] {
+        let dir = project(&[("composer.lock", &lock(&[("slim/slim", version)])), ("public/index.php", "")]);
+        assert_eq!(look(dir.path()).unwrap().title(), "Slim");
+    }
+}
+
+#[test]
+fn names_are_unique_and_every_kind_has_a_sign() {
+    for (at, kind) in CATALOG.iter().enumerate() {
+        assert!(!kind.signs.is_empty() && !kind.roots.is_empty() && !kind.title.is_empty(), "{}", kind.name);
+        assert!(CATALOG[..at].iter().all(|other| other.name != kind.name), "{}", kind.name);
+    }
+}

@@ -1,0 +1,39 @@
+//! The page that a developer sees in place of a failed response: what went wrong, where in the source, how PHP got there,
+//! and what was asked. For `howdah dev` alone: it shows source code to whoever can make the application fail.
+//!
+//! The reading order: a [`Report`] is made by hand or of PHP's text ([`php::report`]), [`render`] makes a [`Page`] of it in
+//! the [`Form`] that the client prefers.
+#![forbid(unsafe_code)]
+
+mod excerpt;
+mod form;
+mod html;
+mod json;
+mod names;
+pub mod php;
+mod report;
+mod secrets;
+mod text;
+
+pub use form::Form;
+pub use report::{Cause, Frame, Place, Report, Request};
+
+/// A body and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The value of `Content-Type`.
+    pub media_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+/// Makes the page. Reads the source files that the report names.
+#[must_use]
+pub fn render(report: &Report, form: Form) -> Page {
+    let body = match form {
+        Form::Html => html::page(report),
+        Form::Json => json::page(report),
+        Form::Text => text::page(report),
+    };
+    Page { media_type: form.media_type(), body }
+}

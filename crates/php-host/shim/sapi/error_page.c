@@ -1,0 +1,171 @@
+/* `howdah dev` alone: a script that ends by an error gets a page in the place of PHP's message.
+ *
+ * PHP's own error function is where an error arrives that no handler of the application took, so nothing changes for an
+ * application with handlers. What PHP is about to say is noted (howdah_rs_error_note) and not printed. At the end of the
+ * script, shutdown functions included, the page is sent unless a part of the response has gone already, or the
+ * application has printed something since: then that is its own error page, and stays. */
+#include "sapi/error_page.h"
+
+#include "shim.h"
+#include "modes/mode.h"
+#include "sapi/input.h"
+#include "sapi/server_array.h"
+
+#include <ext/standard/basic_functions.h>
+
+#define FATAL (E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_PARSE | E_RECOVERABLE_ERROR | E_USER_ERROR)
+/* For the page, in a script that has used up its own. PHP sets its limit anew at the request's end. */
+#define MEMORY_FOR_PAGE (16 * 1024 * 1024)
+#define MAX_STACK 16384
+
+static void (*original_error)(int type, zend_string *file, const uint32_t line, zend_string *message);
+/* display_errors, while it is off for an error that is shown in another way. */
+static zend_uchar displays;
+static bool hidden;
+
+/* What waits in PHP's output buffers, in bytes. */
+static uint64_t held_output(void) {
+    uint64_t held = 0;
+    int levels = zend_stack_count(&OG(handlers));
+    php_output_handler **handlers = zend_stack_base(&OG(handlers));
+    for (int i = 0; i < levels; i++) {
+        held += handlers[i]->buffer.used;
+    }
+    return held;
+}
+
+static const char *kind_of(int type) {
+    switch (type) {
+    case E_PARSE:
+        return "Parse error";
+    case E_RECOVERABLE_ERROR:
+        return "Recoverable fatal error";
+    default:
+        return "Fatal error";
+    }
+}
+
+static void display_again(void) {
+    if (hidden) {
+        hidden = false;
+        PG(display_errors) = displays;
+    }
+}
+
+static void note_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
+    bool shown_as_page = (type & FATAL) != 0 && shim.request != NULL && !shim.response_ended && !shim.script_child &&
+                         !SG(headers_sent) && !SG(request_info).no_headers;
+    if (shown_as_page) {
+        char stack[MAX_STACK];
+        size_t stack_len = howdah_c_dump_stack(stack, sizeof stack);
+        const char *kind = kind_of(type & E_ALL);
+        howdah_rs_error_note((howdah_error){
+            .kind = kind,
+            .kind_len = strlen(kind),
+            .message = ZSTR_VAL(message),
+            .message_len = ZSTR_LEN(message),
+            .file = file != NULL ? ZSTR_VAL(file) : "",
+            .file_len = file != NULL ? ZSTR_LEN(file) : 0,
+            .line = line,
+            .stack = stack,
+            .stack_len = stack_len,
+            .held_output = held_output(),
+        });
+        if (!hidden) {
+            hidden = true;
+            displays = PG(display_errors);
+        }
+        PG(display_errors) = 0;
+    }
+    /* Does not return from most fatal errors: display_errors comes back with the page then. */
+    original_error(type, file, line, message);
+    if (shown_as_page) {
+        display_again();
+    }
+}
+
+void shim_error_page_startup(void) {
+    if (shim.worker->error_pages) {
+        original_error = zend_error_cb;
+        zend_error_cb = note_error;
+    }
+}
+
+/* Whether the client gets something from the application: its own error page, or where to go instead. */
+static bool application_responds(uint64_t held_before) {
+    uint64_t held = held_output();
+    int status = SG(sapi_headers).http_response_code;
+    return SG(headers_sent) || shim.response_ended || (held != held_before && held > 0) ||
+           (status >= 300 && status < 400);
+}
+
+/* What the script said of its response is about another body. */
+static void forget_head(void) {
+    zend_llist_clean(&SG(sapi_headers).headers);
+    if (SG(sapi_headers).mimetype != NULL) {
+        efree(SG(sapi_headers).mimetype);
+        SG(sapi_headers).mimetype = NULL;
+    }
+    if (SG(sapi_headers).http_status_line != NULL) {
+        efree(SG(sapi_headers).http_status_line);
+        SG(sapi_headers).http_status_line = NULL;
+    }
+    SG(sapi_headers).http_response_code = 500;
+}
+
+static void send_page(void) {
+    for (uint32_t i = 0; i < shim.request->n_vars; i++) {
+        size_t length;
+        const char *name = shim_var_name(&shim.vars[i], &length);
+        howdah_rs_error_variable(name, length, shim_text(shim.vars[i].value), shim.vars[i].value.len);
+    }
+    char server[128];
+    int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", howdah_c_php_version(), shim.mode->name);
+    const char *head, *body;
+    size_t head_len, body_len;
+    howdah_rs_error_page(server, (size_t)server_len, &head, &head_len, &body, &body_len);
+    zend_set_memory_limit(zend_memory_usage(true) + MEMORY_FOR_PAGE);
+    php_output_discard_all();
+    forget_head();
+    static const char no_store[] = "Cache-Control: no-store";
+    /* Nothing of it is a script, and no extension of a browser should think so. */
+    static const char policy[] = "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'";
+    sapi_add_header_ex((char *)head, head_len, true, true);
+    sapi_add_header_ex((char *)no_store, sizeof no_store - 1, true, true);
+    sapi_add_header_ex((char *)policy, sizeof policy - 1, true, true);
+    php_output_write(body, body_len);
+}
+
+void shim_error_page_send(void) {
+    uint64_t held_before;
+    if (original_error == NULL || shim.request == NULL || !howdah_rs_error_noted(&held_before)) {
+        return;
+    }
+    display_again();
+    if (!application_responds(held_before)) {
+        send_page();
+    }
+    howdah_rs_error_forget();
+}
+
+void shim_error_page_end_script(void) {
+    uint64_t held_before;
+    if (original_error == NULL || shim.request == NULL || !howdah_rs_error_noted(&held_before)) {
+        return;
+    }
+    /* As php_request_shutdown() does, which finds none of them afterwards. */
+    EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
+    EG(current_execute_data) = NULL;
+    zend_try {
+        php_call_shutdown_functions();
+    }
+    zend_end_try();
+    zend_try {
+        php_free_shutdown_functions();
+    }
+    zend_end_try();
+    zend_try {
+        shim_error_page_send();
+    }
+    zend_end_try();
+}

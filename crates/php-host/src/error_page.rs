@@ -1,0 +1,150 @@
+//! Errors of scripts as pages, for `howdah dev`: what the shim's `sapi/error_page.c` notes, and what it sends.
+//!
+//! At most one error is noted for the request that runs; of several the last counts, as PHP ends with it.
+
+use crate::bridge;
+use howdah_error_page::{Form, php};
+use std::ffi::{c_char, c_uint};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An error that no handler of the application took.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct ScriptError {
+    /// As PHP calls it: "Fatal error".
+    kind: *const c_char,
+    kind_len: usize,
+    message: *const c_char,
+    message_len: usize,
+    file: *const c_char,
+    file_len: usize,
+    line: c_uint,
+    /// As `howdah_c_dump_stack()` writes it.
+    stack: *const c_char,
+    stack_len: usize,
+    /// What waited in PHP's output buffers then, in bytes.
+    held_output: u64,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// The request it is about.
+    number: u64,
+    kind: String,
+    message: String,
+    file: String,
+    line: u32,
+    stack: String,
+    held_output: u64,
+    variables: Vec<(String, String)>,
+    /// The page, while C sends it.
+    head: String,
+    body: String,
+}
+
+static NOTED: Mutex<Option<Noted>> = Mutex::new(None);
+
+/// The one thread has it for the length of a bridge function.
+fn noted() -> MutexGuard<'static, Option<Noted>> {
+    NOTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// # Safety
+/// `data` is valid for `length` bytes for the duration of the calling bridge function.
+unsafe fn text(data: *const c_char, length: usize) -> String {
+    // SAFETY: the caller's promise.
+    String::from_utf8_lossy(unsafe { bridge::bytes(data, length) }).into_owned()
+}
+
+/// Notes an error of the current request's script, whose end it is.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_error_note(error: ScriptError) {
+    // SAFETY: C's promise in bridge.h, of each text.
+    let [kind, message, file, stack] = unsafe {
+        [
+            text(error.kind, error.kind_len),
+            text(error.message, error.message_len),
+            text(error.file, error.file_len),
+            text(error.stack, error.stack_len),
+        ]
+    };
+    let (line, held_output, number) = (error.line, error.held_output, bridge::running_request());
+    *noted() = Some(Noted { number, kind, message, file, line, stack, held_output, ..Noted::default() });
+}
+
+/// Whether an error of the current request was noted; then also what waited in PHP's output buffers at that time.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_error_noted(held_output: *mut u64) -> bool {
+    match noted().as_ref().filter(|noted| noted.number == bridge::running_request()) {
+        Some(noted) => {
+            // SAFETY: C passes a valid place, used by nobody else during the call.
+            unsafe { held_output.write(noted.held_output) };
+            true
+        }
+        None => false,
+    }
+}
+
+/// Adds one of the request's variables, under its name in `$_SERVER`, to the error that was noted.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_error_variable(name: *const c_char, name_len: usize, value: *const c_char, value_len: usize) {
+    // SAFETY: C's promise in bridge.h, of both texts.
+    let variable = unsafe { (text(name, name_len), text(value, value_len)) };
+    if let Some(noted) = noted().as_mut() {
+        noted.variables.push(variable);
+    }
+}
+
+/// Makes the page: the line of its head that says what it is, and its body. Both are valid until
+/// howdah_rs_error_forget(). `server` says what ran the script.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_error_page(
+    server: *const c_char,
+    server_len: usize,
+    head: *mut *const c_char,
+    head_len: *mut usize,
+    body: *mut *const c_char,
+    body_len: *mut usize,
+) {
+    // SAFETY: C's promise in bridge.h.
+    let server = unsafe { text(server, server_len) };
+    let mut noted = noted();
+    let noted = noted.get_or_insert_default();
+    noted.make_page(server);
+    // SAFETY: C passes valid places, used by nobody else during the call; what they get stays as it is until
+    // `howdah_rs_error_forget`.
+    unsafe {
+        head.write(noted.head.as_ptr().cast());
+        head_len.write(noted.head.len());
+        body.write(noted.body.as_ptr().cast());
+        body_len.write(noted.body.len());
+    }
+}
+
+/// The page was sent, or nobody wants it.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_error_forget() {
+    *noted() = None;
+}
+
+impl Noted {
+    fn variable(&self, name: &str) -> &str {
+        self.variables.iter().rfind(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    fn make_page(&mut self, server: String) {
+        let variables = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let request = php::request(self.variable("REQUEST_METHOD"), self.variable("REQUEST_URI"), variables);
+        let said = php::Said {
+            kind: &self.kind,
+            message: &self.message,
+            file: &self.file,
+            line: self.line,
+            stack: &self.stack,
+        };
+        let form = Form::for_accept(self.variable("HTTP_ACCEPT"));
+        let page = howdah_error_page::render(&php::report(&said, request, server), form);
+        self.head = format!("Content-Type: {}", page.media_type);
+        self.body = page.body;
+    }
+}

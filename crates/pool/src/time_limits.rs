@@ -1,0 +1,70 @@
+//! How long a request may wait, run and compute: what is said for it alone, for its route, or for its pool.
+
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+use std::time::Duration;
+
+/// Limits for some requests. `None`: what counts for the others counts for them too; zero: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeLimits {
+    /// Time in PHP.
+    pub deadline: Option<Duration>,
+    /// Processor time of the worker.
+    pub cpu: Option<Duration>,
+    /// Time in the queue; zero is zero here.
+    pub queue: Option<Duration>,
+}
+
+impl TimeLimits {
+    /// These, and where they say nothing, the others.
+    #[must_use]
+    pub const fn over(self, others: Self) -> Self {
+        const fn first(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+            if one.is_some() { one } else { other }
+        }
+        Self {
+            deadline: first(self.deadline, others.deadline),
+            cpu: first(self.cpu, others.cpu),
+            queue: first(self.queue, others.queue),
+        }
+    }
+}
+
+/// A request's limit: its own, or the pool's.
+pub(crate) fn or_of_pool(own: Option<Duration>, of_pool: Option<Duration>) -> Option<Duration> {
+    own.or(of_pool).filter(|limit| !limit.is_zero())
+}
+
+/// What a process has used of the processors, as PHP counts for `max_execution_time`: in its code and in the kernel, without
+/// the programs that it started. One system call; any process may be asked about.
+pub(crate) fn processor_time(pid: u32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_for_a_request_counts_before_what_its_pool_says() {
+        let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+        assert_eq!(or_of_pool(None, Some(minute)), Some(minute));
+        assert_eq!(or_of_pool(Some(second), Some(minute)), Some(second));
+        assert_eq!(or_of_pool(Some(second), None), Some(second));
+        assert_eq!(or_of_pool(Some(Duration::ZERO), Some(minute)), None, "zero is no limit");
+        let rule = TimeLimits { deadline: Some(second), ..TimeLimits::default() };
+        let route = TimeLimits { deadline: Some(minute), queue: Some(minute), cpu: None };
+        assert_eq!(rule.over(route), TimeLimits { deadline: Some(second), queue: Some(minute), cpu: None });
+    }
+
+    #[test]
+    fn the_processor_time_of_a_process_grows_while_it_computes() {
+        let own = std::process::id();
+        let before = processor_time(own).unwrap();
+        let mut sum = 0_u64;
+        while processor_time(own).unwrap() < before + Duration::from_millis(5) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+    }
+}

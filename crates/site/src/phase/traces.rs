@@ -1,0 +1,63 @@
+//! What a request that has ended says of itself in its span.
+
+use crate::exchange::Exchange;
+use crate::forwarded;
+use howdah_telemetry::{Ended, Inner, Telemetry, Trace};
+use http::{Version, header};
+use std::time::Duration;
+
+/// Has the spans of a request made and sent. A request that nobody has sent has none.
+pub(super) fn end(telemetry: &Telemetry, trace: &Trace, exchange: &Exchange, took: Duration) {
+    if exchange.is_warm_up || !trace.is_sampled() {
+        return;
+    }
+    let (head, peer, site) = (&exchange.head, &exchange.connection.peer, &exchange.site);
+    let client = forwarded::client(peer, &head.headers, &site.server.settings.http);
+    let host = forwarded::host(head, &client).and_then(|host| std::str::from_utf8(host).ok());
+    let (name, port) = forwarded::split_port(host.unwrap_or_default());
+    let port = port.or(client.server_port.as_deref()).unwrap_or(&peer.server_port).parse().ok();
+    let route = exchange.route.checked_sub(1).and_then(|at| site.settings.routes.get(at));
+    let inner = exchange.ran.stats().map(|stats| Inner {
+        pool: &stats.pool,
+        worker: stats.worker,
+        queue: Duration::from_micros(stats.queue_us),
+        php: Duration::from_micros(stats.php_us),
+        replays: stats.replays,
+    });
+    telemetry.end(
+        trace,
+        &Ended {
+            method: head.method.as_str(),
+            path: head.target.path(),
+            query: head.target.query(),
+            https: client.https,
+            version: version(head.version),
+            status: exchange.status,
+            host: Some(name).filter(|name| !name.is_empty()),
+            port,
+            client: exchange.remote,
+            peer: peer.addr,
+            user_agent: head.headers.get(header::USER_AGENT).map(http::HeaderValue::as_bytes),
+            request_id: &exchange.id.to_string(),
+            route: route.map(|route| route.pattern.as_str()),
+            site: (!exchange.misdirected).then_some(&site.settings.name),
+            front: exchange.front.label(),
+            time: exchange.time,
+            started: exchange.started,
+            took,
+            bytes: exchange.bytes,
+            inner,
+        },
+    );
+}
+
+/// The version as the semantic conventions write it.
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "0.9",
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    }
+}

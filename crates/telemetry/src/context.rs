@@ -1,0 +1,247 @@
+//! Whose trace a request belongs to: `traceparent` and `tracestate` as they come in (W3C Trace Context), the decision whether it
+//! is sampled, and what is handed on to whatever runs for the request.
+
+use howdah_config::{ParentTrust, Sampler as Word, TelemetrySettings};
+use http::{HeaderMap, HeaderValue};
+use opentelemetry::Context;
+use opentelemetry::trace::{SpanContext, SpanId, SpanKind, TraceFlags, TraceId, TraceState};
+use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample};
+use std::str::FromStr;
+use std::time::Instant;
+
+/// The longest `tracestate` that is handed on: the recommendation asks for no less than 512 characters.
+const LONGEST_STATE: usize = 1024;
+
+/// Decides about requests that begin.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    trust: ParentTrust,
+    sampler: Sampler,
+    /// The caller's decision stands.
+    follows_parent: bool,
+}
+
+/// The place of one request in its trace.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    pub(crate) context: SpanContext,
+    /// The caller's span.
+    pub(crate) parent: Option<SpanId>,
+    /// A span of a caller that is not trusted.
+    pub(crate) link: Option<SpanContext>,
+    /// The span of what runs for the request: PHP, or another server.
+    pub(crate) inner: SpanId,
+    /// When that was handed the request.
+    pub handed_on: Option<Instant>,
+    /// When the request's body was complete, where it has one.
+    pub body_complete: Option<Instant>,
+    /// When there was a response.
+    pub responded: Option<Instant>,
+    /// The response has not arrived as a whole.
+    pub cut_off: bool,
+}
+
+impl Contexts {
+    pub(crate) fn new(settings: &TelemetrySettings) -> Self {
+        let sampler = match settings.sampler {
+            Word::AlwaysOn | Word::ParentOn => Sampler::AlwaysOn,
+            Word::AlwaysOff | Word::ParentOff => Sampler::AlwaysOff,
+            Word::Ratio | Word::ParentRatio => Sampler::TraceIdRatioBased(settings.ratio.get()),
+        };
+        let follows_parent = matches!(settings.sampler, Word::ParentOn | Word::ParentOff | Word::ParentRatio);
+        Self { trust: settings.parent, sampler, follows_parent }
+    }
+
+    pub(crate) fn begin(&self, headers: &HeaderMap, trusted: bool) -> Trace {
+        let caller = caller(headers);
+        let continued = match self.trust {
+            ParentTrust::Always => true,
+            ParentTrust::Trusted => trusted,
+            ParentTrust::Never => false,
+        };
+        let (caller, link) = if continued { (caller, None) } else { (None, caller) };
+        let ids = RandomIdGenerator::default();
+        let trace_id = caller.as_ref().map_or_else(|| ids.new_trace_id(), SpanContext::trace_id);
+        let sampled = match &caller {
+            Some(caller) if self.follows_parent => caller.is_sampled(),
+            _ => self.is_in_sample(trace_id),
+        };
+        let (parent, state) = match caller {
+            Some(caller) => (Some(caller.span_id()), caller.trace_state().clone()),
+            None => (None, TraceState::NONE),
+        };
+        let flags = TraceFlags::default().with_sampled(sampled);
+        Trace {
+            context: SpanContext::new(trace_id, ids.new_span_id(), flags, false, state),
+            parent,
+            link,
+            inner: ids.new_span_id(),
+            handed_on: None,
+            body_complete: None,
+            responded: None,
+            cut_off: false,
+        }
+    }
+
+    fn is_in_sample(&self, trace: TraceId) -> bool {
+        let kind = SpanKind::Server;
+        self.sampler.should_sample(None::<&Context>, trace, "", &kind, &[], &[]).decision
+            == SamplingDecision::RecordAndSample
+    }
+}
+
+impl Trace {
+    /// The trace's id, as it is in logs.
+    #[must_use]
+    pub fn id(&self) -> TraceId {
+        self.context.trace_id()
+    }
+
+    /// Whether its spans are sent.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.context.is_sampled()
+    }
+
+    /// `traceparent` for what runs for the request.
+    #[must_use]
+    pub fn parent_field(&self) -> String {
+        format!("00-{}-{}-{:02x}", self.context.trace_id(), self.inner, self.context.trace_flags())
+    }
+
+    /// `tracestate` for it, where the caller has sent one.
+    #[must_use]
+    pub fn state_field(&self) -> Option<String> {
+        Some(self.context.trace_state().header()).filter(|state| !state.is_empty())
+    }
+}
+
+/// The caller's span. None where a field is missing, there twice or broken: the recommendation has a new trace begin then.
+fn caller(headers: &HeaderMap) -> Option<SpanContext> {
+    let mut fields = headers.get_all("traceparent").iter();
+    let field = fields.next().filter(|_| fields.next().is_none())?;
+    let (trace, span, flags) = parent(field.as_bytes())?;
+    Some(SpanContext::new(trace, span, flags, true, state(headers)))
+}
+
+/// `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal digits. A later version may have more behind a further hyphen.
+fn parent(field: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
+    let text = std::str::from_utf8(field.trim_ascii()).ok()?;
+    let mut parts = text.split('-');
+    let mut digits = |count: usize| {
+        let part = parts.next()?;
+        let is_hex = part.len() == count && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        is_hex.then_some(part)
+    };
+    let (version, trace, span, flags) = (digits(2)?, digits(32)?, digits(16)?, digits(2)?);
+    if version == "ff" || (version == "00" && parts.next().is_some()) {
+        return None;
+    }
+    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let sampled = u8::from_str_radix(flags, 16).ok()? & 1 == 1;
+    let valid = trace != TraceId::INVALID && span != SpanId::INVALID;
+    valid.then(|| (trace, span, TraceFlags::default().with_sampled(sampled)))
+}
+
+/// What vendors have written down. Broken or too long, it is dropped; the trace goes on.
+fn state(headers: &HeaderMap) -> TraceState {
+    let lines: Vec<&str> =
+        headers.get_all("tracestate").iter().filter_map(|line| HeaderValue::to_str(line).ok()).collect();
+    let joined = lines.join(",");
+    if joined.is_empty() || joined.len() > LONGEST_STATE {
+        return TraceState::NONE;
+    }
+    TraceState::from_str(&joined).unwrap_or(TraceState::NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+    fn headers(fields: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        map
+    }
+
+    fn begin(settings: &TelemetrySettings, field: &str, trusted: bool) -> Trace {
+        Contexts::new(settings).begin(&headers(&[("traceparent", field)]), trusted)
+    }
+
+    #[test]
+    fn only_what_the_recommendation_allows_is_continued() {
+        let good = format!("00-{TRACE}-00f067aa0ba902b7-01");
+        let trace = begin(&TelemetrySettings::default(), &good, true);
+        assert_eq!(trace.id().to_string(), TRACE);
+        assert_eq!(trace.parent.map(|span| span.to_string()).as_deref(), Some("00f067aa0ba902b7"));
+        assert!(trace.is_sampled());
+        let later = begin(&TelemetrySettings::default(), &format!("01-{TRACE}-00f067aa0ba902b7-01-more"), true);
+        assert_eq!(later.id().to_string(), TRACE);
+        for broken in [
+            "",
+            "00",
+            &format!("ff-{TRACE}-00f067aa0ba902b7-01"),
+            &format!("00-{TRACE}-00f067aa0ba902b7-01-more"),
+            &format!("00-{}-00f067aa0ba902b7-01", TRACE.to_uppercase()),
+            &format!("00-{}-00f067aa0ba902b7-01", "0".repeat(32)),
+            &format!("00-{TRACE}-0000000000000000-01"),
+            &format!("00-{TRACE}-00f067aa0ba902b7-1"),
+            &format!("00-{TRACE}é-00f067aa0ba902b7-01"),
+        ] {
+            let trace = begin(&TelemetrySettings::default(), broken, true);
+            assert!(trace.parent.is_none() && trace.id().to_string() != TRACE, "{broken}");
+        }
+        let twice = headers(&[("traceparent", &good), ("traceparent", &good)]);
+        assert!(Contexts::new(&TelemetrySettings::default()).begin(&twice, true).parent.is_none());
+    }
+
+    #[test]
+    fn strangers_begin_a_trace_of_their_own_with_a_link() {
+        let field = format!("00-{TRACE}-00f067aa0ba902b7-00");
+        for (parent, trusted, continued) in [
+            (ParentTrust::Trusted, true, true),
+            (ParentTrust::Trusted, false, false),
+            (ParentTrust::Always, false, true),
+            (ParentTrust::Never, true, false),
+        ] {
+            let trace = begin(&TelemetrySettings { parent, ..TelemetrySettings::default() }, &field, trusted);
+            assert_eq!(trace.id().to_string() == TRACE, continued, "{parent} {trusted}");
+            assert_eq!(trace.link.is_some(), !continued);
+            // A stranger's decision is none.
+            assert_eq!(trace.is_sampled(), !continued);
+        }
+    }
+
+    #[test]
+    fn samplers_decide_as_their_names_say() {
+        let field = |flags: &str| format!("00-{TRACE}-00f067aa0ba902b7-{flags}");
+        for (sampler, of_sampled, of_unsampled, of_nobody) in [
+            (Word::AlwaysOn, true, true, true),
+            (Word::AlwaysOff, false, false, false),
+            (Word::ParentOn, true, false, true),
+            (Word::ParentOff, true, false, false),
+            (Word::ParentRatio, true, false, true),
+            (Word::Ratio, true, true, true),
+        ] {
+            let settings = TelemetrySettings { sampler, ..TelemetrySettings::default() };
+            let found =
+                [field("01"), field("00"), String::new()].map(|field| begin(&settings, &field, true).is_sampled());
+            assert_eq!(found, [of_sampled, of_unsampled, of_nobody], "{sampler}");
+        }
+    }
+
+    #[test]
+    fn what_runs_for_a_request_gets_a_span_below_it_and_the_state() {
+        let fields = [("traceparent", &*format!("00-{TRACE}-00f067aa0ba902b7-01")), ("tracestate", "a=1,b=2")];
+        let trace = Contexts::new(&TelemetrySettings::default()).begin(&headers(&fields), true);
+        assert_eq!(trace.parent_field(), format!("00-{TRACE}-{}-01", trace.inner));
+        assert_eq!(trace.state_field().as_deref(), Some("a=1,b=2"));
+        let fields = [("traceparent", fields[0].1), ("tracestate", "no state at all")];
+        let trace = Contexts::new(&TelemetrySettings::default()).begin(&headers(&fields), true);
+        assert_eq!((trace.id().to_string().as_str(), trace.state_field()), (TRACE, None));
+    }
+}

@@ -1,0 +1,218 @@
+//! Spans on their way out: a bounded queue in memory, and a thread with a runtime of its own that sends them in batches. A
+//! collector that hangs or refuses costs spans, which are counted and said once in a while, and nothing else.
+
+use crate::collector;
+use howdah_config::TelemetrySettings;
+use howdah_observe::Metrics;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Lines in the log about lost spans are no closer than this.
+const QUIET: Duration = Duration::from_secs(30);
+
+/// The requests' side.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    spans: mpsc::UnboundedSender<Vec<SpanData>>,
+    waiting: Arc<AtomicUsize>,
+    most: usize,
+    metrics: Arc<Metrics>,
+}
+
+impl Outbox {
+    /// Hands over the spans of one request, unless there is no room.
+    pub(crate) fn push(&self, spans: Vec<SpanData>) {
+        let count = spans.len();
+        let room = |waiting: usize| waiting.checked_add(count).filter(|all| *all <= self.most);
+        if self.waiting.fetch_update(Relaxed, Relaxed, room).is_err() || self.spans.send(spans).is_err() {
+            self.metrics.spans_dropped.add(count as u64);
+        }
+    }
+}
+
+/// The hold on the thread.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    closing: watch::Sender<Option<Instant>>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Sending {
+    /// Has the thread send what waits, and end, within the limit.
+    pub(crate) async fn end(self, limit: Duration) {
+        let until = Instant::now() + limit;
+        self.closing.send_replace(Some(until));
+        // It looks at the time itself; should it hang nevertheless, the process ends without it.
+        let _ = timeout_at(until + Duration::from_secs(1), self.ended).await;
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(settings: &TelemetrySettings, metrics: Arc<Metrics>) -> Result<(Outbox, Sending), String> {
+    let cannot = |error: std::io::Error| format!("cannot start the thread that sends spans: {error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let exporter = {
+        let _inside = runtime.enter();
+        collector::exporter(settings)?
+    };
+    let (sender, spans) = mpsc::unbounded_channel();
+    let (closing, told) = watch::channel(None);
+    let (end, ended) = oneshot::channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let outbox = Outbox { spans: sender, waiting: waiting.clone(), most: settings.queue, metrics: metrics.clone() };
+    let worker = Worker {
+        address: settings.address(),
+        exporter,
+        spans,
+        waiting,
+        closing: told,
+        timeout: settings.timeout,
+        delay: settings.delay,
+        batch: settings.batch,
+        losses: Losses { failed: 0, dropped: metrics.spans_dropped.get(), said: None, why: None },
+        metrics,
+    };
+    let run = move || {
+        runtime.block_on(worker.run());
+        // What tonic has started in it must not hold this up.
+        runtime.shutdown_background();
+        let _ = end.send(());
+    };
+    std::thread::Builder::new().name("telemetry".to_owned()).spawn(run).map_err(cannot)?;
+    Ok((outbox, Sending { closing, ended }))
+}
+
+/// What the thread has.
+struct Worker {
+    address: String,
+    exporter: SpanExporter,
+    spans: mpsc::UnboundedReceiver<Vec<SpanData>>,
+    waiting: Arc<AtomicUsize>,
+    closing: watch::Receiver<Option<Instant>>,
+    timeout: Duration,
+    delay: Duration,
+    batch: usize,
+    metrics: Arc<Metrics>,
+    losses: Losses,
+}
+
+/// What was lost and not said yet.
+struct Losses {
+    failed: u64,
+    /// Of those without room, how many were said.
+    dropped: u64,
+    said: Option<Instant>,
+    /// Why the last export has failed.
+    why: Option<String>,
+}
+
+impl Worker {
+    async fn run(mut self) {
+        let mut batch = Vec::new();
+        while self.gather(&mut batch).await {
+            self.send(std::mem::take(&mut batch)).await;
+            self.report(false);
+        }
+        // What has come in the meantime, as far as there is time.
+        loop {
+            while batch.len() < self.batch && self.take_one(&mut batch) {}
+            if batch.is_empty() {
+                break;
+            }
+            self.send(std::mem::take(&mut batch)).await;
+        }
+        self.report(true);
+    }
+
+    /// Waits for spans, and for a while for more of them. False: it is time to end.
+    async fn gather(&mut self, batch: &mut Vec<SpanData>) -> bool {
+        let first = tokio::select! {
+            spans = self.spans.recv() => spans,
+            _ = self.closing.changed() => return false,
+        };
+        let Some(first) = first else { return false };
+        self.waiting.fetch_sub(first.len(), Relaxed);
+        batch.extend(first);
+        let until = Instant::now() + self.delay;
+        while batch.len() < self.batch {
+            tokio::select! {
+                spans = self.spans.recv() => match spans {
+                    Some(spans) => {
+                        self.waiting.fetch_sub(spans.len(), Relaxed);
+                        batch.extend(spans);
+                    }
+                    None => break,
+                },
+                () = sleep_until(until) => break,
+                // What was gathered is sent all the same.
+                _ = self.closing.changed() => return false,
+            }
+        }
+        true
+    }
+
+    fn take_one(&mut self, batch: &mut Vec<SpanData>) -> bool {
+        let Ok(spans) = self.spans.try_recv() else { return false };
+        self.waiting.fetch_sub(spans.len(), Relaxed);
+        batch.extend(spans);
+        true
+    }
+
+    /// Sends a batch, within the time for it and before the end.
+    async fn send(&mut self, batch: Vec<SpanData>) {
+        let (count, mut closing) = (batch.len() as u64, self.closing.clone());
+        let timeout = Instant::now() + self.timeout;
+        let limit = async {
+            loop {
+                let until = closing.borrow_and_update().map_or(timeout, |end| end.min(timeout));
+                tokio::select! {
+                    () = sleep_until(until) => return,
+                    changed = closing.changed() => if changed.is_err() { return sleep_until(timeout).await },
+                }
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = self.exporter.export(batch) => outcome.map_err(|error| error.to_string()),
+            () = limit => Err("it has not answered in time".to_owned()),
+        };
+        match outcome {
+            Ok(()) => {
+                self.metrics.spans_sent.add(count);
+                if self.losses.why.take().is_some() {
+                    tracing::info!(target: "howdah::telemetry", "spans go to {} again", self.address);
+                }
+            }
+            Err(why) => {
+                self.metrics.spans_failed.add(count);
+                self.losses.failed += count;
+                // The first of a row is said at once.
+                if self.losses.why.replace(why).is_none() {
+                    self.report(true);
+                }
+            }
+        }
+    }
+
+    /// Says what was lost, now and then.
+    fn report(&mut self, now: bool) {
+        let losses = &mut self.losses;
+        let dropped = self.metrics.spans_dropped.get() - losses.dropped;
+        if (dropped == 0 && losses.failed == 0) || (!now && losses.said.is_some_and(|at| at.elapsed() < QUIET)) {
+            return;
+        }
+        let (failed, address) = (std::mem::take(&mut losses.failed), &self.address);
+        (losses.dropped, losses.said) = (losses.dropped + dropped, Some(Instant::now()));
+        if failed > 0 {
+            let why = losses.why.as_deref().unwrap_or("it was not reached");
+            tracing::warn!(target: "howdah::telemetry", spans = failed, "spans were lost: cannot send to {address}: {why}");
+        }
+        if dropped > 0 {
+            tracing::warn!(target: "howdah::telemetry", spans = dropped, "spans were dropped: {address} does not take them fast enough");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! A collector of a test's own: takes spans by OTLP, over gRPC and HTTP at one port, and tells what it has got. Or it refuses
+//! them, or never answers.
+
+use crate::process::{PATIENCE, eventually};
+use crate::site::Port;
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
+use prost::Message;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+
+/// What it does with exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Manner {
+    #[default]
+    Takes,
+    /// Answers with an error that no repetition helps against.
+    Refuses,
+    /// Reads, and never answers.
+    Hangs,
+}
+
+/// A span as it has arrived, identities in hexadecimal digits.
+#[derive(Debug, Clone, Default)]
+pub struct Span {
+    pub name: String,
+    pub trace: String,
+    pub id: String,
+    pub parent: String,
+    /// As the protocol numbers them: 1 internal, 2 server, 3 client.
+    pub kind: i32,
+    pub from: u64,
+    pub until: u64,
+    /// 2 is an error.
+    pub status: i32,
+    /// The traces that it has links to.
+    pub links: Vec<String>,
+    pub attributes: BTreeMap<String, String>,
+    /// The attributes of its resource.
+    pub resource: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    manner: Mutex<Manner>,
+    spans: Mutex<Vec<Span>>,
+    /// The head of each export: its target, then its fields.
+    heads: Mutex<Vec<(String, HeaderMap)>>,
+}
+
+/// A running collector. It ends with the test.
+#[derive(Debug)]
+pub struct Collector {
+    port: Port,
+    shared: Arc<Shared>,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Collector {
+    /// One that takes what comes.
+    #[must_use]
+    pub fn start() -> Self {
+        let mut collector = Self::absent();
+        collector.listen();
+        collector
+    }
+
+    /// A port where nobody listens yet.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self { port: Port::hold(), shared: Arc::default(), end: None, thread: None }
+    }
+
+    /// Begins to listen.
+    pub fn listen(&mut self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.unwrap_or_else(|error| panic!("runtime: {error}"));
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", self.port.number)));
+        let listener = listener.unwrap_or_else(|error| panic!("listen: {error}"));
+        let (end, mut ended) = oneshot::channel();
+        let shared = self.shared.clone();
+        self.end = Some(end);
+        self.thread = Some(std::thread::spawn(move || {
+            runtime.block_on(async move {
+                loop {
+                    let stream = tokio::select! {
+                        accepted = listener.accept() => match accepted {
+                            Ok((stream, _)) => stream,
+                            Err(_) => continue,
+                        },
+                        _ = &mut ended => return,
+                    };
+                    let shared = shared.clone();
+                    tokio::spawn(async move {
+                        let answer = service_fn(move |request| answer(shared.clone(), request));
+                        let _ = Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
+                    });
+                }
+            });
+        }));
+    }
+
+    /// Its address in settings.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port.number)
+    }
+
+    /// A `[telemetry]` section for `Setup::setting` that sends there at once, with further keys.
+    #[must_use]
+    pub fn section(&self, more: &str) -> String {
+        format!(
+            "{{ endpoint = \"{}\", delay = \"10ms\"{}{more} }}",
+            self.url(),
+            if more.is_empty() { "" } else { ", " }
+        )
+    }
+
+    pub fn set(&self, manner: Manner) {
+        *lock(&self.shared.manner) = manner;
+    }
+
+    /// Targets and fields of the exports so far.
+    #[must_use]
+    pub fn exports(&self) -> Vec<(String, HeaderMap)> {
+        lock(&self.shared.heads).clone()
+    }
+
+    /// All spans so far.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        lock(&self.shared.spans).clone()
+    }
+
+    /// The span of a request for a path, once it is there.
+    #[must_use]
+    pub fn of_path(&self, path: &str) -> Span {
+        let find = || self.spans().into_iter().find(|span| span.attributes.get("url.path").is_some_and(|p| p == path));
+        assert!(eventually(PATIENCE, || find().is_some()), "no span of {path}; there are {:#?}", self.spans());
+        find().unwrap_or_default()
+    }
+
+    /// The spans below one, by name.
+    #[must_use]
+    pub fn below(&self, span: &Span) -> BTreeMap<String, Span> {
+        let all = self.spans().into_iter().filter(|other| other.parent == span.id);
+        all.map(|span| (span.name.clone(), span)).collect()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            let _ = end.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    lock(&shared.heads).push((head.uri.path().to_owned(), head.headers.clone()));
+    let grpc = head.headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    let manner = *lock(&shared.manner);
+    match manner {
+        Manner::Hangs => std::future::pending::<()>().await,
+        Manner::Takes => {
+            // A message of gRPC has a flag and its length before it.
+            let message = if grpc { body.get(5..).unwrap_or_default() } else { &body[..] };
+            let decoded =
+                ExportTraceServiceRequest::decode(message).unwrap_or_else(|error| panic!("no spans: {error}"));
+            lock(&shared.spans).extend(spans(decoded));
+        }
+        Manner::Refuses => {}
+    }
+    let refused = manner == Manner::Refuses;
+    if !grpc {
+        let status = if refused { 403 } else { 200 };
+        return Ok(Response::builder().status(status).body(Full::new(Bytes::new()).boxed()).unwrap_or_default());
+    }
+    let mut trailers = HeaderMap::new();
+    // 7 is PERMISSION_DENIED.
+    trailers.insert("grpc-status", if refused { 7 } else { 0 }.into());
+    let frames = vec![Frame::data(Bytes::from_static(&[0; 5])), Frame::trailers(trailers)];
+    let body = Frames(frames.into_iter()).boxed();
+    Ok(Response::builder().header("content-type", "application/grpc").body(body).unwrap_or_default())
+}
+
+/// A body of frames that are there already.
+struct Frames(std::vec::IntoIter<Frame<Bytes>>);
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next().map(Ok))
+    }
+}
+
+fn spans(request: ExportTraceServiceRequest) -> Vec<Span> {
+    let mut found = Vec::new();
+    for of_resource in request.resource_spans {
+        let resource = attributes(of_resource.resource.unwrap_or_default().attributes);
+        for span in of_resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+            found.push(Span {
+                name: span.name,
+                trace: hex(&span.trace_id),
+                id: hex(&span.span_id),
+                parent: hex(&span.parent_span_id),
+                kind: span.kind,
+                from: span.start_time_unix_nano,
+                until: span.end_time_unix_nano,
+                status: span.status.unwrap_or_default().code,
+                links: span.links.iter().map(|link| hex(&link.trace_id)).collect(),
+                attributes: attributes(span.attributes),
+                resource: resource.clone(),
+            });
+        }
+    }
+    found
+}
+
+fn attributes(list: Vec<KeyValue>) -> BTreeMap<String, String> {
+    let text = |value: Option<Value>| match value {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::BoolValue(flag)) => flag.to_string(),
+        other => format!("{other:?}"),
+    };
+    list.into_iter().map(|pair| (pair.key, text(pair.value.and_then(|value| value.value)))).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,155 @@
+//! A directory without a `howdah.toml`: what the server finds there, what it makes of it, and what `howdah init` writes.
+
+use howdah_tests::howdah::{php_program, program};
+use howdah_tests::process::{PATIENCE, eventually, signal};
+use howdah_tests::{Conn, Request, Target};
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A skeleton with the files that tell a framework, and a page that tells its path.
+fn project(package: &str, version: &str) -> (TempDir, PathBuf) {
+    let top = tempfile::tempdir().unwrap();
+    let dir = top.path().join("project");
+    let lock = format!(r#"{{"packages": [{{"name": "{package}", "version": "{version}"}}]}}"#);
+    for (name, text) in [
+        ("composer.json", "{}"),
+        ("composer.lock", &*lock),
+        (".env", "APP_KEY=secret"),
+        ("vendor/private.txt", "secret"),
+        ("public/index.php", "<?php echo 'page ', $_SERVER['REQUEST_URI'];"),
+        ("public/other.php", "<?php echo 'other';"),
+        ("public/style.css", "a {}"),
+        ("public/storage/upload.php", "<?php echo 'uploaded';"),
+    ] {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    (top, dir)
+}
+
+/// `howdah ARGUMENTS` in this directory, with nothing of the test's surroundings.
+fn howdah(top: &Path, dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program()).args(arguments).current_dir(dir).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("TMPDIR", top).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+    command
+}
+
+fn run(top: &Path, dir: &Path, arguments: &[&str]) -> (Output, String, String) {
+    let output = howdah(top, dir, arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    (output, out, error)
+}
+
+/// The line of `howdah check` that says this setting.
+fn said(top: &Path, dir: &Path, arguments: &[&str], key: &str) -> String {
+    let (output, out, error) = run(top, dir, &[&["check"], arguments].concat());
+    assert!(output.status.success(), "{error}");
+    let line = out.lines().find(|line| line.starts_with(&format!("{key} = ")));
+    line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).unwrap()
+}
+
+/// Serves the directory while `ask` asks; what the server has said.
+fn served(top: &Path, dir: &Path, arguments: &[&str], ask: impl FnOnce(&dyn Fn(&str) -> (u16, String))) -> String {
+    let (socket, admin) = (top.join("http.sock"), format!("unix:{}", top.join("admin.sock").display()));
+    let listen = format!("unix:{}", socket.display());
+    let fixed = ["serve", "--listen", &listen, "--admin", &admin, "--workers", "1"];
+    let mut server = howdah(top, dir, &[&fixed, arguments].concat());
+    let server = server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let target = Target::Unix(socket);
+    assert!(eventually(PATIENCE, || Conn::try_open(&target).is_ok()), "the server does not listen");
+    ask(&|path| {
+        let response = Conn::open(&target).exchange(&Request::get(path).close());
+        (response.status, response.text())
+    });
+    signal(server.id(), Signal::TERM);
+    let output = server.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+fn laravel_is_served(ask: &dyn Fn(&str) -> (u16, String)) {
+    assert_eq!(ask("/posts/1?a=b"), (200, "page /posts/1?a=b".to_owned()));
+    assert_eq!(ask("/style.css"), (200, "a {}".to_owned()));
+    assert_eq!(ask("/other.php").0, 404, "only index.php is a script");
+    assert_eq!(ask("/posts/").0, 301, "one address for each page");
+    let (_, upload) = ask("/storage/upload.php");
+    assert!(!upload.contains("uploaded"), "{upload}");
+    for path in ["/.env", "/vendor/private.txt", "/composer.lock", "/public/index.php"] {
+        let (_, text) = ask(path);
+        assert!(!text.contains("secret") && !text.contains("packages"), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_laravel_project_is_served_from_its_directory_with_its_rules() {
+    let (top, dir) = project("laravel/framework", "v11.33.2");
+    let said = served(top.path(), &dir, &[], laravel_is_served);
+    assert!(said.contains("found Laravel 11.33.2 (by composer.lock)"), "{said}");
+    assert!(said.contains("with the rules of app = \"laravel\""), "{said}");
+    assert!(said.contains("howdah init"), "{said}");
+}
+
+#[test]
+fn what_init_writes_serves_the_same() {
+    let (top, dir) = project("laravel/framework", "v11.33.2");
+    let (output, printed, _) = run(top.path(), &dir, &["init", "--print"]);
+    assert!(output.status.success() && !dir.join("howdah.toml").exists());
+    let (output, out, error) = run(top.path(), &dir, &["init"]);
+    assert!(output.status.success() && out.contains("howdah.toml"), "{out}{error}");
+    assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), printed);
+    let said = served(top.path(), &dir, &[], laravel_is_served);
+    assert!(!said.contains("found Laravel"), "the file decides now: {said}");
+    // What somebody has written since stays.
+    fs::write(dir.join("howdah.toml"), "root = \"public\"\n").unwrap();
+    let (output, _, error) = run(top.path(), &dir, &["init"]);
+    assert!(!output.status.success() && error.contains("is there already"), "{error}");
+    assert_eq!(fs::read_to_string(dir.join("howdah.toml")).unwrap(), "root = \"public\"\n");
+}
+
+#[test]
+fn a_project_is_told_from_its_document_root_and_by_its_path() {
+    let (top, dir) = project("symfony/framework-bundle", "v7.1.5");
+    let public = dir.join("public");
+    let root = format!("root = \"{}\" # found Symfony 7.1.5", public.display());
+    assert_eq!(said(top.path(), &dir, &[], "root"), root);
+    assert_eq!(said(top.path(), &public, &[], "app"), "app = \"symfony\" # found Symfony 7.1.5");
+    let (output, out, error) = run(top.path(), top.path(), &["explain", "/other.php", "--root", dir.to_str().unwrap()]);
+    assert!(output.status.success() && out.contains("symfony-one-script"), "{out}{error}");
+}
+
+#[test]
+fn what_is_said_counts_more_than_what_is_found() {
+    let (top, dir) = project("laravel/framework", "v11.33.2");
+    let app = |arguments: &[&str]| said(top.path(), &dir, arguments, "app");
+    assert_eq!(app(&[]), "app = \"laravel\" # found Laravel 11.33.2");
+    assert_eq!(app(&["--detect", "false"]), "app = \"\" # default");
+    assert_eq!(app(&["--front-controller", "other.php"]), "app = \"\" # default");
+    assert_eq!(app(&["--htaccess"]), "app = \"\" # default");
+    assert_eq!(app(&["--mode", "worker", "--script", "public/other.php"]), "app = \"\" # default");
+    fs::write(dir.join("howdah.toml"), "workers = 1\n").unwrap();
+    assert_eq!(app(&[]), "app = \"\" # default");
+}
+
+#[test]
+fn init_says_where_there_is_no_application_and_serves_what_it_does_not_know() {
+    let top = tempfile::tempdir().unwrap();
+    let (output, out, error) = run(top.path(), top.path(), &["init"]);
+    assert!(!output.status.success() && error.contains("there is no index.php"), "{out}{error}");
+    fs::write(top.path().join("index.php"), "<?php echo 'plain';").unwrap();
+    let (output, _, error) = run(top.path(), top.path(), &["init"]);
+    assert!(output.status.success(), "{error}");
+    let said = served(top.path(), top.path(), &[], |ask| {
+        assert_eq!(ask("/some/path"), (200, "plain".to_owned()));
+        let (_, text) = ask("/howdah.toml");
+        assert!(!text.contains("front_controller"), "{text}");
+    });
+    assert!(!said.contains("found "), "{said}");
+}
