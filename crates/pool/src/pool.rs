@@ -166,7 +166,7 @@ impl Pool {
             && !pending.sink.is_gone()
             && self.turn(pending.entered, pending.limits.queue).await
         {
-            pending.called = true;
+            pending.has_turn = true;
             now = Instant::now();
             (fault, pending) = match self.submit_now(pending, now) {
                 Ok(()) => return Ok(()),
@@ -195,7 +195,7 @@ impl Pool {
     /// long enough.
     async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
-        let (calls, left) = {
+        let (turns, left) = {
             let mut scheduler = self.shared.lock();
             let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(patience));
             let left = limit.saturating_sub(now.saturating_duration_since(came));
@@ -208,9 +208,9 @@ impl Pool {
             (scheduler.queue.door.come(), left)
         };
         let waiting = AtDoor(&self.shared);
-        match tokio::time::timeout(left, calls.acquire()).await {
-            Ok(Ok(call)) => {
-                call.forget();
+        match tokio::time::timeout(left, turns.acquire()).await {
+            Ok(Ok(turn)) => {
+                turn.forget();
                 std::mem::forget(waiting);
                 true
             }

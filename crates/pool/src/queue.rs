@@ -163,14 +163,14 @@ impl WaitingQueue {
         !self.has_place(false)
     }
 
-    /// True if a request may wait here. The places that become free are for those who were called in.
-    pub(crate) fn has_place(&self, called: bool) -> bool {
-        self.len < self.limits.requests && (called || self.door.is_empty() || self.len == 0)
+    /// True if a request may wait here. The places that become free are for those whose turn it is.
+    pub(crate) fn has_place(&self, has_turn: bool) -> bool {
+        self.len < self.limits.requests && (has_turn || self.door.is_empty() || self.len == 0)
     }
 
-    /// Calls those in who wait for a place, as far as there are places.
-    fn call_in(&mut self) {
-        self.door.call(self.limits.requests.saturating_sub(self.len));
+    /// Lets those in who wait for a place, as far as there are places.
+    fn let_in(&mut self) {
+        self.door.let_in(self.limits.requests.saturating_sub(self.len));
     }
 
     /// Adds a new request, behind those of its flow that are older.
@@ -208,7 +208,7 @@ impl WaitingQueue {
             return None;
         }
         let next = self.take(now, &may_run);
-        self.call_in();
+        self.let_in();
         next
     }
 
@@ -303,7 +303,7 @@ impl WaitingQueue {
         }
         self.has_impatient &= self.len > 0;
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
     }
 
     /// Takes every request out.
@@ -321,7 +321,7 @@ impl WaitingQueue {
         })?;
         self.len -= 1;
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
         Some(found)
     }
 
@@ -340,7 +340,7 @@ impl WaitingQueue {
         }
         self.len -= removed.len();
         self.forget_empty_flows();
-        self.call_in();
+        self.let_in();
         removed
     }
 

@@ -207,22 +207,25 @@ fn who_has_waited_elsewhere_takes_the_place_that_its_age_gives_it() {
 }
 
 #[test]
-fn who_waits_for_a_place_is_called_when_there_is_one() {
+fn who_waits_for_a_place_has_its_turn_when_there_is_one() {
     let mut queue = WaitingQueue::new(Limits { requests: 2, ..Limits::default() });
     let (first, _a) = pending(1, 1, 10);
     let (second, _b) = pending(2, 1, 10);
     queue.push(first);
     queue.push(second);
-    let calls = queue.door.come();
+    let turns = queue.door.come();
     queue.door.come();
     queue.door.come();
     queue.door.leave();
-    assert!(queue.is_full() && calls.try_acquire().is_err());
+    assert!(queue.is_full() && turns.try_acquire().is_err());
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!(calls.available_permits(), 1);
-    assert!(queue.is_full() && queue.has_place(true), "the place is for the one that was called, though another waits");
+    assert_eq!(turns.available_permits(), 1);
+    assert!(
+        queue.is_full() && queue.has_place(true),
+        "the place is for the one whose turn it is, though another waits"
+    );
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!((calls.available_permits(), queue.is_full()), (2, false));
+    assert_eq!((turns.available_permits(), queue.is_full()), (2, false));
 }
 
 #[test]

@@ -175,7 +175,7 @@ impl Scheduler {
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
-        if !self.queue.has_place(pending.called) && !self.drop_doubtful() {
+        if !self.queue.has_place(pending.has_turn) && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
         pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
@@ -413,7 +413,7 @@ impl Scheduler {
                         lane.idle_since = now;
                     }
                     self.idle.push(index);
-                    self.queue.door.call(1);
+                    self.queue.door.let_in(1);
                 }
                 return;
             };

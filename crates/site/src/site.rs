@@ -3,7 +3,6 @@
 use crate::compress::Compressor;
 use crate::handed_over::HandedOver;
 use crate::https::Https;
-use crate::phase::route::ProxyRoute;
 use crate::releases::Releases;
 use crate::server::Server;
 use crate::static_files::StaticFiles;
@@ -38,6 +37,15 @@ impl Limits {
             max_body: settings.max_body.bytes(),
         }
     }
+}
+
+/// The other server that a route hands its requests to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyRoute {
+    /// The position among the proxies of the settings.
+    pub proxy: usize,
+    /// The number of the route, from 1 (`Site::requests`).
+    pub route: usize,
 }
 
 /// Everything the phases need that does not change between requests for one site.

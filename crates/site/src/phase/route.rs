@@ -23,7 +23,7 @@
 use crate::notes::Notes;
 use crate::request_path::{decode, encode, normalise};
 use crate::ruled::{Lookup, join};
-use crate::site::Site;
+use crate::site::{ProxyRoute, Site};
 use crate::static_files::real_path_of;
 use howdah_config::{Mode, PoolSettings, Symlinks};
 use std::borrow::Cow;
@@ -84,15 +84,6 @@ pub struct Script {
     pub route: usize,
     /// `DOCUMENT_ROOT`, where a rule says another than the site's.
     pub root: Option<PathBuf>,
-}
-
-/// The other server that a route hands its requests to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProxyRoute {
-    /// The position among the proxies of the settings.
-    pub proxy: usize,
-    /// The number of the route, from 1 (`Site::requests`).
-    pub route: usize,
 }
 
 /// A regular file that may be sent.
