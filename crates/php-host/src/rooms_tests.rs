@@ -52,6 +52,10 @@ fn asks_for_the_mode(name: &str, text: &str) -> Vec<String> {
         "sapi/functions.c" => {
             &["RETURN_STRING(shim.mode->name);", "php_info_print_table_row(2, \"Mode\", shim.mode->name);"]
         }
+        // What developers are shown.
+        "sapi/error_page.c" => &[
+            r#"int server_len = (snprintf)(server, sizeof server, "PHP %s, %s mode", howdah_c_php_version(), shim.mode->name);"#,
+        ],
         _ => &[],
     };
     let names = [
