@@ -1,11 +1,10 @@
 //! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin_guard::ORDER;
-use crate::admin_reload::DRY_RUN;
 use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
-use howdah_config::{AdminAddress, ListenAddr};
+use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -14,6 +13,8 @@ use std::time::Duration;
 
 /// Longest wait for a response: a reload boots each pool's PHP anew, one after the other.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// The same where new workers may also be watched for up to an hour.
+const PATIENCE_OF_RELOADS: Duration = Duration::from_secs(600 + 3600);
 
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -123,13 +124,17 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
 }
 
 /// `howdah reload`: what changes goes to standard output, why nothing does to standard error.
-pub(crate) fn reload(admin: &AdminAddress, dry_run: bool) -> Result<ExitCode> {
-    order(admin, &if dry_run { format!("/reload?{DRY_RUN}") } else { "/reload".to_owned() })
+pub(crate) fn reload(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCode> {
+    order_within(admin, &format!("/reload?{}", flags.to_query()), PATIENCE_OF_RELOADS)
 }
 
 /// An order to the server.
 fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
-    let (_, body) = ask(admin, "POST", path)?;
+    order_within(admin, path, PATIENCE)
+}
+
+fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<ExitCode> {
+    let (_, body) = ask_within(admin, "POST", path, patience)?;
     let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
     let lines = [outcome.message].into_iter().chain(outcome.changes);
     let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");

@@ -28,6 +28,7 @@ mod status_text;
 mod tls;
 mod top;
 mod traces;
+mod trial;
 mod trust;
 mod watch;
 mod ways;
@@ -118,8 +119,8 @@ fn main() -> ExitCode {
         Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Recipes => print(recipes::list().as_bytes()),
-        Command::Reload { server, dry_run } => match admin_address(&server) {
-            Ok(addr) => admin_client::reload(&addr, dry_run),
+        Command::Reload { server, reload } => match admin_address(&server) {
+            Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,
         },
         Command::Stop(server) => match admin_address(&server) {

@@ -12,7 +12,7 @@ use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{ListenAddr, Loaded, Settings};
+use howdah_config::{ListenAddr, Loaded, ReloadFlags, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
@@ -140,7 +140,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
                 Event::Reload => {
                     let server = server.clone();
                     // The log says what comes of it.
-                    tokio::spawn(async move { server.reload(false).await });
+                    tokio::spawn(async move { server.reload(ReloadFlags::default()).await });
                 }
                 Event::ReopenLogs => reopen_logs(&server),
             },
