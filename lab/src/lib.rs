@@ -2,6 +2,7 @@
 //!
 //! Reading order: [`cli`] takes the request, [`plan`] turns it into systems and cases, [`stage`] prepares applications
 //! and services, [`runner`] measures in interleaved rounds into the types of [`record`], and [`report`] renders those.
+//! [`reproduce`] does that with the method of a published comparison.
 
 #![forbid(unsafe_code)]
 
@@ -20,10 +21,12 @@ pub mod interrupt;
 pub mod jit;
 pub mod load;
 pub mod names;
+pub mod outset;
 pub mod plan;
 pub mod quick;
 pub mod record;
 pub mod report;
+pub mod reproduce;
 pub mod runner;
 pub mod sample;
 pub mod services;

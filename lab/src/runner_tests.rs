@@ -260,6 +260,8 @@ fn an_application_without_the_right_script_is_skipped() {
         boot_file: None,
         path: "/".into(),
         workers: 1,
+        processes: None,
+        setup: Default::default(),
         pool: Default::default(),
         connections: 1,
         certificate: None,

@@ -49,6 +49,18 @@ impl App {
     }
 }
 
+/// How the parts of a system are configured, where that is a condition of the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Setup {
+    /// As the lab compares systems: as alike as they can be.
+    #[default]
+    Lab,
+    /// As they come.
+    Shipped,
+    /// As somebody sets them up for speed.
+    Tuned,
+}
+
 /// One kind of work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -82,6 +94,7 @@ pub struct Case {
     pub mix: Option<mix::Mix>,
     /// How the pool differs from so many workers all the time.
     pub pool: Pool,
+    pub setup: Setup,
     /// Whether the system is measured from its start on, without load before.
     pub cold: bool,
 }
@@ -125,6 +138,7 @@ impl Case {
             expect,
             mix: None,
             pool: Pool::default(),
+            setup: Setup::default(),
             cold: false,
         }
     }

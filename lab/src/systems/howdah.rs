@@ -230,7 +230,11 @@ impl System for Howdah {
     fn start(&self, site: &Site) -> Result<Running> {
         let binary = self.build.server().context("howdah is not there")?;
         let php = self.build.php_host().context("howdah-php is not there")?;
-        let workers = if self.mode == Mode::Async { cores() } else { site.workers };
+        let workers = match (site.processes, self.mode) {
+            (Some(exactly), _) => exactly,
+            (None, Mode::Async) => cores(),
+            (None, _) => site.workers,
+        };
         let range = match site.pool.fewest {
             Some(fewest) => format!("{fewest}-{workers}"),
             None => workers.to_string(),
@@ -341,6 +345,8 @@ mod tests {
             boot_file: file(boot, "boot.php"),
             path: "/a?b=c".into(),
             workers: 4,
+            processes: None,
+            setup: Default::default(),
             pool: Default::default(),
             jit: false,
             connections: 1000,

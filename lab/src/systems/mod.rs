@@ -6,10 +6,13 @@
 pub mod apache;
 pub mod custom;
 pub mod frankenphp;
+pub mod haproxy_fpm;
 pub mod howdah;
 pub mod nginx;
 pub mod nginx_fpm;
+pub mod php_fpm;
 pub mod swoole;
+pub mod tailored;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cases::{App, Case, Pool, Protocol};
+use crate::cases::{App, Case, Pool, Protocol, Setup};
 use crate::certificate::Certificate;
 use crate::guard::{Guarded, Launch};
 use crate::interrupt::Interrupt;
@@ -56,8 +59,11 @@ pub struct Site {
     pub path: String,
     /// PHP workers.
     pub workers: u32,
+    /// The exact number of processes or threads, also for systems that take as many as they think best.
+    pub processes: Option<u32>,
     /// What else the pool of workers must be like.
     pub pool: Pool,
+    pub setup: Setup,
     /// Whether PHP compiles with its JIT.
     pub jit: bool,
     /// Connections that will come at the same time.
@@ -260,6 +266,7 @@ pub fn builtin() -> Vec<Box<dyn System>> {
         Box::new(swoole::Swoole { behind_nginx: true }),
     ];
     systems.extend(howdah::Howdah::builtin().into_iter().map(|howdah| Box::new(howdah) as Box<dyn System>));
+    systems.push(Box::new(haproxy_fpm::HaproxyFpm));
     systems
 }
 
