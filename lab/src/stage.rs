@@ -49,9 +49,13 @@ impl Stage {
         if let Some(root) = user_root {
             roots.push((App::User, Ok(root)));
         }
-        for (app, name) in
-            [(App::Scripts, "bench"), (App::Shop, "shop"), (App::Orders, "orders"), (App::WordPress, "wordpress")]
-        {
+        for (app, name) in [
+            (App::Scripts, "bench"),
+            (App::Shop, "shop"),
+            (App::Heavy, "heavy"),
+            (App::Orders, "orders"),
+            (App::WordPress, "wordpress"),
+        ] {
             if cases.iter().any(|case| case.app == app) {
                 interrupt.check()?;
                 let root = apps::prepare(app, &dir.path().join(name), &services);

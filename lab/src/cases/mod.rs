@@ -31,6 +31,8 @@ pub enum App {
     Scripts,
     /// The product API on Symfony.
     Shop,
+    /// The shop API with Doctrine ORM, as heavy as it is made.
+    Heavy,
     /// The order API on Symfony, which needs no database.
     Orders,
     WordPress,
@@ -44,7 +46,7 @@ impl App {
         match self {
             Self::Scripts | Self::WordPress => Some("/probe.php"),
             Self::Orders => Some("/api/probe"),
-            Self::Shop | Self::User => None,
+            Self::Shop | Self::Heavy | Self::User => None,
         }
     }
 }

@@ -5,10 +5,16 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use super::weight::Aim;
 use crate::names::nearest;
 
 /// The files, by name.
-const FILES: [(&str, &str); 1] = [("classic-vs-fpm", include_str!("../../articles/classic-vs-fpm.toml"))];
+const FILES: [(&str, &str); 4] = [
+    ("classic-vs-fpm", include_str!("../../articles/classic-vs-fpm.toml")),
+    ("coroutine-vs-fpm", include_str!("../../articles/coroutine-vs-fpm.toml")),
+    ("three-environments", include_str!("../../articles/three-environments.toml")),
+    ("sylius-worker-vs-thread", include_str!("../../articles/sylius-worker-vs-thread.toml")),
+];
 
 /// One published comparison.
 #[derive(Debug, Clone, Deserialize)]
@@ -44,6 +50,8 @@ pub struct Article {
     /// Whether ways of counting latency are shown with it.
     #[serde(default)]
     pub counting: bool,
+    /// How heavy the lab's own application has to be, where the article's is not at hand.
+    pub heavy: Option<Aim>,
 }
 
 /// How it was measured.
@@ -266,7 +274,8 @@ mod tests {
     #[test]
     fn articles_name_only_systems_cases_and_rows_that_exist() {
         let systems = crate::systems::builtin_ids();
-        let cases: Vec<String> = catalogue::all().into_iter().map(|case| case.id).collect();
+        let cases: Vec<String> =
+            catalogue::all().into_iter().chain(catalogue::of_articles()).map(|case| case.id).collect();
         for article in all() {
             let name = &article.name;
             let own: Vec<&String> = article.systems.iter().map(|system| &system.id).collect();

@@ -1,10 +1,12 @@
 //! From an article and a form to what will be measured, and in what that differs from what was published.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::article::{Article, Generator, Row, SetupEntry, SetupName};
-use crate::cases::{Case, Setup, catalogue};
+use crate::cases::{App, Case, Expect, Setup, catalogue};
 use crate::plan::Plan;
 use crate::record::{Machine, SystemStatus};
 use crate::systems::{self, System, tailored::Tailored};
@@ -80,8 +82,8 @@ fn cores() -> u32 {
 }
 
 /// Every row in every set-up.
-pub fn cases(article: &Article, form: Form) -> Result<Vec<Case>> {
-    let all = catalogue::all();
+pub fn cases(article: &Article, form: Form, path: Option<&str>) -> Result<Vec<Case>> {
+    let all: Vec<Case> = catalogue::all().into_iter().chain(catalogue::of_articles()).collect();
     let mut cases = Vec::new();
     for setup in setups(article, form) {
         let workers = setup.workers.unwrap_or_else(|| cores() * setup.per_core.unwrap_or(1));
@@ -96,6 +98,9 @@ pub fn cases(article: &Article, form: Form) -> Result<Vec<Case>> {
                 SetupName::Shipped => Setup::Shipped,
                 SetupName::Tuned => Setup::Tuned,
             };
+            if let Some(path) = path {
+                case = Case { app: App::User, expect: Expect::Success, needs: Vec::new(), ..case }.path(path);
+            }
             // ab asks for no compression.
             if article.method.generator == Generator::Ab {
                 case = case.identity();
@@ -130,18 +135,20 @@ pub fn systems(article: &Article, form: Form) -> Result<Vec<(Box<dyn System>, Sy
 }
 
 /// What is measured with the article's generator.
-pub fn plan(article: &Article, form: Form) -> Result<Plan> {
+///
+/// `app` is a directory of the user's and a path of it, in the place of the article's own cases.
+pub fn plan(article: &Article, form: Form, app: Option<(&Path, &str)>) -> Result<Plan> {
     let lengths = form.lengths(article);
     Ok(Plan {
         suite: format!("reproduce-{}", article.name),
         systems: systems(article, form)?,
-        cases: cases(article, form)?,
+        cases: cases(article, form, app.map(|(_, path)| path))?,
         rounds: lengths.rounds,
         seconds: lengths.seconds,
         warmup: lengths.warmup,
         latency: false,
         skipped: Default::default(),
-        app: None,
+        app: app.map(|(dir, _)| dir.to_owned()),
     })
 }
 
@@ -203,7 +210,7 @@ mod tests {
         for name in article::names() {
             let article = article::find(name).unwrap();
             for form in [Form::Full, Form::Short, Form::Tiny] {
-                let cases = cases(&article, form).unwrap();
+                let cases = cases(&article, form, None).unwrap();
                 assert_eq!(cases.len(), rows(&article, form).len() * setups(&article, form).len());
                 assert!(!cases.is_empty() && cases.iter().all(|case| case.workers > 0), "{name}: {cases:?}");
             }

@@ -10,11 +10,12 @@ pub mod document;
 pub mod method;
 pub mod page;
 pub mod verdict;
+pub mod weight;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::clock;
@@ -46,6 +47,12 @@ pub struct ReproduceArgs {
     /// Some of it in seconds: whether everything works
     #[arg(long)]
     tiny: bool,
+    /// A directory with an installed Sylius, for sylius-worker-vs-thread: measured instead of the lab's own shop
+    #[arg(long, value_name = "DIR")]
+    app: Option<PathBuf>,
+    /// The path of a product in it
+    #[arg(long, value_name = "/PATH", default_value = "/api/v2/shop/products", requires = "app")]
+    path: String,
     /// Where the results go; `lab/raw/<date>-<host class>/reproduce-NAME` when absent
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -147,6 +154,15 @@ fn generator(article: &Article, form: Form) -> Result<Box<dyn Load>> {
     own.map_or_else(|| Ok(Box::new(RealLoad::find()?) as Box<dyn Load>), Ok)
 }
 
+/// Gives the lab's own application its weight, where it stands for the article's. Says how heavy it is.
+fn weighed(article: &Article, form: Form, plan: &Plan, stage: &Stage, interrupt: &Interrupt) -> Result<Option<String>> {
+    match article.heavy {
+        Some(_) if form == Form::Tiny && plan.app.is_none() => Ok(Some(weight::light())),
+        Some(aim) if plan.app.is_none() => weight::find(aim, plan, stage, interrupt).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Measures it and writes its pages.
 pub fn main(args: &ReproduceArgs) -> Result<u8> {
     let article = article::find(&args.name)?;
@@ -155,7 +171,13 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
         (true, _) => Form::Short,
         _ => Form::Full,
     };
-    let plan = method::plan(&article, form)?;
+    if let Some(app) = &args.app {
+        if article.heavy.is_none() {
+            bail!("--app is for sylius-worker-vs-thread; your own application is measured by `howdah-lab choose`");
+        }
+        weight::check_sylius(app)?;
+    }
+    let plan = method::plan(&article, form, args.app.as_deref().map(|app| (app, args.path.as_str())))?;
     let load = generator(&article, form)?;
     let interrupt = Interrupt::on_signals()?;
     let mut results = outset::results(
@@ -177,7 +199,13 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     descriptors::make_room(plan.cases.iter().map(|case| case.connections).max().unwrap_or(0))?;
     let staged: Vec<_> =
         plan.cases.iter().cloned().chain(article.counting.then(|| counting::case("", "", "")).flatten()).collect();
-    let measured = Stage::prepare(&staged, None, &interrupt).and_then(|stage| {
+    let mut notes: Vec<String> = args
+        .app
+        .iter()
+        .map(|app| format!("The application is the one in {}, asked for {}.", app.display(), args.path))
+        .collect();
+    let measured = Stage::prepare(&staged, args.app.as_deref(), &interrupt).and_then(|stage| {
+        notes.extend(weighed(&article, form, &plan, &stage, &interrupt)?);
         let session = Session { article: &article, stage: &stage, interrupt: &interrupt, out: &out };
         session.measure(&plan, load.as_ref(), &mut results)?;
         if article.counting { session.count(plan, &mut results) } else { Ok(()) }
@@ -185,7 +213,7 @@ pub fn main(args: &ReproduceArgs) -> Result<u8> {
     results.interrupted = interrupt.is_raised();
     results.finished = Some(clock::now());
     report::json::write(&out, &results)?;
-    let document = Document::of(&article, form, &results, &[]);
+    let document = Document::of(&article, form, &results, &notes);
     write(&out, &article, &document)?;
     println!("{}", summary_lines(&document));
     eprintln!("\nresults in {}", out.display());

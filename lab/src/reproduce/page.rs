@@ -46,13 +46,15 @@ fn first(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     if document.form == Form::Tiny {
         items.push("This is the tiny form: it shows that everything works, and says nothing about speed.".to_owned());
     }
-    for (title, what, how) in document.missing() {
-        items.push(format!("{title} is not on this machine ({what}), so nothing here is about it. To get it: {how}"));
+    for (title, what, _) in document.missing() {
+        items.push(format!(
+            "{title} is not on this machine ({what}): no figure here is about it. How to get it stands under Systems."
+        ));
     }
     items.extend(document.notes.iter().cloned());
     items.push(format!(
-        "Figures of two machines are never compared as such: the article's machine has {}, this one {} processors. Ratios are: to {} on \
-         the same machine.",
+        "Figures of two machines are never compared as such: the article has {}, this one {} processors. What is compared are ratios to {} \
+         on the same machine.",
         article.machine,
         document.machine.cores,
         document.title(&article.base)
