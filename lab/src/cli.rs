@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::apps;
 use crate::cases::mix::Mix;
 use crate::cases::{catalogue, suites};
+use crate::choose;
 use crate::clock;
 use crate::descriptors;
 use crate::goals;
@@ -59,6 +60,8 @@ enum Sub {
     Load(quick::LoadArgs),
     /// Measure what a published comparison measured, with its method, and set both side by side
     Reproduce(reproduce::ReproduceArgs),
+    /// Measure an application's own paths over all systems and modes, for a decision
+    Choose(Box<choose::ChooseArgs>),
     /// Make the reports again, or compare two result sets
     Report {
         /// A result.json, or the directory that holds it
@@ -162,6 +165,7 @@ pub fn main() -> ExitCode {
         Sub::Doctor { install } => doctor::main(install),
         Sub::Run(args) => run(&args),
         Sub::Load(args) => quick::main(&args),
+        Sub::Choose(args) => choose::main(&args),
         Sub::Reproduce(args) => reproduce::main(&args),
         Sub::Report { result, against, goals } => render(&result, against.as_deref(), goals.as_deref()),
         Sub::Summarise { result, into } => summarise(&result, into),
@@ -261,6 +265,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         save: &save,
         threads: args.threads,
         rate_share: args.rate,
+        fixed_rate: None,
         floor: !args.no_floor,
         rounds_per_ms,
     }

@@ -2,13 +2,14 @@
 //!
 //! Reading order: [`cli`] takes the request, [`plan`] turns it into systems and cases, [`stage`] prepares applications
 //! and services, [`runner`] measures in interleaved rounds into the types of [`record`], and [`report`] renders those.
-//! [`reproduce`] does that with the method of a published comparison.
+//! [`reproduce`] does that with the method of a published comparison, [`choose`] with a team's own paths.
 
 #![forbid(unsafe_code)]
 
 pub mod apps;
 pub mod cases;
 pub mod certificate;
+pub mod choose;
 pub mod cli;
 pub mod clock;
 pub mod descriptors;

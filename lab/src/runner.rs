@@ -53,6 +53,8 @@ pub struct Runner<'a> {
     pub threads: u32,
     /// Share of the slowest system's throughput that the constant-rate run offers.
     pub rate_share: f64,
+    /// The rate of the constant-rate run, where it is not such a share.
+    pub fixed_rate: Option<f64>,
     /// Whether the generator's own limit is measured for each case.
     pub floor: bool,
     /// Rounds of `work.php` in a millisecond, for mixed loads that compute.
@@ -83,7 +85,7 @@ impl Runner<'_> {
             if plan.latency
                 && case.mix.is_none()
                 && case.way.has_constant_rate()
-                && let Some(rate) = self.common_rate(results, &case.id)
+                && let Some(rate) = self.fixed_rate.or_else(|| self.common_rate(results, &case.id))
             {
                 self.round(plan, case, 1, RunKind::Latency, Some(rate), &mut given_up, results)?;
             }

@@ -69,10 +69,19 @@ pub struct Method {
     /// Warm-up of so many requests instead.
     pub warmup_requests: Option<u64>,
     pub rounds: u32,
+    /// Seconds of a run of the short form, and of its warm-up.
+    #[serde(default = "Method::short")]
+    pub short: (f64, f64),
     /// The method for people.
     pub words: Vec<String>,
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+impl Method {
+    fn short() -> (f64, f64) {
+        (2.0, 1.0)
+    }
 }
 
 /// A program that sends requests.

@@ -135,7 +135,7 @@ impl Document {
                     setup: setup.id.word().to_owned(),
                     title: view.case.title.clone(),
                     load: view.case.load(),
-                    cells: view.cells.iter().map(|cell| (cell.system.id.clone(), figures(&cell.state))).collect(),
+                    cells: view.cells.iter().map(|cell| (cell.system.id.clone(), of_cell(&cell.state))).collect(),
                     why: why(article, view),
                 });
             }
@@ -182,7 +182,8 @@ impl Document {
     }
 }
 
-fn system(record: &crate::record::SystemRecord) -> SystemEntry {
+/// A system as it is kept.
+pub fn system(record: &crate::record::SystemRecord) -> SystemEntry {
     SystemEntry {
         id: record.id.clone(),
         title: record.title.clone(),
@@ -201,7 +202,8 @@ fn why(article: &Article, view: &CaseView<'_>) -> Vec<Why> {
         .collect()
 }
 
-fn figures(state: &State<'_>) -> Cell {
+/// What became of a system on a case, as it is kept.
+pub fn of_cell(state: &State<'_>) -> Cell {
     match state {
         State::Measured(measured) => Cell::Measured(Box::new(of_runs(measured))),
         State::Failed { stage, message, .. } => Cell::Failed(format!("{stage}: {message}")),

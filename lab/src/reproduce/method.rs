@@ -53,9 +53,12 @@ impl Form {
                 warmup: method.warmup,
                 rounds: method.rounds,
             },
-            Self::Short => {
-                Lengths { seconds: 3.0, requests: method.requests, warmup: method.warmup.min(1.0), rounds: 2 }
-            }
+            Self::Short => Lengths {
+                seconds: method.short.0,
+                requests: method.requests,
+                warmup: method.warmup.max(1.0).min(method.short.1),
+                rounds: 2,
+            },
             Self::Tiny => Lengths { seconds: 1.0, requests: method.requests.map(|_| 200), warmup: 0.0, rounds: 1 },
         }
     }
@@ -224,6 +227,6 @@ mod tests {
         let said = differences(&article, Form::Short, &machine, "wrk 4").join("\n");
         assert!(said.contains("2 processors instead of 8"), "{said}");
         assert!(said.contains("wrk 4 sends the requests; the article used vegeta"), "{said}");
-        assert!(said.contains("runs of 3 s instead of 60 s"), "{said}");
+        assert!(said.contains("runs of 2 s instead of 60 s"), "{said}");
     }
 }

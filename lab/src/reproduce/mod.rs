@@ -76,6 +76,7 @@ impl Session<'_> {
             save: &|results| report::json::write(self.out, results),
             threads: self.article.method.threads,
             rate_share: 0.0,
+            fixed_rate: None,
             floor: false,
             rounds_per_ms: f64::NAN,
         }

@@ -104,7 +104,7 @@ impl Howdah {
 }
 
 /// `$HOWDAH`, else beside the lab's own binary or in the release build next to it, else in `PATH`.
-fn server() -> Option<PathBuf> {
+pub fn server() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("HOWDAH") {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
