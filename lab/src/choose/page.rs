@@ -144,7 +144,7 @@ fn paths(blocks: &mut Vec<Block>, choice: &Choice) {
                 }
                 other => {
                     let reason = other.and_then(Outcome::reason).unwrap_or("not measured");
-                    cells.push(Cell { text: reason.to_owned(), class: "words", ..Cell::default() });
+                    cells.push(Cell { text: reason.to_owned(), class: "words absent", ..Cell::default() });
                     cells.extend((0..5).map(|_| Cell::absent("–")));
                 }
             }

@@ -158,7 +158,8 @@ fn html_item(item: &Item) -> String {
 fn html_table(table: &Table) -> String {
     let mut text = String::from("<div class=\"card scroll\"><table><thead><tr>");
     for (column, head) in table.head.iter().enumerate() {
-        let words = table.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.class == "words"));
+        let words = !table.rows.is_empty()
+            && table.rows.iter().all(|row| row.get(column).is_some_and(|cell| cell.class == "words"));
         let _ = write!(text, "<th{}>{}</th>", if words { " class=\"words\"" } else { "" }, escape(head));
     }
     text.push_str("</tr></thead><tbody>");

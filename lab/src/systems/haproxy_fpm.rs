@@ -73,11 +73,19 @@ impl System for HaproxyFpm {
 
 fn config(site: &Site, socket: &str) -> String {
     let account = drop_to().map_or_else(String::new, |user| format!("    user {user}\n    group {user}\n"));
-    // What clients asked for stays the request's address; the script is chosen by the path.
-    let front = if site.front_controller {
-        "    http-request set-path /index.php unless { path_end .php } or { path_sub .php/ }\n"
+    // The path stays what the client asked for: applications route by it. Only the script is named.
+    let (front, script) = if site.front_controller {
+        let file = site.root.join("index.php");
+        (
+            "    http-request set-var(txn.front) bool(true) unless { path_end .php } or { path_sub .php/ }\n",
+            format!(
+                "    set-param SCRIPT_NAME /index.php if {{ var(txn.front) -m found }}\n    \
+                 set-param SCRIPT_FILENAME {} if {{ var(txn.front) -m found }}\n",
+                file.display()
+            ),
+        )
     } else {
-        ""
+        ("", String::new())
     };
     let compression = match site.setup {
         Setup::Shipped => String::new(),
@@ -97,12 +105,10 @@ fcgi-app php
     docroot {root}
     index index.php
     path-info ^(/.+\\.php)(/.*)?$
-    set-param REQUEST_URI %[var(txn.uri)]
-frontend web
+{script}frontend web
     bind {address}
     default_backend fpm
 backend fpm
-    http-request set-var(txn.uri) url
 {front}{compression}    use-fcgi-app php
     server fpm unix@{socket} proto fcgi maxconn {children} pool-max-conn {children}
 ",
