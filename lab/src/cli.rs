@@ -270,6 +270,7 @@ fn run(args: &RunArgs) -> Result<u8> {
         threads: args.threads,
         rate_share: args.rate,
         fixed_rate: None,
+        settles: false,
         floor: !args.no_floor,
         rounds_per_ms,
     }

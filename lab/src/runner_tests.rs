@@ -166,6 +166,7 @@ fn run(plan: &Plan, load: &MockLoad, interrupt: &Interrupt) -> (Result<()>, Resu
         threads: 1,
         rate_share: 0.5,
         fixed_rate: None,
+        settles: false,
         floor: false,
         rounds_per_ms: 1000.0,
     }

@@ -24,7 +24,7 @@ pub fn of(system: &str) -> &'static str {
              reads must not be one visitor's"
         }
         "howdah-async" => {
-            "a script for many requests at once; statics, globals of libraries and services are shared by requests that wait"
+            "a script for many requests at once; statics and services are shared by requests that wait at the same time"
         }
         _ => "what its own documentation says",
     }

@@ -141,6 +141,7 @@ pub fn main(args: &ChooseArgs) -> Result<u8> {
             threads: 2,
             rate_share: 0.5,
             fixed_rate: args.load,
+            settles: true,
             floor: false,
             rounds_per_ms: f64::NAN,
         }

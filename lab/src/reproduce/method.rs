@@ -198,7 +198,11 @@ pub fn differences(article: &Article, form: Form, machine: &Machine, generator: 
                 .into(),
         );
     }
-    list.push("each run starts its system anew, and asks for ten checked answers before the load".into());
+    list.push(
+        "each run starts its system anew and asks for ten checked answers before the load; after a warm-up it waits until the system has \
+         done what the warm-up left behind: PHP-FPM goes on with requests whose clients have left"
+            .into(),
+    );
     list.extend(method.notes.iter().cloned());
     list
 }

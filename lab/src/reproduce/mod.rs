@@ -77,6 +77,7 @@ impl Session<'_> {
             threads: self.article.method.threads,
             rate_share: 0.0,
             fixed_rate: None,
+            settles: true,
             floor: false,
             rounds_per_ms: f64::NAN,
         }
