@@ -97,9 +97,9 @@ fn table(blocks: &mut Vec<Block>, choice: &Choice) {
             Cell::words(option.system.title.clone()),
             Cell::new(format!("{} /s", number(whole.rate))),
             Cell::new(format!("{} µs", number(whole.server_us))),
-            Cell::new(format!("{} / {}", slowest(|at| at.p50_us), slowest(|at| at.p99_us))).sub(errors),
+            Cell::new(format!("{} / {}", slowest(|at| at.p50_us), slowest(|at| at.p99_us))).below(errors),
             Cell::new(bytes(whole.pss_bytes)),
-            Cell::new(whole.machines.to_string()).sub(if whole.waits { "waiting limits it" } else { "" }),
+            Cell::new(whole.machines.to_string()).below(if whole.waits { "waiting limits it" } else { "" }),
             Cell::words(option.demands.clone()),
         ]
     });
@@ -134,12 +134,12 @@ fn paths(blocks: &mut Vec<Block>, choice: &Choice) {
                     let latency = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), time);
                     let how = if figures.encoding == "identity" { "" } else { &figures.encoding };
                     cells.extend([
-                        Cell::new(format!("{} /s", number(figures.rate.median))).sub(errors),
+                        Cell::new(format!("{} /s", number(figures.rate.median))).below(errors),
                         Cell::new(format!("{} µs", number(figures.server_us.median))),
                         Cell::new(latency(at.and_then(|at| at.p50_us))),
                         Cell::new(latency(at.and_then(|at| at.p99_us))),
                         Cell::new(bytes(figures.pss_bytes)),
-                        Cell::new(bytes(figures.wire_bytes as f64)).sub(how),
+                        Cell::new(bytes(figures.wire_bytes as f64)).below(how),
                     ]);
                 }
                 other => {

@@ -39,7 +39,7 @@ pub struct Table {
 pub struct Cell {
     pub text: String,
     /// In smaller letters below it.
-    pub sub: String,
+    pub below: String,
     /// Class of the style sheet.
     pub class: &'static str,
 }
@@ -59,8 +59,8 @@ impl Cell {
         Self { text: text.into(), class: "absent", ..Self::default() }
     }
 
-    pub fn sub(mut self, text: impl Into<String>) -> Self {
-        self.sub = text.into();
+    pub fn below(mut self, text: impl Into<String>) -> Self {
+        self.below = text.into();
         self
     }
 }
@@ -167,10 +167,10 @@ fn html_table(table: &Table) -> String {
         text.push_str("<tr>");
         for cell in row {
             let class = if cell.class.is_empty() { String::new() } else { format!(" class=\"{}\"", cell.class) };
-            let sub = if cell.sub.is_empty() {
+            let sub = if cell.below.is_empty() {
                 String::new()
             } else {
-                format!("<span class=\"sub\">{}</span>", escape(&cell.sub))
+                format!("<span class=\"sub\">{}</span>", escape(&cell.below))
             };
             let _ = write!(text, "<td{class}>{}{sub}</td>", escape(&cell.text));
         }
@@ -204,12 +204,12 @@ fn markdown(text: &mut String, block: &Block) {
                 writeln!(text, "\n| {} |", table.head.iter().map(|head| cell(head)).collect::<Vec<_>>().join(" | "));
             let _ = writeln!(text, "|{}", "---|".repeat(table.head.len()));
             for row in &table.rows {
-                let cells: Vec<String> =
-                    row.iter()
-                        .map(|it| {
-                            if it.sub.is_empty() { cell(&it.text) } else { cell(&format!("{} ({})", it.text, it.sub)) }
-                        })
-                        .collect();
+                let cells: Vec<String> = row
+                    .iter()
+                    .map(|it| {
+                        if it.below.is_empty() { cell(&it.text) } else { cell(&format!("{} ({})", it.text, it.below)) }
+                    })
+                    .collect();
                 let _ = writeln!(text, "| {} |", cells.join(" | "));
             }
             Ok(())
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn both_forms_say_the_same_and_nothing_breaks_them() {
-        let row = vec![Cell::words("a|b <c>").sub("small"), Cell::absent("not installed")];
+        let row = vec![Cell::words("a|b <c>").below("small"), Cell::absent("not installed")];
         let page = Page {
             title: "x <y>".into(),
             about: "about".into(),

@@ -15,7 +15,7 @@ pub(super) fn add(blocks: &mut Vec<Block>, document: &Document) {
         counting.system, counting.wait_ms, counting.load
     )));
     let rows = counting.ways.iter().map(|way| {
-        let mut cells = vec![Cell::words(way.title.clone()).sub(way.how.clone())];
+        let mut cells = vec![Cell::words(way.title.clone()).below(way.how.clone())];
         match &way.figures {
             Some(figures) => {
                 cells.push(Cell::new(format!("{} /s", number(figures.rate.median))));

@@ -85,7 +85,7 @@ fn conclusions(blocks: &mut Vec<Block>, document: &Document) {
             format!("{title}, {}: {}", counterpart.verdict.words(), ratio_texts(&counterpart.here))
         });
         vec![
-            Cell::words(judged.text.clone()).sub(format!(
+            Cell::words(judged.text.clone()).below(format!(
                 "{}: {} over {}, {}",
                 judged.figure,
                 document.title(&judged.of),
@@ -136,7 +136,7 @@ fn ratio_blocks(blocks: &mut Vec<Block>, article: &Article, document: &Document)
                 Cell::words(system.title.clone()),
                 published.map_or(Cell::absent("–"), |ratio| Cell::new(format!("{ratio:.2}"))),
                 match here {
-                    Some((mid, low, high)) => Cell::new(format!("{mid:.2}")).sub(format!("{low:.2} to {high:.2}")),
+                    Some((mid, low, high)) => Cell::new(format!("{mid:.2}")).below(format!("{low:.2} to {high:.2}")),
                     None => Cell::absent(short(reason)),
                 },
             ]);
@@ -172,7 +172,7 @@ fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
     let mut head = vec!["row".to_owned()];
     head.extend(systems.iter().map(|id| document.title(id).to_owned()));
     let rows = article.rows.iter().map(|row| {
-        let mut cells = vec![Cell::new(row.title.clone()).sub(format!("{} connections", row.connections))];
+        let mut cells = vec![Cell::new(row.title.clone()).below(format!("{} connections", row.connections))];
         for id in &systems {
             let Some(figures) = row.figures.get(*id) else {
                 cells.push(Cell::absent("not given as a figure"));
@@ -183,7 +183,7 @@ fn published(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
                 .filter_map(|(name, ms)| Some(format!("{name} {}", time(ms? * 1000.0))))
                 .collect::<Vec<_>>()
                 .join(", ");
-            cells.push(Cell::new(format!("{} /s", number(figures.rate))).sub(sub));
+            cells.push(Cell::new(format!("{} /s", number(figures.rate))).below(sub));
         }
         cells
     });
@@ -196,7 +196,7 @@ fn table_of(document: &Document, figure: impl Fn(&Figures) -> Cell) -> Block {
     let mut head = vec!["row".to_owned()];
     head.extend(document.systems.iter().map(|system| system.title.clone()));
     let rows = document.cases.iter().map(|case| {
-        let mut cells = vec![Cell::new(case.title.clone()).sub(case.load.clone())];
+        let mut cells = vec![Cell::new(case.title.clone()).below(case.load.clone())];
         for system in &document.systems {
             cells.push(match case.cells.get(&system.id) {
                 Some(Outcome::Measured(figures)) => figure(figures),
@@ -227,7 +227,7 @@ fn here(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
             .filter_map(|(name, us)| Some(format!("{name} {}", time(us?))))
             .collect();
         let errors = if figures.errors > 0 { format!(", {} errors", figures.errors) } else { String::new() };
-        Cell::new(format!("{} /s", number(figures.rate.median))).sub(latency.join(", ") + &errors)
+        Cell::new(format!("{} /s", number(figures.rate.median))).below(latency.join(", ") + &errors)
     }));
     blocks
         .push(Block::Smaller("Processor time of the whole system for one request; below it the front and PHP".into()));
@@ -237,25 +237,24 @@ fn here(blocks: &mut Vec<Block>, article: &Article, document: &Document) {
         } else {
             "in one process".to_owned()
         };
-        Cell::new(format!("{} µs", number(figures.server_us.median))).sub(split)
+        Cell::new(format!("{} µs", number(figures.server_us.median))).below(split)
     }));
     blocks.push(Block::Smaller("What each system sends: the answer on the wire, and how it is compressed".into()));
     blocks.push(table_of(document, |figures| {
         let how = if figures.encoding == "identity" { "not compressed".to_owned() } else { figures.encoding.clone() };
-        Cell::new(bytes(figures.wire_bytes as f64)).sub(how)
+        Cell::new(bytes(figures.wire_bytes as f64)).below(how)
     }));
     blocks.push(Block::Smaller("Memory (PSS) after the run; below it the share of the machine that was busy".into()));
     blocks.push(table_of(document, |figures| {
-        Cell::new(bytes(figures.pss_bytes)).sub(format!("{:.0} % busy", figures.busy * 100.0))
+        Cell::new(bytes(figures.pss_bytes)).below(format!("{:.0} % busy", figures.busy * 100.0))
     }));
     if all().any(|figures| figures.queries.is_some()) {
         blocks.push(Block::Smaller(
             "Load on the database: statements and new connections for one request; below it processor time of the services".into(),
         ));
         blocks.push(table_of(document, |figures| match (figures.queries, figures.connections) {
-            (Some(queries), Some(connections)) => {
-                Cell::new(format!("{queries:.1} / {connections:.2}")).sub(format!("{} µs", number(figures.services_us)))
-            }
+            (Some(queries), Some(connections)) => Cell::new(format!("{queries:.1} / {connections:.2}"))
+                .below(format!("{} µs", number(figures.services_us))),
             _ => Cell::absent("no database"),
         }));
     }

@@ -147,12 +147,12 @@ fn figures(document: &Document, case: &Case) -> Table {
                 let how = if figures.encoding == "identity" { "" } else { &figures.encoding };
                 cells.extend([
                     Cell::new(number(figures.requests_per_second.median))
-                        .sub(spread(&figures.requests_per_second) + &errors),
-                    Cell::new(format!("{} µs", number(figures.server_us.median))).sub(spread(&figures.server_us)),
+                        .below(spread(&figures.requests_per_second) + &errors),
+                    Cell::new(format!("{} µs", number(figures.server_us.median))).below(spread(&figures.server_us)),
                     latency(figures.p50_us),
                     latency(figures.p99_us),
                     Cell::new(bytes(figures.pss_bytes)),
-                    Cell::new(bytes(figures.wire_bytes as f64)).sub(how),
+                    Cell::new(bytes(figures.wire_bytes as f64)).below(how),
                 ]);
             }
             Outcome::Failed(reason) => without(&mut cells, &format!("failed: {reason}"), head.len()),
@@ -181,7 +181,7 @@ fn kinds(document: &Document, case: &Case) -> Option<Table> {
             rows.push(vec![
                 Cell::words(document.title_of(id)),
                 Cell::words(kind.clone()),
-                Cell::new(number(of.requests_per_second)).sub(errors),
+                Cell::new(number(of.requests_per_second)).below(errors),
                 Cell::new(number(of.refused_per_second)),
                 latency(of.p50_us),
                 latency(of.p99_us),
