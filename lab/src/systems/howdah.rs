@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Running, Script, Site, System, found, missing, program, version_line};
-use crate::cases::Protocol;
+use crate::cases::{Protocol, Setup};
 use crate::record::{Role, SystemStatus};
 
 /// A mode of Howdah.
@@ -294,6 +294,9 @@ impl Howdah {
         }
         if let Some(ms) = site.pool.queue_timeout_ms {
             settings.push_str(&format!("queue_timeout = \"{ms}ms\"\n"));
+        }
+        if site.setup == Setup::Shipped {
+            settings.push_str(&format!("[log]\naccess = \"{}/access.log\"\n", site.dir.display()));
         }
         if let Some(upstream) = site.upstream {
             settings.push_str(&format!("[[route]]\nmatch = \"/*\"\nproxy = \"http://{upstream}\"\n"));
