@@ -24,6 +24,7 @@ pub mod load;
 pub mod names;
 pub mod outset;
 pub mod plan;
+pub mod programs;
 pub mod quick;
 pub mod record;
 pub mod report;

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use super::wrk::whole_seconds;
 use super::{Load, LoadReport, PERCENTILES, Shape, Target, constant_rate, program};
 use crate::interrupt::Interrupt;
+use crate::programs::version_line;
 use crate::record::{Errors, Latency};
-use crate::systems::version_line;
 
 /// The most requests of a run that has a length: ab keeps a record of each.
 const MOST: u64 = 3_000_000;
@@ -26,7 +26,7 @@ pub struct Ab {
 impl Ab {
     /// Looks for it.
     pub fn find(requests: Option<u64>) -> Option<Self> {
-        let line = version_line(crate::systems::program("ab")?, &["-V"])?;
+        let line = version_line(crate::programs::program("ab")?, &["-V"])?;
         let version = line.split_once("Version ").map_or("", |(_, rest)| rest.split(' ').next().unwrap_or(""));
         Some(Self { version: format!("ab {version}"), requests })
     }

@@ -53,7 +53,7 @@ impl Vegeta {
     pub fn find() -> Option<Self> {
         let program = match std::env::var_os("VEGETA") {
             Some(path) => Some(PathBuf::from(path)).filter(|path| path.is_file()),
-            None => crate::systems::program("vegeta").or_else(built),
+            None => crate::programs::program("vegeta").or_else(built),
         }?;
         let output = Command::new(&program).arg("-version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
