@@ -16,7 +16,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -34,6 +34,10 @@ pub struct Howdah {
     expect_boot_failure: bool,
     grows: bool,
     before: BTreeMap<String, usize>,
+    /// The workers that are to serve.
+    workers: usize,
+    /// The process that has taken the first one's place.
+    successor: Option<Identity>,
 }
 
 /// The `howdah` program under test.
@@ -199,13 +203,43 @@ impl Howdah {
             expect_boot_failure: setup.expect_boot_failure,
             grows: setup.most_workers > 0,
             before: BTreeMap::new(),
+            workers: 0,
+            successor: None,
         }
     }
 
     /// The server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
+    }
+
+    /// Follows the server to the process that an upgrade has put in its place, once the one before has ended.
+    pub fn follow(&mut self) {
+        let status = self.command(&["status", "--json"]);
+        let status: serde_json::Value =
+            serde_json::from_slice(&status.stdout).unwrap_or_else(|e| panic!("{e}; log:\n{}", self.log()));
+        let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let successor = pid.and_then(process::identity).unwrap_or_else(|| panic!("no process in {status}"));
+        assert_ne!(successor.pid, self.pid(), "the same process answers; log:\n{}", self.log());
+        match self.end_of_process() {
+            None => panic!("the process before has not ended; log:\n{}", self.log()),
+            Some(Some(status)) => {
+                let expected = self.expect_exit.is_none_or(|code| status.code() == Some(code));
+                assert!(expected, "{status}; log:\n{}", self.log());
+            }
+            Some(None) => {}
+        }
+        self.successor = Some(successor);
+        self.remember_descriptors(self.workers);
+    }
+
+    /// Waits for the end of the server's process: `None` if it does not come, and its status if it is known.
+    fn end_of_process(&mut self) -> Option<Option<ExitStatus>> {
+        match self.successor {
+            Some(successor) => eventually(PATIENCE, || !process::alive(successor)).then_some(None),
+            None => wait_for_exit(&mut self.child, PATIENCE).map(Some),
+        }
     }
 
     /// The server and all its processes.
@@ -220,6 +254,9 @@ impl Howdah {
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
+        if let Some(successor) = self.successor {
+            return !process::alive(successor);
+        }
         self.child.try_wait().unwrap_or_else(|e| panic!("wait: {e}")).is_some()
     }
 
@@ -267,6 +304,7 @@ impl Howdah {
 
     /// Takes the state that the end is compared with: once nothing moves any more.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
+        self.workers = workers;
         if !self.expect_boot_failure {
             let complete = eventually(PATIENCE, || self.all_serve(workers));
             assert!(complete, "{workers} workers are to serve; there are {:?}", self.processes());
@@ -274,7 +312,7 @@ impl Howdah {
         let mut last = descriptors(self.pid());
         let mut calm = 0;
         let _ = eventually(Duration::from_secs(5), || {
-            let now = descriptors(self.child.id());
+            let now = descriptors(self.pid());
             calm = if now == last { calm + 1 } else { 0 };
             last = now;
             calm >= 10
@@ -333,9 +371,9 @@ impl Howdah {
         if running {
             self.signal(Signal::TERM);
             // Should requests be cut at the end of the grace time, the log and the exit status tell.
-            match wait_for_exit(&mut self.child, PATIENCE) {
+            match self.end_of_process() {
                 None => complaints.push("howdah has not ended after SIGTERM".to_owned()),
-                Some(status) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
+                Some(Some(status)) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
                     complaints.push(format!("howdah ended with {status}"));
                 }
                 Some(_) => {}

@@ -1,7 +1,8 @@
-//! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
+//! `howdah status`, `reload`, `upgrade` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin_guard::ORDER;
 use crate::admin_reload::DRY_RUN;
+use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
@@ -9,11 +10,15 @@ use howdah_config::{AdminAddress, ListenAddr};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Longest wait for a response: a reload boots each pool's PHP anew, one after the other.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Longest wait for an upgrade, whatever the server's settings say.
+const LONGEST_UPGRADE: Duration = Duration::from_secs(24 * 3600);
 
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -122,6 +127,13 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// `howdah upgrade`: returns when the new process serves, or with the reason why it does not.
+pub(crate) fn upgrade(admin: &AdminAddress, binary: Option<&Path>) -> Result<ExitCode> {
+    let binary = binary.map(std::path::absolute).transpose().context("the program's path makes no sense")?;
+    // The server gives up in time; how long that is are its settings.
+    say(&ask_within(admin, "POST", &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)?.1)
+}
+
 /// `howdah reload`: what changes goes to standard output, why nothing does to standard error.
 pub(crate) fn reload(admin: &AdminAddress, dry_run: bool) -> Result<ExitCode> {
     order(admin, &if dry_run { format!("/reload?{DRY_RUN}") } else { "/reload".to_owned() })
@@ -129,8 +141,12 @@ pub(crate) fn reload(admin: &AdminAddress, dry_run: bool) -> Result<ExitCode> {
 
 /// An order to the server.
 fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
-    let (_, body) = ask(admin, "POST", path)?;
-    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
+    say(&ask(admin, "POST", path)?.1)
+}
+
+/// Prints what came of an order.
+fn say(body: &str) -> Result<ExitCode> {
+    let outcome: Outcome = serde_json::from_str(body).context("the server's response is no JSON")?;
     let lines = [outcome.message].into_iter().chain(outcome.changes);
     let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
     if outcome.ok {

@@ -94,6 +94,13 @@ pub enum Command {
         /// Only say what that would change.
         dry_run: bool,
     },
+    /// Have a new process take the place of a running server.
+    Upgrade {
+        /// Which server.
+        server: ControlFlags,
+        /// Another program.
+        binary: Option<PathBuf>,
+    },
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -215,6 +222,10 @@ impl Cli {
             Some(("recipes", _)) => Command::Recipes,
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), dry_run: matches.get_flag("dry-run") }
+            }
+            Some(("upgrade", matches)) => {
+                let binary = matches.get_one::<PathBuf>("binary").cloned();
+                Command::Upgrade { server: control_flags(matches), binary }
             }
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
@@ -366,6 +377,20 @@ pub fn definition() -> clap::Command {
                 "Exit status 1, and nothing has changed, if anything is wrong with the settings or new workers do not \
                  start.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  howdah reload --dry-run",
             ),
+        )
+        .subcommand(
+            control_args(
+                clap::Command::new("upgrade")
+                    .about("Have the program that is installed now take the place of a running server; no request is lost"),
+            )
+            .arg(
+                Arg::new("binary")
+                    .long("binary")
+                    .value_name("PATH")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("Another program than the one that the server was started as"),
+            )
+            .after_help("Examples:\n  howdah upgrade --config /etc/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
         )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))

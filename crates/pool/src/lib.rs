@@ -62,6 +62,7 @@ mod shared;
 mod shares;
 mod slow_log;
 mod status;
+pub mod successor;
 mod supervisor;
 mod time_limits;
 mod warm_up;

@@ -60,5 +60,6 @@ mod tls_sites;
 mod tls_wire;
 mod top;
 mod traces;
+mod upgrade;
 mod users;
 mod worker_trust;

@@ -10,6 +10,7 @@ mod reading;
 
 use crate::edition::{Edition, Unused};
 use crate::pools::{self, Pools, Surroundings};
+use crate::service::Service;
 use crate::tls::Tls;
 use crate::watch;
 use arc_swap::ArcSwap;
@@ -68,6 +69,8 @@ pub(crate) struct Fixed {
     pub(crate) access: UnixAccess,
     pub(crate) store: Arc<Store>,
     pub(crate) certificates: Certificates,
+    /// Whoever runs the server.
+    pub(crate) service: Service,
 }
 
 /// The front's own, once it runs.
@@ -153,6 +156,9 @@ impl Server {
     /// Why nothing has changed.
     pub(crate) async fn reload(self: &Arc<Self>, dry_run: bool) -> Result<Outcome, String> {
         let done = self.try_to_reload(dry_run).await;
+        if !dry_run && !self.stopping.load(Relaxed) {
+            self.tell_ready();
+        }
         match &done {
             _ if dry_run => {}
             Ok(outcome) => {
@@ -168,6 +174,12 @@ impl Server {
     async fn try_to_reload(self: &Arc<Self>, dry_run: bool) -> Result<Outcome, String> {
         let mut own = self.beside.lock().await;
         let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
+        if self.stopping.load(Relaxed) {
+            return Err("this process stops, or another one has taken its place".to_owned());
+        }
+        if !dry_run {
+            self.fixed.service.reloading();
+        }
         let old = self.edition();
         let reading = Reading {
             reread: self.fixed.reread.clone(),
@@ -238,6 +250,26 @@ impl Server {
         metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
         let before = std::mem::replace(beside, Beside { unused, tls, _tasks: tasks });
         tokio::spawn(self.clone().retire(old, before.unused));
+    }
+
+    /// Does something that no reload may come in between of. Once it has succeeded, there are no further ones.
+    pub(crate) async fn without_reloads<T, E>(&self, what: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let _own = self.beside.lock().await;
+        let done = what.await;
+        if done.is_ok() {
+            self.stopping.store(true, Relaxed);
+        }
+        done
+    }
+
+    /// Says to whoever runs the server that it serves, and how its pools are.
+    pub(crate) fn tell_ready(&self) {
+        let pools = &self.edition().pools;
+        let status = match pools.ready() {
+            Ok(()) => format!("{} pools serve", pools.iter().count()),
+            Err(why) => why,
+        };
+        self.fixed.service.ready(&status);
     }
 
     /// Ends the pools of an edition when its last request has gone from the front.
