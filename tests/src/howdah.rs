@@ -7,6 +7,7 @@ use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
+use crate::service::{Manager, PASS_SOCKETS, Passed};
 use crate::setup::Setup;
 use crate::versions::Version;
 use rustix::process::Signal;
@@ -24,6 +25,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Howdah {
     child: Child,
+    manager: Option<Manager>,
+    passes_sockets: bool,
     mark: String,
     log: PathBuf,
     admin: PathBuf,
@@ -170,7 +173,19 @@ impl Howdah {
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
         // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
-        let child = Command::new("setpriv")
+        let manager = setup.notified.then(|| Manager::bind(&place.top.join("notify.sock")));
+        let passed = setup.passes_sockets.then(|| {
+            let unix = setup.unix_listener.then(|| place.run.join("http.sock"));
+            Passed::bind(port, unix.as_deref())
+        });
+        let mut command = match &passed {
+            Some(_) => Command::new("sh"),
+            None => Command::new("setpriv"),
+        };
+        if passed.is_some() {
+            command.args(["-c", PASS_SOCKETS, "sh", "setpriv"]);
+        }
+        command
             .args(["--pdeathsig", "KILL"])
             .args(setup.user.iter().flat_map(|user| {
                 ["--reuid".to_owned(), user.clone(), "--regid".to_owned(), user.clone(), "--clear-groups".to_owned()]
@@ -183,16 +198,24 @@ impl Howdah {
             .env("TMPDIR", &place.tmp)
             .env(name, value)
             .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
+            .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
             .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
+            .stderr(errors);
+        match passed {
+            Some(Passed { tcp, other, names }) => {
+                command.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", names).stdin(tcp).stdout(other);
+            }
+            None => {
+                command.stdin(Stdio::null()).stdout(output);
+            }
+        }
+        let child = command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
         Self {
             child,
+            manager,
+            passes_sockets: setup.passes_sockets,
             mark,
             log,
             admin,
@@ -212,6 +235,12 @@ impl Howdah {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
+    }
+
+    /// Who hears how the server is (`Setup::notified`).
+    #[must_use]
+    pub fn manager(&self) -> &Manager {
+        self.manager.as_ref().unwrap_or_else(|| panic!("nobody hears how the server is"))
     }
 
     /// Follows the server to the process that an upgrade has put in its place, once the one before has ended.
@@ -382,7 +411,12 @@ impl Howdah {
         complaints.extend(self.judge_processes(&known));
         // A server that was killed had no chance to remove its socket files; its temporary files have no names.
         let killed = self.child.try_wait().ok().flatten().is_some_and(|status| status.signal().is_some());
-        complaints.extend(judge_files(place, !killed));
+        let left = judge_files(place, !killed);
+        match self.passes_sockets {
+            // Whose socket it is keeps its file.
+            true if left.iter().all(|file| file.ends_with("http.sock")) => {}
+            _ => complaints.extend(left),
+        }
         complaints.extend(self.judge_log());
         let log = self.log();
         self.kill_all(&known);

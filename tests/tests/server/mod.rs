@@ -42,6 +42,7 @@ mod sandbox;
 mod scheduling;
 mod script_life;
 mod server_variables;
+mod service;
 mod sessions;
 mod sites;
 mod sites_explain;

@@ -115,7 +115,8 @@ scenario!(
 scenario!(
     an_upgrade_loses_no_request_over_http_3,
     howdah_only = "upgrade is Howdah's command",
-    |s| http3::http3(s).workers(2).php("server.php", "echo getmypid();"),
+    // The same of all workers of a server, and not of two servers.
+    |s| http3::http3(s).workers(2).php("server.php", "echo posix_getppid();"),
     |site| {
         let mut clients: Vec<Client> = (0..2).map(|_| Client::talking(site, &["load", "/server.php"])).collect();
         for client in &mut clients {
@@ -123,10 +124,13 @@ scenario!(
         }
         for _ in 0..times() {
             upgrade(site);
+            for client in &mut clients {
+                assert_eq!(client.line(), "seen", "each comes to the new process");
+            }
         }
         for client in clients {
             let told = client.end();
-            assert!(told["connections"].as_u64() > Some(times() as u64), "{told}");
+            assert_eq!(told["seen"].as_u64(), Some(times() as u64 + 1), "{told}");
         }
         site.howdah_mut().follow();
     },
