@@ -146,7 +146,7 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
             if let Some(admin) = admin.take() {
                 admin.end().await;
             }
-            leave(&server, &mut front, &mut signals, by).await;
+            tokio::join!(leave(&server, &mut front, &mut signals, by), server.fixed.service.heard());
             by.files.as_slice()
         }
         End::Asked(_) | End::LostLauncher => &[],

@@ -6,14 +6,23 @@
 
 use howdah_pool::successor::TAKES_OVER;
 use parking_lot::Mutex;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+
+/// How long whoever was replaced waits until that was heard.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How often what found no room is said again.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -96,6 +105,16 @@ impl Service {
         }
     }
 
+    /// Returns when all that was said has been heard, or when that has taken too long: the end of a process that has said who
+    /// takes its place must not be heard of first.
+    pub(crate) async fn heard(&self) {
+        if let Some(manager) = &self.manager
+            && tokio::time::timeout(LAST_WORDS, manager.heard()).await.is_err()
+        {
+            tracing::warn!("whoever runs the server takes no note of what it says");
+        }
+    }
+
     fn say(&self, message: &str) {
         let Some(manager) = &self.manager else { return };
         let mut said = manager.said.lock();
@@ -142,6 +161,43 @@ impl Manager {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         Ok(Some(Self { socket, to, alive: asked.watchdog(), said: Mutex::default() }))
+    }
+
+    /// Passes a pipe along, as sd_notify_barrier(3) does: the other side closes it when it has come so far.
+    async fn heard(&self) {
+        let Ok((ours, theirs)) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK) else { return };
+        loop {
+            {
+                let mut said = self.said.lock();
+                self.send(&mut said);
+                if said.waiting.is_empty() {
+                    match self.send_barrier(theirs.as_fd()) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_) => return,
+                        Ok(()) => break,
+                    }
+                }
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        drop(theirs);
+        if let Ok(mut pipe) = Receiver::from_owned_fd(ours) {
+            let _ = pipe.read(&mut [0]).await;
+        }
+    }
+
+    fn send_barrier(&self, pipe: BorrowedFd<'_>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let fds = [pipe];
+        beside.push(SendAncillaryMessage::ScmRights(&fds));
+        let text = [IoSlice::new(b"BARRIER=1")];
+        let to = match (self.to.as_abstract_name(), self.to.as_pathname()) {
+            (Some(name), _) => SocketAddrUnix::new_abstract_name(name)?,
+            (None, path) => SocketAddrUnix::new(path.unwrap_or_else(|| Path::new("")))?,
+        };
+        sendmsg_addr(&self.socket, &to, &text, &mut beside, SendFlags::DONTWAIT)?;
+        Ok(())
     }
 
     fn send(&self, said: &mut Said) {

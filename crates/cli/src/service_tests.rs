@@ -63,6 +63,20 @@ fn whoever_was_replaced_says_nothing_any_more() {
     assert_eq!(heard(&socket), None);
 }
 
+/// The pipe that comes along is closed by the one that has read the message.
+#[tokio::test]
+async fn whoever_was_replaced_waits_until_that_was_heard() {
+    let (_place, socket, service) = manager();
+    service.replaced_by(4711);
+    let mut waiting = std::pin::pin!(service.heard());
+    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(waiting.as_mut().poll(cx).is_ready())).await;
+    assert!(!first, "nobody has read anything yet");
+    assert!(heard(&socket).unwrap().starts_with("MAINPID=4711"));
+    // Descriptors that are not asked for are closed.
+    assert_eq!(heard(&socket).unwrap(), "BARRIER=1");
+    waiting.await;
+}
+
 #[test]
 fn a_status_is_one_line() {
     let (_place, socket, service) = manager();

@@ -2,9 +2,10 @@
 //! the sockets that a unit passes.
 
 use super::http3;
+use super::users::two_users;
 use howdah_tests::process::{PATIENCE, eventually};
 use howdah_tests::site::replace_file;
-use howdah_tests::{Conn, Request, Site, scenario};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, run, scenario};
 use rustix::process::Signal;
 
 /// The variables, as PHP sees them.
@@ -43,24 +44,26 @@ scenario!(
         site.howdah().signal(Signal::TERM);
         let stopping = manager.hear();
         assert!(stopping.says("STOPPING=1") && stopping.pid == pid, "{stopping:?}");
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
     },
 );
 
-scenario!(
-    a_server_whose_php_does_not_start_says_so_and_that_it_is_there,
-    howdah_only = "NOTIFY_SOCKET is Howdah's",
-    |s| s
-        .notified()
-        .workers(1)
-        .expect_boot_failure()
-        .expect_log("did not start")
-        .php("x.php", "")
-        .setting("php.ini_file", "\"/none\""),
-    |site| {
+#[test]
+fn a_server_whose_php_does_not_start_says_that_it_is_there_and_what_it_lacks() {
+    let setup = |s: Setup| {
+        s.notified()
+            .workers(1)
+            .script("worker.php")
+            .expect_boot_failure()
+            .expect_log("no application")
+            .allow_log("ended before it")
+            .php("worker.php", "throw new Exception('no application');")
+    };
+    run(Mode::Worker, setup, |site| {
         let ready = site.howdah().manager().until("READY=1");
         assert_eq!(ready.value("STATUS"), Some("no worker serves in: default"));
-    },
-);
+    });
+}
 
 scenario!(
     a_watchdog_hears_that_the_server_is_alive_before_and_after_an_upgrade,
@@ -82,6 +85,7 @@ scenario!(
         let new: u32 = replaced.value("MAINPID").unwrap().parse().unwrap();
         assert_eq!(replaced.pid, old);
         assert!(replaced.says("WATCHDOG=1"), "the new process has the whole time: {replaced:?}");
+        assert_eq!(manager.until("BARRIER=1").pid, old, "it does not end before it was heard");
         for _ in 0..3 {
             let notice = manager.hear();
             assert_eq!(notice.pid, new, "the old process is not the service any more: {notice:?}");
@@ -93,6 +97,7 @@ scenario!(
         let _ = site.howdah().manager().heard();
         site.howdah().signal(Signal::TERM);
         assert_eq!(site.howdah().manager().until("STOPPING=1").pid, new);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
     },
 );
 
@@ -112,6 +117,20 @@ scenario!(
         site.howdah().signal(Signal::TERM);
         assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
         assert_eq!(inode(&file), before, "its file is the unit's to remove");
+    },
+);
+
+scenario!(
+    the_socket_file_of_a_unit_outlives_a_launcher_too,
+    howdah_only = "LISTEN_FDS is Howdah's",
+    |s| two_users(s).passes_sockets().unix_listener().workers(1).php("variables.php", VARIABLES),
+    |site| {
+        let file = site.place().run.join("http.sock");
+        let before = inode(&file);
+        assert_eq!(Conn::open(&site.unix()).exchange(&Request::get("/variables.php")).expect(200).text(), "");
+        site.howdah().signal(Signal::TERM);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        assert_eq!(inode(&file), before);
     },
 );
 

@@ -5,8 +5,8 @@ use super::http3::{self, Client};
 use super::users::{number, two_users};
 use howdah_tests::howdah::{copy_program, program};
 use howdah_tests::process::{self, PATIENCE, alive, eventually};
-use howdah_tests::site::replace_file;
-use howdah_tests::{Conn, Request, Setup, Site, h2, scenario};
+use howdah_tests::site::{Port, replace_file};
+use howdah_tests::{Conn, Mode, Request, Setup, Site, Target, h2, scenario, script_scenario};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -70,7 +70,7 @@ fn under_load(site: &Site, threads: usize, client: impl Fn(usize, &AtomicBool, &
     });
 }
 
-scenario!(
+script_scenario!(
     an_upgrade_loses_no_request_over_http_1,
     howdah_only = "upgrade is Howdah's command",
     |s| s.workers(2).unix_listener().php("who.php", WHO),
@@ -271,7 +271,10 @@ scenario!(
             let second = site.howdah().command(&["upgrade"]);
             assert_eq!(second.status.code(), Some(1));
             assert!(text(&second).contains("an upgrade is under way already"), "{}", text(&second));
+            let reload = scope.spawn(|| site.howdah().command(&["reload"]));
             assert_eq!(first.join().unwrap().status.code(), Some(1));
+            let reload = reload.join().unwrap();
+            assert!(reload.status.success(), "it comes when the upgrade has failed: {}", text(&reload));
         });
         upgrade(site);
         site.howdah_mut().follow();
@@ -351,3 +354,68 @@ scenario!(
         assert_eq!(unix, www, "the failed process has left the socket file alone");
     },
 );
+
+/// A site of its own file, whose PHP does not start.
+const BROKEN: &str = r#"
+hosts = "new.example"
+root = "../../new"
+
+[pool]
+mode = "worker"
+script = "../../new/broken.php"
+"#;
+
+scenario!(
+    php_that_does_not_start_in_the_new_process_leaves_the_old_one_as_it_was,
+    howdah_only = "upgrade is Howdah's command",
+    |s| failing(s)
+        .allow_log("broken now")
+        .allow_log("ended before it")
+        .file("../run/conf.d/30-local.toml", "hosts = \"localhost\"\nroot = \"../../root\"\n")
+        .file("../new/broken.php", "<?php throw new Exception('broken now');"),
+    |site| {
+        let more = site.place().run.join("conf.d/40-new.toml");
+        std::fs::write(&more, BROKEN).unwrap();
+        refused(site, &[], "pool new.example: ");
+        std::fs::remove_file(&more).unwrap();
+        upgrade(site);
+        site.howdah_mut().follow();
+    },
+);
+
+#[test]
+fn reloads_before_and_after_upgrades_are_kept() {
+    let second = Port::hold();
+    let setup = Setup::default().workers(1).addresses_in_file().never_https().php("who.php", WHO);
+    let mut site = Site::start(Mode::Classic, &setup);
+    let toml = settings(&site);
+    let first = format!("127.0.0.1:{}", site.port());
+    let rest = std::fs::read_to_string(&toml).unwrap();
+    let rest: Vec<_> = rest.lines().filter(|line| !line.starts_with("listen = ")).collect();
+    let listen = |addresses: &str| replace_file(&toml, format!("listen = [{addresses}]\n{}\n", rest.join("\n")));
+    let other = Target::Tcp(([127, 0, 0, 1], second.number).into());
+    let reload = |site: &Site| assert!(site.howdah().command(&["reload"]).status.success(), "{}", site.howdah().log());
+
+    listen(&format!("\"{first}\", \"127.0.0.1:{}\"", second.number));
+    reload(&site);
+    let mut idle = Conn::open(&other);
+    let before = idle.exchange(&Request::get("/who.php")).expect(200).text();
+    let output = site.howdah().command(&["upgrade"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let response = idle.exchange(&Request::get("/who.php")).expect(200);
+    assert_eq!(response.header("connection"), Some("close"), "what was opened by the reload has gone over as well");
+    site.howdah_mut().follow();
+    let after = Conn::open(&other).exchange(&Request::get("/who.php")).expect(200).text();
+    assert_eq!(site.get_ok("/who.php"), after);
+    assert_ne!(before, after);
+
+    listen(&format!("\"{first}\""));
+    reload(&site);
+    assert!(eventually(PATIENCE, || Conn::try_open(&other).is_err()), "the new process has closed it for good");
+    assert_ne!(site.get_ok("/who.php"), after);
+    upgrade(&site);
+    site.howdah_mut().follow();
+    assert!(Conn::try_open(&other).is_err());
+    assert!(site.get_ok("/who.php").parse::<u32>().is_ok());
+    site.finish();
+}
