@@ -208,7 +208,8 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
         sockets: upgrades.sockets.clone(),
         patience: server.edition().settings.upgrade_timeout,
     };
-    let mut beats = std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server)) });
+    let mut beats =
+        std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server, upgrades.predecessor.is_some())) });
     loop {
         tokio::select! {
             order = ordered.recv() => match order {
@@ -241,18 +242,19 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
     }
 }
 
-/// Says to whoever runs the server that it serves, once each pool does or is known not to.
-async fn tell_when_ready(server: &Server) {
+/// Says to whoever runs the server that it serves, once each pool does or is known not to. Where this process has taken
+/// another's place, that one has said so: before, nobody listens to this one.
+async fn tell_when_ready(server: &Server, successor: bool) {
     let settles = |pool: &Pool| {
-        pool.can_serve() || {
-            let status = pool.status();
-            status.down.or(status.last_error).is_some()
-        }
+        let status = pool.status();
+        pool.can_serve() || status.down.or(status.last_error).is_some()
     };
-    while !server.edition().pools.iter().all(|pool| settles(pool)) {
-        tokio::time::sleep(READY_LOOK).await;
+    if !successor {
+        while !server.edition().pools.iter().all(|pool| settles(pool)) {
+            tokio::time::sleep(READY_LOOK).await;
+        }
+        server.tell_ready();
     }
-    server.tell_ready();
 }
 
 /// What a server is told by, and what it needs to do what it is told.

@@ -99,7 +99,7 @@ impl Service {
     /// Another process is the server from now on, and this one says nothing any more.
     pub(crate) fn replaced_by(&self, pid: u32) {
         // The new process has as long as this one to say that it is alive.
-        self.say(&format!("MAINPID={pid}\nWATCHDOG=1\nSTATUS=process {pid} has taken over"));
+        self.say(&format!("MAINPID={pid}\nREADY=1\nWATCHDOG=1\nSTATUS=process {pid} has taken over"));
         if let Some(manager) = &self.manager {
             manager.said.lock().quiet = true;
         }

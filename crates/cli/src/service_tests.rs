@@ -59,7 +59,7 @@ fn whoever_was_replaced_says_nothing_any_more() {
     let (_place, socket, service) = manager();
     service.replaced_by(4711);
     service.stopping();
-    assert_eq!(heard(&socket).unwrap(), "MAINPID=4711\nWATCHDOG=1\nSTATUS=process 4711 has taken over");
+    assert_eq!(heard(&socket).unwrap(), "MAINPID=4711\nREADY=1\nWATCHDOG=1\nSTATUS=process 4711 has taken over");
     assert_eq!(heard(&socket), None);
 }
 
