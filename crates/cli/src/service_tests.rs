@@ -1,6 +1,6 @@
 use super::*;
 
-fn asked(socket: &std::path::Path) -> Asked {
+fn asked(socket: &Path) -> Asked {
     Asked { socket: Some(socket.into()), watchdog_us: None, watchdog_pid: None, takes_over: false }
 }
 
