@@ -1,7 +1,7 @@
 //! What ARCHITECTURE.md says of the structure holds: the files it names exist, crates know only whom they may, `unsafe` stays
 //! behind its fences, modules of a crate do not import each other in a circle. And lines of prose can be read in a diff.
 //!
-//! The scans are of text, not of meaning: they see `crate::module` where it is written, and that is where it is to be seen.
+//! The scans are of text, not of meaning: they see `crate::module` and `crate::{module, …}` where they are written.
 #![allow(clippy::unwrap_used)]
 
 use regex_lite::Regex;
@@ -200,9 +200,45 @@ fn unsafe_stays_where_it_may_be() {
     }
 }
 
+/// The modules at the top of its crate that a text names: `crate::a::…`, and `a` and `b` of `crate::{a, b::{c, d}}`.
+fn used_modules(text: &str) -> BTreeSet<String> {
+    let name = Regex::new(r"^[a-z_0-9]+").unwrap();
+    let mut found = BTreeSet::new();
+    for (at, path) in text.match_indices("crate::") {
+        let rest = &text[at + path.len()..];
+        let Some(list) = rest.strip_prefix('{') else {
+            found.extend(name.find(rest).map(|name| name.as_str().to_owned()));
+            continue;
+        };
+        let (mut depth, mut item_begins) = (1, true);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => item_begins = true,
+                c if item_begins && !c.is_whitespace() => {
+                    found.extend(name.find(&list[at..]).map(|name| name.as_str().to_owned()));
+                    item_begins = false;
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_are_seen_however_they_are_written() {
+    let text = "use crate::a::B;\nuse crate::{\n    c::{self, D}, e, F,\n};\nfn f() { crate::g::h() }\nuse other::{crate_b, i};";
+    let expected = ["a", "c", "e", "g"].map(str::to_owned);
+    assert_eq!(used_modules(text), BTreeSet::from(expected));
+}
+
 /// What each module at the top of a crate imports of the others. Tests may import what they like.
 fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, BTreeSet<String>> {
-    let import = Regex::new(r"\bcrate::([a-z_0-9]+)").unwrap();
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in files {
         let Some(inside) = path.strip_prefix(&format!("{crate_dir}/src/")) else { continue };
@@ -213,8 +249,7 @@ fn imports(crate_dir: &str, files: &[String]) -> BTreeMap<String, BTreeSet<Strin
         }
         let text = code(path);
         let production = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-        let used = import.captures_iter(production).map(|found| found[1].to_owned()).filter(|used| *used != top);
-        graph.entry(top.clone()).or_default().extend(used);
+        graph.entry(top.clone()).or_default().extend(used_modules(production).into_iter().filter(|used| *used != top));
     }
     graph
 }

@@ -1,12 +1,11 @@
 //! `howdah status`, `reload`, `upgrade` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin_guard::ORDER;
-use crate::admin_reload::DRY_RUN;
 use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
-use howdah_config::{AdminAddress, ListenAddr};
+use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -16,6 +15,8 @@ use std::time::Duration;
 
 /// Longest wait for a response: a reload boots each pool's PHP anew, one after the other.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// The same where new workers may also be watched for up to an hour.
+const PATIENCE_OF_RELOADS: Duration = Duration::from_secs(600 + 3600);
 
 /// Longest wait for an upgrade, whatever the server's settings say.
 const LONGEST_UPGRADE: Duration = Duration::from_secs(24 * 3600);
@@ -131,22 +132,22 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
 pub(crate) fn upgrade(admin: &AdminAddress, binary: Option<&Path>) -> Result<ExitCode> {
     let binary = binary.map(std::path::absolute).transpose().context("the program's path makes no sense")?;
     // The server gives up in time; how long that is are its settings.
-    say(&ask_within(admin, "POST", &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)?.1)
+    order_within(admin, &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)
 }
 
 /// `howdah reload`: what changes goes to standard output, why nothing does to standard error.
-pub(crate) fn reload(admin: &AdminAddress, dry_run: bool) -> Result<ExitCode> {
-    order(admin, &if dry_run { format!("/reload?{DRY_RUN}") } else { "/reload".to_owned() })
+pub(crate) fn reload(admin: &AdminAddress, flags: ReloadFlags) -> Result<ExitCode> {
+    order_within(admin, &format!("/reload?{}", flags.to_query()), PATIENCE_OF_RELOADS)
 }
 
 /// An order to the server.
 fn order(admin: &AdminAddress, path: &str) -> Result<ExitCode> {
-    say(&ask(admin, "POST", path)?.1)
+    order_within(admin, path, PATIENCE)
 }
 
-/// Prints what came of an order.
-fn say(body: &str) -> Result<ExitCode> {
-    let outcome: Outcome = serde_json::from_str(body).context("the server's response is no JSON")?;
+fn order_within(admin: &AdminAddress, path: &str, patience: Duration) -> Result<ExitCode> {
+    let (_, body) = ask_within(admin, "POST", path, patience)?;
+    let outcome: Outcome = serde_json::from_str(&body).context("the server's response is no JSON")?;
     let lines = [outcome.message].into_iter().chain(outcome.changes);
     let text = lines.map(|line| plain_lines(&line)).collect::<Vec<_>>().join("\n");
     if outcome.ok {

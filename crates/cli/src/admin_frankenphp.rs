@@ -4,6 +4,7 @@
 
 use crate::pools::Pools;
 use crate::reload::Server;
+use howdah_config::ReloadFlags;
 use howdah_pool::PoolStatus;
 use hyper::{Method, StatusCode};
 use serde::Serialize;
@@ -66,7 +67,7 @@ pub(crate) async fn respond(method: &Method, path: &str, pools: &Pools, server: 
 }
 
 async fn restart(server: &Arc<Server>, done: &str) -> Content {
-    match server.reload(false).await {
+    match server.reload(ReloadFlags::default()).await {
         Ok(_) => plain(StatusCode::OK, done),
         Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }

@@ -1,10 +1,11 @@
 //! An edition: all that requests are served with and that one reading of the settings has made. A reload makes the next one
 //! and puts it in the place of the one before with one store; each request runs to its end on the edition that it has begun
-//! with.
+//! with. While a reload has new workers on trial (`trial`), some requests get the edition that is to follow.
 
 use crate::pools::Pools;
-use crate::ways::{self, Ways};
-use arc_swap::ArcSwap;
+use crate::trial::{Side, Trial};
+use crate::ways::{self, InUse, Ways};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use howdah_budget::Budgets;
 use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
@@ -14,6 +15,7 @@ use howdah_site::{Service, Sites};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::mpsc;
 
 /// See above.
@@ -25,6 +27,10 @@ pub(crate) struct Edition {
     pub(crate) access_logs: AccessLogs,
     /// One for each I/O thread, which has connections to other servers of its own.
     services: Vec<Arc<Service<Ways>>>,
+    in_use: InUse,
+    /// There may be a trial: all that requests look at while there is none.
+    has_trial: AtomicBool,
+    trial: ArcSwapOption<Trial>,
 }
 
 /// Ready with nothing when no request is served by an edition any more.
@@ -65,7 +71,45 @@ impl Edition {
             Arc::new(Service::new(sites.clone(), Arc::new(ways)))
         };
         let services = (0..threads.max(1)).map(service).collect();
-        (Arc::new(Self { settings, pools, sites, proxies, access_logs, services }), unused)
+        let (has_trial, trial) = (AtomicBool::new(false), ArcSwapOption::empty());
+        let edition = Self { settings, pools, sites, proxies, access_logs, services, in_use, has_trial, trial };
+        (Arc::new(edition), unused)
+    }
+
+    /// What responds to requests, by I/O thread.
+    pub(crate) fn services(&self) -> &[Arc<Service<Ways>>] {
+        &self.services
+    }
+
+    /// What responds to requests that the server makes itself, on no I/O thread.
+    pub(crate) fn service_of_its_own(&self) -> Service<Ways> {
+        let ways = Ways::new(self.pools.clone(), &self.proxies, self.in_use.clone());
+        Service::new(self.sites.clone(), Arc::new(ways))
+    }
+
+    /// From now on some requests get what is on trial.
+    pub(crate) fn begin_trial(&self, trial: Arc<Trial>) {
+        self.trial.store(Some(trial));
+        // Whoever sees this without the trial looks in vain, and is served as ever.
+        self.has_trial.store(true, Relaxed);
+    }
+
+    pub(crate) fn end_trial(&self) {
+        self.has_trial.store(false, Relaxed);
+        self.trial.store(None);
+    }
+
+    /// What serves a request on this thread, and its side if there is a trial.
+    fn choose(&self, thread: usize, request: &Request) -> (Arc<Service<Ways>>, Option<Side>) {
+        if self.has_trial.load(Relaxed)
+            && let Some(trial) = self.trial.load_full()
+        {
+            let new = trial.service(thread, request);
+            let is_new = new.is_some();
+            let service = new.unwrap_or_else(|| self.services[thread].clone());
+            return (service, Some(Side { trial, is_new }));
+        }
+        (self.services[thread].clone(), None)
     }
 }
 
@@ -79,20 +123,19 @@ impl OnThread {
     pub(crate) fn new(current: &Arc<ArcSwap<Edition>>, number: usize) -> Self {
         Self { current: current.clone(), number }
     }
-
-    /// The count that this changes is this thread's own.
-    fn service(&self) -> Arc<Service<Ways>> {
-        self.current.load().services[self.number].clone()
-    }
 }
 
 impl Handler for OnThread {
     async fn handle(&self, request: Request) -> Response {
-        let service = self.service();
-        service.handle(request).await
+        let (service, side) = self.current.load().choose(self.number, &request);
+        let response = service.handle(request).await;
+        if let Some(side) = side {
+            side.note(response.status());
+        }
+        response
     }
 
     fn trusts(&self, peer: Option<IpAddr>) -> bool {
-        self.service().trusts(peer)
+        self.current.load().services[self.number].trusts(peer)
     }
 }

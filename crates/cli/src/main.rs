@@ -31,6 +31,7 @@ mod status_text;
 mod tls;
 mod top;
 mod traces;
+mod trial;
 mod trust;
 mod upgrade;
 mod watch;
@@ -124,8 +125,8 @@ fn main() -> ExitCode {
         Command::Init { directory, print: true } => init::page(&directory).and_then(|page| print(page.as_bytes())),
         Command::Init { directory, print: false } => init::write(&directory).map(|()| ExitCode::SUCCESS),
         Command::Recipes => print(recipes::list().as_bytes()),
-        Command::Reload { server, dry_run } => match admin_address(&server) {
-            Ok(addr) => admin_client::reload(&addr, dry_run),
+        Command::Reload { server, reload } => match admin_address(&server) {
+            Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,
         },
         Command::Upgrade { server, binary } => match admin_address(&server) {

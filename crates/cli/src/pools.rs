@@ -6,8 +6,8 @@ use howdah_config::{Account, PoolSettings, Route, SandboxProfile, SandboxSetting
 use howdah_observe::{Metrics, PoolMetrics, SlowLogs};
 use howdah_pool::launcher::Launcher;
 use howdah_pool::{
-    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, Request, Response, RouteShare, SandboxSpec,
-    SpareWorkers, TimeLimits, prepare_pool, start_pool,
+    EncodeWarmUp, Fault, FaultKind, IoThreads, Pool, PoolConfig, RouteShare, SandboxSpec, SpareWorkers, TimeLimits,
+    prepare_pool, start_pool,
 };
 use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_site::warm_up;
@@ -125,12 +125,13 @@ impl Pools {
 }
 
 impl Pools {
-    /// Runs a request on the pool with this position.
-    pub(crate) async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
-        match self.pools.get(pool) {
-            Some(pool) => pool.run(request).await,
-            None => Err(Fault::with(FaultKind::PoolDown, format!("no pool number {pool}"))),
-        }
+    /// The pool with this position.
+    ///
+    /// # Errors
+    /// A fault: there is none.
+    pub(crate) fn at(&self, position: usize) -> Result<&Pool, Fault> {
+        let pool = self.pools.get(position).map(|pool| &**pool);
+        pool.ok_or_else(|| Fault::with(FaultKind::PoolDown, format!("no pool number {position}")))
     }
 
     /// What there is to say about the pool with this position.
@@ -154,14 +155,6 @@ impl Pools {
     /// The position of the pool with this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.pools.iter().position(|pool| pool.name() == name)
-    }
-
-    /// Returns when that pool has a place for a request, or has had none for a while; how long that took.
-    pub(crate) async fn room(&self, pool: usize) -> Duration {
-        match self.pools.get(pool) {
-            Some(pool) => pool.room().await,
-            None => Duration::ZERO,
-        }
     }
 }
 

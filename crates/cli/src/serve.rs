@@ -15,7 +15,7 @@ use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{Loaded, Settings};
+use howdah_config::{Loaded, ReloadFlags, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
@@ -35,6 +35,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How often the pools of a server that starts are asked whether they serve.
 const READY_LOOK: Duration = Duration::from_millis(50);
+
+/// How often a server whose pools boot says that it is on its way.
+const STARTING_EACH: Duration = Duration::from_secs(10);
 
 /// Serves until told to stop.
 ///
@@ -224,7 +227,7 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
                 Event::Reload => {
                     let server = server.clone();
                     // The log says what comes of it.
-                    tokio::spawn(async move { server.reload(false).await });
+                    tokio::spawn(async move { server.reload(ReloadFlags::default()).await });
                 }
                 Event::ReopenLogs => reopen_logs(server),
             },
@@ -250,8 +253,13 @@ async fn tell_when_ready(server: &Server, successor: bool) {
         pool.can_serve() || status.down.or(status.last_error).is_some()
     };
     if !successor {
+        let mut said = Instant::now();
         while !server.edition().pools.iter().all(|pool| settles(pool)) {
             tokio::time::sleep(READY_LOOK).await;
+            if said.elapsed() > STARTING_EACH {
+                server.fixed.service.starting();
+                said = Instant::now();
+            }
         }
         server.tell_ready();
     }

@@ -78,6 +78,11 @@ impl Service {
         }
     }
 
+    /// Its pools boot, which may take longer than the other side would wait otherwise.
+    pub(crate) fn starting(&self) {
+        self.say("EXTEND_TIMEOUT_USEC=60000000\nSTATUS=PHP boots");
+    }
+
     /// It serves, with this to say about it.
     pub(crate) fn ready(&self, status: &str) {
         self.say(&format!("READY=1\nSTATUS={}", line(status)));

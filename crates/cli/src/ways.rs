@@ -52,11 +52,14 @@ impl Ways {
 
 impl Upstream for Ways {
     async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
-        self.pools.run(pool, request).await
+        self.pools.at(pool)?.run(request).await
     }
 
     async fn room(&self, pool: usize) -> Duration {
-        self.pools.room(pool).await
+        match self.pools.at(pool) {
+            Ok(pool) => pool.room().await,
+            Err(_) => Duration::ZERO,
+        }
     }
 
     fn ready(&self) -> Result<(), String> {

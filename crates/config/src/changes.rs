@@ -116,6 +116,7 @@ fn differing_sections(old: &Settings, new: &Settings, origins: &Origins) -> Vec<
         ("static", old.static_files.shown(), new.static_files.shown()),
         ("compression", old.compression.shown(), new.compression.shown()),
         ("acme", old.acme.shown(), new.acme.shown()),
+        ("deploy", old.deploy.shown(), new.deploy.shown()),
         ("log", old.log.shown(), new.log.shown()),
         ("telemetry", old.telemetry.shown(), new.telemetry.shown()),
     ];

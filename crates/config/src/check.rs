@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::settings::{DEFAULT_POOL, PoolSettings, Settings};
 use crate::source::Source;
 use crate::value::Value;
-use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini};
+use crate::{check_acme, check_proxies, check_sites, check_telemetry, check_tls, check_users, ini, settings_deploy};
 
 /// Reports everything that is wrong with settings which were read.
 pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
@@ -25,6 +25,7 @@ pub(crate) fn check(settings: &Settings, source: &mut Source<'_>) {
     check_sites::check(settings, source);
     check_proxies::check(settings, source);
     check_acme::check(settings, source);
+    settings_deploy::check(&settings.deploy, source);
     check_tls::check(settings, source);
     check_telemetry::check(&settings.telemetry, source);
     check_users::check(settings, source);

@@ -1,6 +1,7 @@
 //! The commands of `howdah` and their flags. Flags that are settings too are made from the table of settings.
 
 mod dev;
+mod reload;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings};
 use crate::settings_sandbox::SandboxSettings;
 use crate::settings_tls::TlsSettings;
 use crate::source::plain_example;
+pub use reload::ReloadFlags;
 
 /// What was asked for on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +93,8 @@ pub enum Command {
     Reload {
         /// Which server.
         server: ControlFlags,
-        /// Only say what that would change.
-        dry_run: bool,
+        /// What it is told beside.
+        reload: ReloadFlags,
     },
     /// Have a new process take the place of a running server.
     Upgrade {
@@ -221,7 +223,7 @@ impl Cli {
             },
             Some(("recipes", _)) => Command::Recipes,
             Some(("reload", matches)) => {
-                Command::Reload { server: control_flags(matches), dry_run: matches.get_flag("dry-run") }
+                Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
             }
             Some(("upgrade", matches)) => {
                 let binary = matches.get_one::<PathBuf>("binary").cloned();
@@ -362,22 +364,10 @@ pub fn definition() -> clap::Command {
             )
             .after_help("Example:\n  howdah sandbox >> sandbox.toml"),
         )
-        .subcommand(
-            control_args(
-                clap::Command::new("reload")
-                    .about("Have a running server read its settings and its code again; no request is lost"),
-            )
-            .arg(
-                Arg::new("dry-run")
-                    .long("dry-run")
-                    .action(ArgAction::SetTrue)
-                    .help("Only read and check the settings, and print what would change"),
-            )
-            .after_help(
-                "Exit status 1, and nothing has changed, if anything is wrong with the settings or new workers do not \
-                 start.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  howdah reload --dry-run",
-            ),
-        )
+        .subcommand(reload::reload_args(control_args(
+            clap::Command::new("reload")
+                .about("Have a running server read its settings and its code again; no request is lost"),
+        )))
         .subcommand(
             control_args(
                 clap::Command::new("upgrade")

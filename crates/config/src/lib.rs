@@ -44,6 +44,7 @@ mod rules;
 mod secret;
 mod settings;
 mod settings_acme;
+mod settings_deploy;
 mod settings_fpm;
 mod settings_http;
 mod settings_proxy;
@@ -69,7 +70,7 @@ pub use choice::{
     ParentTrust, Proof, ProxyHost, RootLinks, Sampler, SandboxProfile, Symlinks, SystemCalls, TelemetryProtocol,
     TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
-pub use cli::{Cli, Command, ControlFlags, ServeFlags};
+pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;
@@ -83,6 +84,7 @@ pub use rules::SiteRules;
 pub use secret::Secret;
 pub use settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 pub use settings_acme::AcmeSettings;
+pub use settings_deploy::DeploySettings;
 pub use settings_fpm::FpmNames;
 pub use settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 pub use settings_proxy::ProxySettings;

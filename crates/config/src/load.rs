@@ -18,6 +18,7 @@ use crate::quantity::ByteSize;
 use crate::secret::Secret;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
+use crate::settings_deploy::DeploySettings;
 use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_sandbox::SandboxSettings;
@@ -182,6 +183,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
         static_files: StaticSettings::read(source),
         compression: CompressionSettings::read(source),
         acme: AcmeSettings::read(source),
+        deploy: DeploySettings::read(source),
         log: LogSettings::read(source),
         telemetry: TelemetrySettings::read(source),
         ..Settings::read(source)

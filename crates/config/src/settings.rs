@@ -12,6 +12,7 @@ use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;
 use crate::secret::Secret;
 use crate::settings_acme::AcmeSettings;
+use crate::settings_deploy::DeploySettings;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
 use crate::settings_route::Route;
@@ -147,6 +148,8 @@ settings! {
         compression: CompressionSettings = CompressionSettings::default();
         /// Section `[acme]`.
         acme: AcmeSettings = AcmeSettings::default();
+        /// Section `[deploy]`.
+        deploy: DeploySettings = DeploySettings::default();
         /// Section `[log]`.
         log: LogSettings = LogSettings::default();
         /// Section `[telemetry]`.

@@ -81,6 +81,9 @@ impl TelemetrySettings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio(f64);
 
+/// No number from 0 to 1 differs from itself.
+impl Eq for Ratio {}
+
 impl Ratio {
     /// The number.
     #[must_use]
@@ -106,7 +109,10 @@ impl Value for Ratio {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        Self::new(text.parse().ok()?)
+        match text.strip_suffix('%') {
+            Some(percent) => Self::new(percent.parse::<f64>().ok()? / 100.0),
+            None => Self::new(text.parse().ok()?),
+        }
     }
 
     fn show(&self) -> String {
@@ -172,6 +178,8 @@ mod tests {
             assert_eq!(read(wrong), None, "{wrong}");
         }
         assert_eq!(Ratio::from_text("0.5").map(|ratio| ratio.show()).as_deref(), Some("0.5"));
+        assert_eq!(Ratio::from_text("5%"), Ratio::new(0.05));
+        assert!(["%", "101%", "-1%", "5 %"].iter().all(|text| Ratio::from_text(text).is_none()));
     }
 
     #[test]

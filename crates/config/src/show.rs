@@ -41,6 +41,7 @@ impl Loaded {
         page.section("static", settings.static_files.shown());
         page.section("compression", settings.compression.shown());
         page.section("acme", settings.acme.shown());
+        page.section("deploy", settings.deploy.shown());
         page.section("log", settings.log.shown());
         page.section("telemetry", settings.telemetry.shown());
         for pool in others {

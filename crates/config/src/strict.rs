@@ -9,6 +9,7 @@ use crate::origin::{ConfigError, Origin, bracketed};
 use crate::row::Row;
 use crate::settings::{DEFAULT_POOL, PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
+use crate::settings_deploy::DeploySettings;
 use crate::settings_fpm::FpmNames;
 use crate::settings_http::{CompressionSettings, HttpSettings, LogSettings, StaticSettings};
 use crate::settings_proxy::ProxySettings;
@@ -28,6 +29,7 @@ pub(crate) const SECTIONS: &[(&str, &[Row])] = &[
     ("static", StaticSettings::ROWS),
     ("compression", CompressionSettings::ROWS),
     ("acme", AcmeSettings::ROWS),
+    ("deploy", DeploySettings::ROWS),
     ("log", LogSettings::ROWS),
     ("telemetry", TelemetrySettings::ROWS),
 ];

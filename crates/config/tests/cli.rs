@@ -1,7 +1,7 @@
 //! Command lines, and the help that is made from the table of settings.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use howdah_config::{Cli, Command, ServeFlags};
+use howdah_config::{Cli, Command, ReloadFlags, ServeFlags};
 
 fn serve(args: &[&str]) -> ServeFlags {
     match Cli::try_parse_from([&["howdah", "serve"], args].concat()).unwrap().command {
@@ -72,8 +72,14 @@ fn commands() {
         matches!(&status, Command::Status { server, json: true, watch: false } if server.serve.values["admin"] == ["unix:/a"]),
         "{status:?}"
     );
-    assert!(matches!(command(&["reload"]), Command::Reload { dry_run: false, .. }));
-    assert!(matches!(command(&["reload", "--dry-run"]), Command::Reload { dry_run: true, .. }));
+    assert!(matches!(
+        command(&["reload"]),
+        Command::Reload { reload: ReloadFlags { dry_run: false, canary: None, .. }, .. }
+    ));
+    assert!(matches!(
+        command(&["reload", "--dry-run"]),
+        Command::Reload { reload: ReloadFlags { dry_run: true, .. }, .. }
+    ));
     assert!(matches!(command(&["stop", "-c", "x"]), Command::Stop(flags) if flags.serve.config.is_some()));
     assert_eq!(command(&["version"]), Command::Version);
 }

@@ -197,11 +197,6 @@ void howdah_rs_timed_out(void);
 // The worker can take requests: tells the server, once.
 void howdah_rs_ready(void);
 
-// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
-// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
-// then.
-bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
-
 // Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in
 // shared memory, until howdah_rs_done(). Layout: WireRequest, n_vars x WireVar, strings_len bytes, inline body.
 const WireRequest *howdah_rs_next_request(void);
@@ -285,6 +280,11 @@ void howdah_rs_pool_numbers(unsigned int slot, const uint64_t numbers[POOL_NUMBE
 howdah_event howdah_rs_take_event(const WireRequest **request,
                                   uint64_t *number,
                                   unsigned int *reason);
+
+// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
+// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
+// then.
+bool howdah_rs_share_boot(const char *why_not, uint64_t boot_began_us);
 
 // Notes an error of the current request's script, whose end it is.
 void howdah_rs_error_note(howdah_error error);

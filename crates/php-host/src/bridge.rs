@@ -3,14 +3,14 @@
 //! A panic in an `extern "C"` function aborts the process, which is right here: the server replaces the worker.
 
 use crate::open_request::OpenRequest;
-use crate::{memory, priority, stack_signal, template};
+use crate::{memory, priority, stack_signal};
 use howdah_transport::wire::{
     DONE_RESETS_SHIFT, DONE_RETIRE, DONE_UNFIT, DONE_WAY_SHIFT, POOL_NUMBERS, PoolNumber, WireDone, WireRequest,
 };
 use howdah_transport::worker_end::{LaneCopy, body_kind};
 use howdah_transport::{Event, Hole, RequestMap, WorkerEnd};
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -214,16 +214,6 @@ extern "C" fn howdah_rs_ready() {
     if let Some(host) = host() {
         host.lane.ready();
     }
-}
-
-/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
-/// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
-/// then.
-#[unsafe(no_mangle)]
-extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
-    // SAFETY: C passes NULL or a text that is valid for the length of the call.
-    let why_not = (!why_not.is_null()).then(|| unsafe { CStr::from_ptr(why_not) }.to_string_lossy());
-    template::share_boot(why_not.as_deref(), boot_began_us)
 }
 
 /// Waits for the next request and marks it running. Returns NULL when the worker shall end. The frame stays valid, in

@@ -5,7 +5,7 @@
 //! It is embedded: the program and its library cannot differ, nobody has to install it, and neither `open_basedir` nor a
 //! sandbox has to let it through. OPcache sees files all the same, with a path and a time, and keeps them as any others.
 
-use crate::{php, worker};
+use crate::{child, php};
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use std::ffi::{CStr, c_char};
 
@@ -82,10 +82,10 @@ pub(crate) fn compile_once() {
     // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.
     match unsafe { libc::fork() } {
         0 => {
-            worker::die_with(parent);
+            child::die_with(parent);
             php::after_fork();
             php::compile_library();
-            worker::exit(0)
+            child::exit(0)
         }
         pid => {
             let _ = Pid::from_raw(pid).filter(|_| pid > 0).map(|pid| waitpid(Some(pid), WaitOptions::empty()));

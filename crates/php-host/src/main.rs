@@ -9,6 +9,7 @@
 mod bound_library;
 mod bridge;
 mod capabilities;
+mod child;
 mod error_page;
 mod extension_headers;
 mod library;
@@ -29,6 +30,7 @@ mod template;
 mod warmup_check;
 mod warmup_report;
 mod worker;
+mod worker_lane;
 mod zygote;
 mod zygote_memory;
 
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
             }
             "--capabilities" => return capabilities::print(false),
             "--capabilities=json" => return capabilities::print(true),
-            "--sandbox" => return sandbox::print_report(),
+            "--sandbox" => return sandbox::print_report(&capabilities::missing()),
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

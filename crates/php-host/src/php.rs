@@ -1,8 +1,7 @@
 //! The shim's C functions, each wrapped once.
 
-use crate::warmup_report;
 use howdah_transport::wire::WireRequest;
-use howdah_transport::zygote_protocol::{BootSpec, WarmUpRequest};
+use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{SandboxProfile, WorkerSpec};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -235,11 +234,9 @@ pub(crate) fn check_library() -> Result<(), String> {
     ))
 }
 
-/// Starts PHP. Once per process, before any fork. The error is what the shim returned; details went to standard error.
-pub(crate) fn start(spec: &BootSpec, warm_up: Vec<WarmUpRequest>) -> Result<(), String> {
-    let (targets, requests): (Vec<_>, Vec<_>) = warm_up.into_iter().map(|one| (one.target, one.words)).unzip();
-    warmup_report::targets(targets);
-    let warmup: Vec<*const WireRequest> = requests.into_iter().map(|words| Box::leak(words).as_ptr().cast()).collect();
+/// Starts PHP. Once per process, before any fork. `warm_up` has requests as they lie in a lane. The error is what the shim returned; details went to standard error.
+pub(crate) fn start(spec: &BootSpec, warm_up: Vec<Box<[u64]>>) -> Result<(), String> {
+    let warmup: Vec<*const WireRequest> = warm_up.into_iter().map(|words| Box::leak(words).as_ptr().cast()).collect();
     let boot = Boot {
         worker: Box::leak(Box::new(spec.worker.clone())),
         n_warmup: warmup.len(),

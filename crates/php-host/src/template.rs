@@ -4,14 +4,15 @@
 //! worker it is. The template lets go of the lane, takes orders that the zygote passes on, and forks a worker for each:
 //! a sibling too, so that the zygote reaps it and whatever becomes of the template is no worker's concern.
 
-use crate::worker::{self, Descriptors};
-use crate::{bridge, php, sandbox};
+use crate::worker_lane::{self, Descriptors};
+use crate::{bridge, child, php, sandbox};
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::{FromZygote, ToZygote};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::DupFlags;
 use rustix::process::Pid;
 use std::cell::Cell;
+use std::ffi::{CStr, c_char};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -36,8 +37,18 @@ pub(crate) fn expect(socket: OwnedFd, zygote: Pid) {
     OFFER.0.set(Some(Offer { socket, zygote, worker: rustix::process::getpid() }));
 }
 
-/// The application has booted. Returns in this worker with false, and with true in each worker that is forked from it.
-pub(crate) fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
+/// Snapshot mode: the application has booted, and workers may be forked from this process; or they may not, and
+/// `why_not` says why. Returns false in this worker, and true in each worker that was forked: it has a lane of its own
+/// then.
+#[unsafe(no_mangle)]
+extern "C" fn howdah_rs_share_boot(why_not: *const c_char, boot_began_us: u64) -> bool {
+    // SAFETY: C passes NULL or a text that is valid for the length of the call.
+    let why_not = (!why_not.is_null()).then(|| unsafe { CStr::from_ptr(why_not) }.to_string_lossy());
+    share_boot(why_not.as_deref(), boot_began_us)
+}
+
+/// See `howdah_rs_share_boot`, which is C's way to it.
+fn share_boot(why_not: Option<&str>, boot_began_us: u64) -> bool {
     let Some(offer) = OFFER.0.take() else { return false };
     let forked = match why_not {
         Some(why) => Err(why.to_owned()),
@@ -89,21 +100,21 @@ fn plug(mut socket: OwnedFd) {
 
 /// The template's life: forks a worker for each order. Returns true in those; ends with its socket.
 fn serve(offer: Offer) -> bool {
-    worker::die_with(offer.zygote);
+    child::die_with(offer.zygote);
     let _ = bridge::leave();
     loop {
-        let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { worker::exit(0) };
-        let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { worker::exit(0) };
+        let Ok(Some((bytes, fds))) = control_socket::receive(&offer.socket, false) else { child::exit(0) };
+        let Ok(ToZygote::Fork { worker }) = serde_json::from_slice(&bytes) else { child::exit(0) };
         drop(bytes);
         if is_dismissed(&offer.socket) {
-            worker::exit(0);
+            child::exit(0);
         }
         match fork_worker(&offer, worker, fds) {
             Ok(None) => return true,
             Ok(Some(())) => {}
             Err(error) => {
                 if tell(&offer.socket, &FromZygote::ForkFailed { worker, error: error.to_string() }).is_err() {
-                    worker::exit(0);
+                    child::exit(0);
                 }
             }
         }
@@ -131,14 +142,14 @@ fn fork_worker(offer: &Offer, worker: u32, fds: Vec<OwnedFd>) -> io::Result<Opti
         return Ok(Some(()));
     }
     drop(opener);
-    worker::die_with(offer.zygote);
+    child::die_with(offer.zygote);
     if !matches!(rustix::io::read(&gate, &mut [0u8; 1]), Ok(1)) {
         // The template was killed before its word. Where the zygote was told of this worker, an exit would look like a boot
         // that failed; it ends as its template did: killed.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        worker::exit(0);
+        child::exit(0);
     }
-    worker::take_lane(worker, fds);
+    worker_lane::take_lane(worker, fds);
     // The rest was inherited from the worker that booted.
     sandbox::enter_sibling();
     Ok(None)

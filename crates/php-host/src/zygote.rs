@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::sandbox::learn::Learner;
 use crate::sharing::{Order, Origin, Sharing};
 use crate::strangers::{self, Strangers};
-use crate::{library, php, priority, sandbox, stacks, worker, zygote_memory};
+use crate::{library, php, priority, sandbox, stacks, warmup_report, worker, worker_lane, zygote_memory};
 use howdah_transport::php_stack::RequestStacks;
 use howdah_transport::wire::WIRE_VERSION;
 use howdah_transport::zygote_protocol::{BootSpec, FromZygote, ToZygote, WarmUpRequest};
@@ -145,7 +145,9 @@ fn boot(spec: &BootSpec, warm_up: Vec<WarmUpRequest>) -> Result<Option<Learner>,
             spec.wire_version
         ));
     }
-    php::start(spec, warm_up)?;
+    let (targets, requests): (Vec<_>, Vec<_>) = warm_up.into_iter().map(|one| (one.target, one.words)).unzip();
+    warmup_report::targets(targets);
+    php::start(spec, requests)?;
     if spec.worker.mode == Mode::Async {
         library::compile_once();
     }
@@ -335,8 +337,8 @@ impl Zygote {
     #[expect(clippy::disallowed_methods, reason = "the zygote has one thread")]
     fn fork(&mut self, order: Order, offers: Option<(OwnedFd, OwnedFd)>) -> io::Result<FromZygote> {
         let Order { worker, fds } = order;
-        let fds =
-            worker::Descriptors::new(fds).ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
+        let fds = worker_lane::Descriptors::new(fds)
+            .ok_or_else(|| io::Error::other("a fork order without its descriptors"))?;
         let (ours, theirs) = offers.unzip();
         let parent = rustix::process::getpid();
         // SAFETY: this process has one thread, so the child is a complete copy and may go on running ordinary code.

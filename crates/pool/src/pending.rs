@@ -15,6 +15,8 @@ pub(crate) struct Pending {
     pub(crate) entered: Instant,
     /// How long it may take, where rules or its route say that.
     pub(crate) limits: TimeLimits,
+    /// It waited before the full queue, and it is its turn (`door`).
+    pub(crate) has_turn: bool,
     /// Workers that died while this request's code ran in them.
     pub(crate) killed: u32,
     /// How often it was given to another worker because its own had died, for whatever reason.
@@ -44,6 +46,7 @@ impl Pending {
             sink,
             entered,
             limits,
+            has_turn: false,
             killed: 0,
             resubmitted: 0,
             given_back: 0,

@@ -169,6 +169,7 @@ impl Pool {
             && !pending.sink.is_gone()
             && self.turn(pending.entered, pending.limits.queue).await
         {
+            pending.has_turn = true;
             now = Instant::now();
             (fault, pending) = match self.submit_now(pending, now) {
                 Ok(()) => return Ok(()),
@@ -193,13 +194,13 @@ impl Pool {
         submitted
     }
 
-    /// Waits for a turn before a full queue, in all for no longer than a request's own limit, if it has one. False: who came
-    /// at this time has waited for long enough.
-    async fn turn(&self, came: Instant, own: Option<Duration>) -> bool {
+    /// Waits for a turn before a full queue. False: who came at this time, with this patience of its own, has waited for
+    /// long enough.
+    async fn turn(&self, came: Instant, patience: Option<Duration>) -> bool {
         let now = Instant::now();
-        let (permits, left) = {
+        let (turns, left) = {
             let mut scheduler = self.shared.lock();
-            let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(own));
+            let limit = FULL_QUEUE_WAIT.min(scheduler.queue.allowed_waits(now).of(patience));
             let left = limit.saturating_sub(now.saturating_duration_since(came));
             if left.is_zero() {
                 return false;
@@ -210,9 +211,9 @@ impl Pool {
             (scheduler.queue.door.come(), left)
         };
         let waiting = AtDoor(&self.shared);
-        match tokio::time::timeout(left, permits.acquire()).await {
-            Ok(Ok(permit)) => {
-                permit.forget();
+        match tokio::time::timeout(left, turns.acquire()).await {
+            Ok(Ok(turn)) => {
+                turn.forget();
                 std::mem::forget(waiting);
                 true
             }
@@ -227,7 +228,7 @@ impl Pool {
             return Duration::ZERO;
         }
         let came = Instant::now();
-        while self.turn(came, None).await && self.shared.lock().queue.is_full() {}
+        self.turn(came, None).await;
         came.elapsed()
     }
 

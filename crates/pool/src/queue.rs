@@ -18,6 +18,7 @@
 
 use crate::door::Door;
 use crate::estimate::Expected;
+use crate::fault::{Fault, FaultKind};
 use crate::pending::Pending;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -67,7 +68,7 @@ pub(crate) struct AllowedWaits {
 }
 
 impl AllowedWaits {
-    /// For one that may have a limit of its own.
+    /// How long a request may wait that has this patience of its own.
     pub(crate) fn of(&self, own: Option<Duration>) -> Duration {
         own.unwrap_or(self.patience).min(self.most)
     }
@@ -104,6 +105,8 @@ pub(crate) struct WaitingQueue {
     late: Vec<Box<Pending>>,
     /// When the queue was last searched for requests whose client has gone.
     swept: Option<Instant>,
+    /// Requests with a patience of their own may wait.
+    has_impatient: bool,
     /// Those who wait for a place.
     pub(crate) door: Door,
 }
@@ -138,6 +141,7 @@ impl WaitingQueue {
             standing_since: None,
             late: Vec::new(),
             swept: None,
+            has_impatient: false,
             door: Door::default(),
         }
     }
@@ -154,18 +158,24 @@ impl WaitingQueue {
         self.limits.requests
     }
 
-    /// True if no further request may wait, or others wait for the next place.
+    /// True if a request that has just come may not wait here: there is no place, or others wait for the next one.
     pub(crate) fn is_full(&self) -> bool {
-        self.len >= self.limits.requests || (!self.door.is_empty() && self.len > 0)
+        !self.has_place(false)
     }
 
-    /// Calls those in who wait for a place, as far as there are places.
+    /// True if a request may wait here. The places that become free are for those whose turn it is.
+    pub(crate) fn has_place(&self, has_turn: bool) -> bool {
+        self.len < self.limits.requests && (has_turn || self.door.is_empty() || self.len == 0)
+    }
+
+    /// Lets those in who wait for a place, as far as there are places.
     fn let_in(&mut self) {
         self.door.let_in(self.limits.requests.saturating_sub(self.len));
     }
 
     /// Adds a new request, behind those of its flow that are older.
     pub(crate) fn push(&mut self, pending: Box<Pending>) {
+        self.has_impatient |= pending.limits.queue.is_some();
         let at = flow_of(&pending);
         let flow = &mut self.flows[at];
         if flow.requests.is_empty() {
@@ -185,12 +195,13 @@ impl WaitingQueue {
 
     /// Puts a request back that had left the queue: it goes before those that have not, and among its like by age.
     pub(crate) fn put_back(&mut self, pending: Box<Pending>) {
+        self.has_impatient |= pending.limits.queue.is_some();
         let at = self.returned.partition_point(|other| other.entered <= pending.entered);
         self.returned.insert(at, pending);
         self.len += 1;
     }
 
-    /// The next request whose client is still there and that has not waited for too long (`take_late` has those).
+    /// The next request whose client is still there and that has not waited for too long (`refuse_late` tells those).
     /// `may_run` says whether a request may run now; one that may not keeps its place, and its flow is passed by.
     pub(crate) fn pop(&mut self, now: Instant, may_run: impl Fn(&Pending) -> bool) -> Option<Box<Pending>> {
         if self.len == 0 {
@@ -236,10 +247,9 @@ impl WaitingQueue {
         None
     }
 
-    /// Takes out what was found to have waited for too long, or to have no client any more.
-    #[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-    pub(crate) fn take_late(&mut self) -> Vec<Box<Pending>> {
-        std::mem::take(&mut self.late)
+    /// Refuses what was found to have waited for too long; where the client has gone, nobody notices.
+    pub(crate) fn refuse_late(&mut self) {
+        self.late.drain(..).for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
     }
 
     /// When the oldest request entered.
@@ -264,8 +274,8 @@ impl WaitingQueue {
         AllowedWaits { now, patience: self.limits.patience, most }
     }
 
-    /// Notices whether the queue stands, and finds the requests that have waited for too long (`take_late` has them), now
-    /// and then also those whose client has gone. Called several times a second.
+    /// Notices whether the queue stands, and finds the requests that have waited for too long (`refuse_late` tells them),
+    /// now and then also those whose client has gone. Called several times a second.
     pub(crate) fn expire(&mut self, now: Instant) {
         // What is older than the target is refused while the queue is overloaded, so it has to get well below that.
         let short = if self.is_overloaded(now) { self.limits.target() / 2 } else { self.limits.target() };
@@ -282,12 +292,16 @@ impl WaitingQueue {
                 self.len -= 1;
             }
         }
-        // Behind the first of a flow, those with a limit of their own may be over before it.
-        if self.len <= FEW || self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+        // Behind the first of a flow there may be some with less patience than it has.
+        if self.has_impatient
+            || self.len <= FEW
+            || self.swept.is_none_or(|at| now.saturating_duration_since(at) >= SWEEP)
+        {
             self.swept = Some(now);
             let over = self.remove_where(|pending| allowed.is_over(pending) || pending.sink.is_gone());
             self.late.extend(over);
         }
+        self.has_impatient &= self.len > 0;
         self.forget_empty_flows();
         self.let_in();
     }

@@ -158,7 +158,7 @@ fn nothing_that_has_waited_for_too_long_is_begun() {
     clients.push(client);
     let next = queue.pop(began + Duration::from_millis(1_950), |_| true).unwrap();
     assert_eq!(next.request.id.0, 10, "the oldest that has not waited for more than a second");
-    let mut late: Vec<_> = queue.take_late().iter().map(|pending| pending.request.id.0).collect();
+    let mut late: Vec<_> = queue.late.drain(..).map(|pending| pending.request.id.0).collect();
     late.sort_unstable();
     assert_eq!(late, (0..10).chain([100]).collect::<Vec<_>>());
     assert_eq!(queue.len(), 9);
@@ -177,7 +177,7 @@ fn in_overload_a_request_waits_for_half_of_its_time_at_most() {
         clients.push(client);
         if step % 10 == 0 {
             queue.expire(now);
-            queue.take_late();
+            queue.refuse_late();
             served.extend(queue.pop(now, |_| true).map(|pending| (step, now - pending.entered)));
             oldest = oldest.max(queue.oldest().map_or(Duration::ZERO, |entered| now - entered));
         }
@@ -207,20 +207,39 @@ fn who_has_waited_elsewhere_takes_the_place_that_its_age_gives_it() {
 }
 
 #[test]
-fn who_waits_for_a_place_is_called_when_there_is_one() {
+fn who_waits_for_a_place_has_its_turn_when_there_is_one() {
     let mut queue = WaitingQueue::new(Limits { requests: 2, ..Limits::default() });
     let (first, _a) = pending(1, 1, 10);
     let (second, _b) = pending(2, 1, 10);
     queue.push(first);
     queue.push(second);
-    let permits = queue.door.come();
+    let turns = queue.door.come();
     queue.door.come();
     queue.door.come();
     queue.door.leave();
-    assert!(queue.is_full() && permits.try_acquire().is_err());
+    assert!(queue.is_full() && turns.try_acquire().is_err());
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!(permits.available_permits(), 1);
-    assert!(queue.is_full(), "the place is for one of those who wait");
+    assert_eq!(turns.available_permits(), 1);
+    assert!(
+        queue.is_full() && queue.has_place(true),
+        "the place is for the one whose turn it is, though another waits"
+    );
     queue.pop(Instant::now(), |_| true).unwrap();
-    assert_eq!((permits.available_permits(), queue.is_full()), (2, false));
+    assert_eq!((turns.available_permits(), queue.is_full()), (2, false));
+}
+
+#[test]
+fn a_request_with_less_patience_is_late_behind_one_that_has_more() {
+    let (mut queue, began) = (WaitingQueue::default(), Instant::now());
+    let (patient, _a) = pending_at(began, 0, 1);
+    let (mut impatient, _b) = pending_at(began, 0, 2);
+    impatient.limits.queue = Some(Duration::from_secs(1));
+    queue.push(patient);
+    queue.push(impatient);
+    let (more, clients): (Vec<_>, Vec<_>) = (3..1_000).map(|id| pending_at(began, 1, id)).unzip();
+    more.into_iter().for_each(|pending| queue.push(pending));
+    queue.expire(began);
+    queue.expire(began + Duration::from_millis(1_100));
+    let late: Vec<_> = queue.late.drain(..).map(|pending| pending.request.id.0).collect();
+    assert_eq!((late, queue.len(), clients.len()), (vec![2], 998, 997));
 }

@@ -178,7 +178,7 @@ impl Scheduler {
         if let Some(reason) = &self.down {
             return Err((Fault::with(FaultKind::PoolDown, reason.as_str()), pending));
         }
-        if self.queue.is_full() && !self.drop_doubtful() {
+        if !self.queue.has_place(pending.has_turn) && !self.drop_doubtful() {
             return Err((Fault::new(FaultKind::QueueFull), pending));
         }
         pending.cold = !self.lanes.iter().flatten().any(|lane| lane.state.is_serving());
@@ -409,7 +409,7 @@ impl Scheduler {
             let may_go = |pending: &Pending| !(kept && pending.expected.computes());
             let (shares, lanes) = (&self.shares, &self.lanes);
             let next = self.queue.pop(now, |pending| may_go(pending) && shares.may_run(pending, lanes));
-            self.refuse_late();
+            self.queue.refuse_late();
             let Some(pending) = next.or_else(|| if free { self.steal(may_go, now) } else { None }) else {
                 if free && !self.idle.contains(&index) {
                     if let Some(lane) = self.lanes[index].as_mut() {
@@ -513,7 +513,7 @@ impl Scheduler {
     pub(crate) fn expire(&mut self, now: Instant) {
         self.queue.expire(now);
         let allowed = self.queue.allowed_waits(now);
-        let mut over = self.queue.take_late();
+        self.queue.refuse_late();
         for lane in self.lanes.iter_mut().flatten() {
             let last_is_over = |lane: &Lane| {
                 lane.in_flight
@@ -523,15 +523,9 @@ impl Scheduler {
             while last_is_over(lane)
                 && let Some(pending) = lane.take_back_waiting()
             {
-                over.push(pending);
+                pending.sink.fail(Fault::new(FaultKind::QueueTimeout));
             }
         }
-        refuse(over);
-    }
-
-    /// Refuses what the queue has found to be too old.
-    fn refuse_late(&mut self) {
-        refuse(self.queue.take_late());
     }
 
     /// Requests in the queue that have waited for longer than this and may run.
@@ -587,11 +581,6 @@ impl Scheduler {
             .map(|&i| (i, self.lanes[i].as_ref().map_or(Duration::ZERO, |l| l.idle_since.elapsed())))
             .max_by_key(|&(_, d)| d)
     }
-}
-
-#[expect(clippy::vec_box, reason = "they stay in their boxes on their way")]
-fn refuse(late: Vec<Box<Pending>>) {
-    late.iter().for_each(|pending| pending.sink.fail(Fault::new(FaultKind::QueueTimeout)));
 }
 
 #[cfg(test)]

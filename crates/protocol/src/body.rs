@@ -259,6 +259,31 @@ impl Body {
         self.ending = Some(ending);
     }
 
+    /// Takes all of it and keeps nothing, where the server itself has asked.
+    ///
+    /// # Errors
+    /// It was broken off.
+    pub async fn discard(self) -> io::Result<()> {
+        let (kind, mut delivery) = self.open();
+        let mut stream: Stream = match kind {
+            Kind::Empty | Kind::Upgrade(_) => {
+                delivery.complete = true;
+                return Ok(());
+            }
+            Kind::Whole(whole) => {
+                (delivery.sent, delivery.complete) = (whole.len() as u64, true);
+                return Ok(());
+            }
+            Kind::Stream(stream) => stream,
+            Kind::Files(files) => Box::new(files),
+        };
+        while let Some(chunk) = std::future::poll_fn(|cx| stream.poll_chunk(cx)).await {
+            delivery.sent += chunk?.data.len() as u64;
+        }
+        delivery.complete = true;
+        Ok(())
+    }
+
     /// The same without its bytes: who is told of its end still is.
     pub(crate) fn emptied(self) -> Self {
         Self { kind: Kind::Empty, ending: self.ending }

@@ -2,24 +2,21 @@
 //! bring them, since the same phases make it. Only the end is another: what leaves for a pool is kept.
 
 use crate::exchange::Exchange;
+use crate::made_up;
 use crate::service::Service;
 use crate::site::Site;
 use crate::sites::Sites;
 use crate::upstream::Upstream;
-use bytes::Bytes;
 use howdah_budget::Budgets;
-use howdah_config::{HostPattern, ListenAddr, Settings};
+use howdah_config::Settings;
 use howdah_observe::{AccessLogs, Metrics};
 use howdah_pool::{Fault, FaultKind};
-use howdah_protocol::{Connection, Head, Peer, Request, RequestBody, Shared, Target};
+use howdah_protocol::Shared;
 use howdah_transport::wire::EncodedRequest;
-use http::{HeaderMap, HeaderValue, Method, Version, header};
 use parking_lot::Mutex;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
-use std::time::{Instant, SystemTime};
 
 /// Nothing of such a request waits, so nothing is charged for it.
 static BUDGETS: LazyLock<Budgets> = LazyLock::new(|| Budgets::new(u64::MAX, u64::MAX));
@@ -70,7 +67,10 @@ impl Maker {
     fn of_site(&self, site: &Site, target: &str) -> Result<(usize, EncodedRequest), String> {
         let kept = Arc::new(Kept::default());
         let service = Service::new(self.sites.clone(), kept.clone());
-        let (mut exchange, body) = Exchange::begin(&self.sites, self.made_up(site, target)?);
+        let (mut exchange, body) = Exchange::begin(
+            &self.sites,
+            made_up::get(&self.sites, self.shared.clone(), site, None, target, "Howdah warm-up")?,
+        );
         exchange.is_warm_up = true;
         exchange.trace = None;
         // With all that it could wait for answered at once, it is over when it has been polled once.
@@ -86,49 +86,4 @@ impl Maker {
         };
         Err(format!("its response is {status}, without PHP"))
     }
-
-    /// A GET from this machine.
-    fn made_up(&self, site: &Site, target: &str) -> Result<Request, String> {
-        let target = Target::parse(Bytes::copy_from_slice(target.as_bytes()))
-            .map_err(|_| "it is no path: write %20 for a space".to_owned())?;
-        let host = HeaderValue::from_str(&host(site)).map_err(|error| error.to_string())?;
-        let headers = HeaderMap::from_iter([
-            (header::HOST, host),
-            (header::USER_AGENT, HeaderValue::from_static("Howdah warm-up")),
-            (header::ACCEPT, HeaderValue::from_static("*/*")),
-        ]);
-        Ok(Request {
-            head: Head { method: Method::GET, target, version: Version::HTTP_11, headers },
-            body: RequestBody::none(),
-            informational: None,
-            connection: Arc::new(Connection::of_no_client(self.shared.clone(), peer(&self.sites.server.settings))),
-            received: Instant::now(),
-            time: SystemTime::now(),
-        })
-    }
-}
-
-/// A host that the site is for.
-fn host(site: &Site) -> String {
-    let named = site.settings.hosts.iter().find_map(|host| match host {
-        HostPattern::Exact(name) => Some(name.clone()),
-        HostPattern::Below(name) => Some(format!("www.{name}")),
-        HostPattern::Any => None,
-    });
-    named.or_else(|| site.settings.server_name.clone()).unwrap_or_else(|| "localhost".to_owned())
-}
-
-/// This machine, at the first address that does not send clients elsewhere.
-fn peer(settings: &Settings) -> Peer {
-    let to_tls = settings.tls.redirect;
-    let listener = settings.listen.iter().find_map(|addr| match addr {
-        ListenAddr::Https(addr) => Some((*addr, true)),
-        ListenAddr::Tcp(addr) if !to_tls => Some((*addr, false)),
-        ListenAddr::Tcp(_) | ListenAddr::Unix(_) => None,
-    });
-    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let (local, https) = listener.unwrap_or((SocketAddr::new(here, 80), false));
-    let mut peer = Peer::tcp(SocketAddr::new(here, 0), SocketAddr::new(here, local.port()), |_| false);
-    peer.https = https;
-    peer
 }

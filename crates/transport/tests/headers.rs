@@ -14,6 +14,7 @@ const OF_THE_BRIDGE: &[&str] = &[
     "transport/src/c_text.rs",
     "transport/src/worker_spec.rs",
     "php-host/src/bridge.rs",
+    "php-host/src/template.rs",
     "php-host/src/error_page.rs",
     "php-host/src/warmup_report.rs",
     "php-host/src/library.rs",

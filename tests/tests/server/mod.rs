@@ -8,6 +8,7 @@ mod compression;
 mod control_groups;
 mod crash;
 mod dashboard;
+mod deploy;
 mod development;
 mod early_hints;
 mod found;

@@ -2,10 +2,11 @@
 //! it is there, new workers included, is the edition changed (`edition`); whatever goes wrong before leaves the old one as
 //! it is.
 //!
-//! The order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, switch, and let
-//! the old edition go when its last request has ended.
+//! The order: read and check (`reading`), open logs, sites and addresses (`opening`), boot the new workers, have them
+//! prove themselves (`proving`), switch, and let the old edition go when its last request has ended.
 
 mod opening;
+mod proving;
 mod reading;
 
 use crate::edition::{Edition, Unused};
@@ -15,11 +16,12 @@ use crate::tls::Tls;
 use crate::watch;
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{Change, Loaded, Settings};
+use howdah_config::{Change, Loaded, ReloadFlags, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_pool::program::Program;
 use howdah_protocol::Shared;
 use howdah_protocol::doors::Doors;
+use howdah_protocol::listener::Listener;
 use howdah_protocol::unix_socket::UnixAccess;
 use howdah_proxy::health::{self, Checks};
 use howdah_site::sites::Covers;
@@ -47,13 +49,15 @@ pub(crate) type Reread = Arc<dyn Fn() -> Result<Loaded, String> + Send + Sync>;
 pub(crate) struct Outcome {
     pub(crate) changes: Vec<Change>,
     pub(crate) warnings: Vec<String>,
+    /// What new workers have shown before they took over.
+    pub(crate) found: Vec<String>,
 }
 
 impl Outcome {
     /// A line for each thing that changes.
     pub(crate) fn lines(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        self.changes.iter().map(ToString::to_string).chain(warnings).collect()
+        self.changes.iter().map(ToString::to_string).chain(self.found.iter().cloned()).chain(warnings).collect()
     }
 }
 
@@ -150,20 +154,21 @@ impl Server {
         }
     }
 
-    /// Reads everything anew and serves with it; with `dry_run` it only says what that would change.
+    /// Reads everything anew and serves with it; with `flags.dry_run` it only says what that would change.
     ///
     /// # Errors
     /// Why nothing has changed.
-    pub(crate) async fn reload(self: &Arc<Self>, dry_run: bool) -> Result<Outcome, String> {
-        let done = self.try_to_reload(dry_run).await;
-        if !dry_run && !self.stopping.load(Relaxed) {
+    pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
+        let done = self.try_to_reload(flags).await;
+        if !flags.dry_run && !self.stopping.load(Relaxed) {
             self.tell_ready();
         }
         match &done {
-            _ if dry_run => {}
+            _ if flags.dry_run => {}
             Ok(outcome) => {
                 outcome.changes.iter().for_each(|change| tracing::info!("reload: {change}"));
                 outcome.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                outcome.found.iter().for_each(|found| tracing::info!("{found}"));
                 tracing::info!("reloaded");
             }
             Err(why) => tracing::error!("reload failed, everything stays as it was: {why}"),
@@ -171,13 +176,13 @@ impl Server {
         done
     }
 
-    async fn try_to_reload(self: &Arc<Self>, dry_run: bool) -> Result<Outcome, String> {
+    async fn try_to_reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let mut own = self.beside.lock().await;
         let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
         if self.stopping.load(Relaxed) {
             return Err("this process stops, or another one has taken its place".to_owned());
         }
-        if !dry_run {
+        if !flags.dry_run {
             self.fixed.service.reloading();
         }
         let old = self.edition();
@@ -187,21 +192,35 @@ impl Server {
             store: self.fixed.store.clone(),
             files: beside.tls.as_ref().map(|tls| tls.files().clone()),
             programs: self.fixed.programs.clone(),
-            dry_run,
+            dry_run: flags.dry_run,
         };
         let read = tokio::task::spawn_blocking(move || reading.read()).await.map_err(|error| error.to_string())??;
-        if dry_run {
+        if flags.dry_run {
             return Ok(read.outcome);
         }
         let running = self.running.get().ok_or("the server is starting")?;
-        let Read { settings, mut tls, outcome } = read;
+        let Read { settings, mut tls, mut outcome } = read;
         if let (Some(tls), Some(before)) = (&mut tls, &beside.tls) {
             tls.go_on_from(before, &old.settings, &settings);
         }
         let watched = watch::look_first(&settings).await;
         let opened = opening::open(&self.fixed, &old, &settings, tls.as_ref())?;
         let pools = self.boot(&old, &settings).await?;
-        self.switch(running, beside, Next { settings, opened, pools, tls, watched });
+        let Opened { front, listeners } = opened;
+        let (edition, unused) = Edition::new(settings.clone(), front, pools, settings.threads);
+        self.introduce(&edition);
+        edition.sites.server.go_on_from(&old.sites.server);
+        let mut deploy = settings.deploy.clone();
+        deploy.canary = flags.canary.unwrap_or(deploy.canary);
+        deploy.watch = flags.watch.unwrap_or(deploy.watch);
+        match self.prove(&old, &edition, &deploy).await {
+            Ok(found) => outcome.found = found,
+            Err(why) => {
+                self.give_up(&old, edition, unused);
+                return Err(why);
+            }
+        }
+        self.switch(running, beside, Next { edition, unused, listeners, tls, watched });
         Ok(outcome)
     }
 
@@ -217,22 +236,31 @@ impl Server {
         if let Err(why) = booted {
             pools.stop(Duration::ZERO).await;
             self.forget(&pools);
-            let metrics = &self.fixed.around.metrics;
-            metrics.keep_pools(|name| old.settings.pool(name).is_some());
+            self.keep_counts_of(&old.settings);
             return Err(why);
         }
         Ok(pools)
     }
 
+    /// Lets an edition go that has not proved itself; requests that it has begun may finish.
+    fn give_up(self: &Arc<Self>, old: &Edition, new: Arc<Edition>, unused: Unused) {
+        self.keep_counts_of(&old.settings);
+        tokio::spawn(self.clone().retire(new, unused));
+    }
+
+    /// Forgets the counts of pools and servers that these settings do not have.
+    fn keep_counts_of(&self, settings: &Settings) {
+        let metrics = &self.fixed.around.metrics;
+        metrics.keep_pools(|name| settings.pool(name).is_some());
+        metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
+    }
+
     /// Nothing fails from here on.
     fn switch(self: &Arc<Self>, running: &Running, beside: &mut Beside, next: Next) {
-        let Next { settings, opened, pools, mut tls, watched } = next;
-        let Opened { front, listeners } = opened;
+        let Next { edition, unused, listeners, mut tls, watched } = next;
+        let (settings, pools) = (edition.settings.clone(), edition.pools.clone());
         let old = self.edition();
         let metrics = &self.fixed.around.metrics;
-        let (edition, unused) = Edition::new(settings.clone(), front, pools.clone(), settings.threads);
-        self.introduce(&edition);
-        edition.sites.server.go_on_from(&old.sites.server);
         let tasks = Tasks::start(&edition, watched, tls.as_mut());
         let shared = Shared::new(&settings.http, self.fixed.budgets, metrics.clone());
         shared.on_missing_certificates(self.fixed.certificates.demand());
@@ -246,8 +274,7 @@ impl Server {
         self.current.store(edition);
         running.shared.store(Arc::new(shared));
         opening::change_addresses(&running.doors, &old.settings, &settings, listeners, tls.as_ref());
-        metrics.keep_pools(|name| settings.pool(name).is_some());
-        metrics.upstreams.keep(|upstream| settings.proxies.iter().any(|proxy| *proxy.name == *upstream.proxy));
+        self.keep_counts_of(&settings);
         let before = std::mem::replace(beside, Beside { unused, tls, _tasks: tasks });
         tokio::spawn(self.clone().retire(old, before.unused));
     }
@@ -308,9 +335,9 @@ impl Server {
 
 /// What takes the place of the edition that serves.
 struct Next {
-    settings: Arc<Settings>,
-    opened: Opened,
-    pools: Arc<Pools>,
+    edition: Arc<Edition>,
+    unused: Unused,
+    listeners: Vec<Listener>,
     tls: Option<Tls>,
     watched: Vec<Option<watch::Watched>>,
 }

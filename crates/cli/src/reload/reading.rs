@@ -49,7 +49,7 @@ impl Reading {
             may_be_started(&loaded.settings, programs)?;
         }
         let Checked { tls, warnings, .. } = checked;
-        Ok(Read { settings: Arc::new(loaded.settings), tls, outcome: Outcome { changes, warnings } })
+        Ok(Read { settings: Arc::new(loaded.settings), tls, outcome: Outcome { changes, warnings, found: Vec::new() } })
     }
 }
 

@@ -8,7 +8,7 @@
 use super::application;
 use super::profile::{Access, Profile};
 use super::system_calls::{self, Group, Program};
-use crate::worker;
+use crate::child;
 use howdah_transport::control_socket;
 use howdah_transport::zygote_protocol::Need;
 use libc::{c_int, c_long};
@@ -43,9 +43,9 @@ impl Learner {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop((told, register));
-                worker::die_with(zygote);
+                child::die_with(zygote);
                 Notes { profile, groups, tells, known: BTreeSet::new() }.take(&registered);
-                worker::exit(0)
+                child::exit(0)
             }
             pid => {
                 let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork returned no process"))?;

@@ -19,7 +19,7 @@ mod temporary;
 pub(crate) use report::print as print_report;
 pub(crate) use temporary::PrivateDirectory;
 
-use crate::{php, worker};
+use crate::{child, php};
 use howdah_transport::SandboxProfile;
 use howdah_transport::zygote_protocol::BootSpec;
 use profile::Profile;
@@ -123,6 +123,6 @@ pub(crate) fn part_from_forks() {
 fn or_end(entered: Result<(), String>) {
     if let Err(why) = entered {
         eprintln!("sandbox: a worker could not be restricted and ends: {why}");
-        worker::exit(NOT_RESTRICTED);
+        child::exit(NOT_RESTRICTED);
     }
 }

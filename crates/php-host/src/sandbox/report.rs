@@ -4,14 +4,15 @@
 use super::kernel::Means;
 use super::profile::{Access, Profile};
 use super::system_calls;
-use crate::{capabilities, php};
+use crate::php;
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, SandboxProfile};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Reads a boot order from standard input, starts PHP for its settings, and prints. Nothing of the application runs.
-pub(crate) fn print() -> ExitCode {
+/// Reads a boot order from standard input, starts PHP for its settings, and prints, with what this build `lacks`. Nothing
+/// of the application runs.
+pub(crate) fn print(lacks: &[String]) -> ExitCode {
     let mut spec: BootSpec = match serde_json::from_reader(std::io::stdin().lock()) {
         Ok(spec) => spec,
         Err(error) => {
@@ -21,7 +22,7 @@ pub(crate) fn print() -> ExitCode {
     };
     let means = Means::of_this_kernel();
     println!("this kernel: {}", means.describe());
-    for line in capabilities::missing() {
+    for line in lacks {
         println!("{line}");
     }
     if spec.sandbox.profile == SandboxProfile::Off {

@@ -1,0 +1,114 @@
+//! The arguments of `howdah reload`.
+
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::settings_telemetry::Ratio;
+use crate::value::Value;
+
+// As arguments and in the query of the admin endpoint.
+const DRY_RUN: &str = "dry-run";
+const CANARY: &str = "canary";
+const WATCH: &str = "watch";
+
+/// What `howdah reload` is told beside which server is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReloadFlags {
+    /// Only say what that would change.
+    pub dry_run: bool,
+    /// In the place of `deploy.canary`, this once.
+    pub canary: Option<Ratio>,
+    /// In the place of `deploy.watch`.
+    pub watch: Option<Duration>,
+}
+
+/// Adds them to the command.
+pub(super) fn reload_args(command: clap::Command) -> clap::Command {
+    command
+        .arg(
+            Arg::new(DRY_RUN)
+                .long(DRY_RUN)
+                .action(ArgAction::SetTrue)
+                .help("Only read and check the settings, and print what would change"),
+        )
+        .arg(
+            Arg::new(CANARY)
+                .long(CANARY)
+                .value_name("SHARE")
+                .value_parser(|text: &str| Ratio::from_text(text).ok_or("expected a share such as 5% or 0.05"))
+                .help("Give new workers this share of the clients first, and go back if more of their responses fail"),
+        )
+        .arg(
+            Arg::new(WATCH)
+                .long(WATCH)
+                .value_name("TIME")
+                .value_parser(|text: &str| Duration::from_text(text).ok_or("expected a time such as 30s or 2m"))
+                .help("Watch them for so long, with --canary or `deploy.canary`"),
+        )
+        .after_help(
+            "Exit status 1, and nothing has changed, if anything is wrong with the settings, or if new workers do not \
+             start or do not show what [deploy] asks of them.\n\nExamples:\n  howdah reload --config /etc/howdah.toml\n  \
+             howdah reload --dry-run\n  howdah reload --canary 5% --watch 1m",
+        )
+}
+
+/// What was given of them.
+pub(super) fn reload_flags(matches: &ArgMatches) -> ReloadFlags {
+    ReloadFlags {
+        dry_run: matches.get_flag(DRY_RUN),
+        canary: matches.get_one::<Ratio>(CANARY).copied(),
+        watch: matches.get_one::<Duration>(WATCH).copied(),
+    }
+}
+
+impl ReloadFlags {
+    /// As the query of `POST /reload` of the admin endpoint; empty if nothing was given.
+    #[must_use]
+    pub fn to_query(self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.dry_run.then(|| DRY_RUN.to_owned()));
+        parts.extend(self.canary.map(|canary| format!("{CANARY}={}", canary.get())));
+        parts.extend(self.watch.map(|watch| format!("{WATCH}={}ms", watch.as_millis())));
+        parts.join("&")
+    }
+
+    /// What such a query says.
+    ///
+    /// # Errors
+    /// The part that means nothing, and what there is.
+    pub fn from_query(query: &str) -> Result<Self, String> {
+        let mut flags = Self::default();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let wrong = || format!("?{part} means nothing here; there is {DRY_RUN}, {CANARY}=0.05 and {WATCH}=30s");
+            match name {
+                DRY_RUN if value.is_empty() => flags.dry_run = true,
+                CANARY => flags.canary = Some(Ratio::from_text(value).ok_or_else(wrong)?),
+                WATCH => flags.watch = Some(Duration::from_text(value).ok_or_else(wrong)?),
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reload_is_told_goes_through_a_query() {
+        let (canary, watch) = (Ratio::from_text("5%"), Some(Duration::from_millis(1_500)));
+        for flags in [
+            ReloadFlags::default(),
+            ReloadFlags { dry_run: true, ..ReloadFlags::default() },
+            ReloadFlags { dry_run: false, canary, watch },
+        ] {
+            assert_eq!(ReloadFlags::from_query(&flags.to_query()), Ok(flags));
+        }
+        for query in ["dry", "dry-run=1", "canary", "canary=2", "watch=soon", "=", "dry-run&x"] {
+            assert!(ReloadFlags::from_query(query).is_err(), "{query}");
+        }
+    }
+}

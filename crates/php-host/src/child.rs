@@ -1,0 +1,18 @@
+//! What every process that the zygote forks owes it: to end when it ends, and without running its exit handlers.
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+/// Has the kernel end this process when the zygote ends.
+pub(crate) fn die_with(zygote: Pid) {
+    // The order matters: a parent that died before this call would never be noticed, so it is checked afterwards.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if getppid() != Some(zygote) {
+        exit(0);
+    }
+}
+
+/// Ends the process without running the zygote's exit handlers, which belong to the zygote.
+pub(crate) fn exit(status: i32) -> ! {
+    // SAFETY: _exit takes any value and does not return.
+    unsafe { libc::_exit(status) }
+}
