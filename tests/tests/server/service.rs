@@ -28,7 +28,7 @@ scenario!(
     |site| {
         let (manager, pid) = (site.howdah().manager(), site.howdah().pid());
         let ready = manager.until("READY=1");
-        assert_eq!((ready.pid, ready.value("STATUS")), (pid, Some("1 pools serve")));
+        assert_eq!((ready.pid, ready.value("STATUS")), (pid, Some("every pool serves")));
         assert_eq!(site.get_ok("/variables.php"), "");
         assert!(site.howdah().command(&["reload"]).status.success());
         let reloading = manager.until("RELOADING=1");

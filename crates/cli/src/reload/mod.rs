@@ -293,7 +293,7 @@ impl Server {
     pub(crate) fn tell_ready(&self) {
         let pools = &self.edition().pools;
         let status = match pools.ready() {
-            Ok(()) => format!("{} pools serve", pools.iter().count()),
+            Ok(()) => "every pool serves".to_owned(),
             Err(why) => why,
         };
         self.fixed.service.ready(&status);
