@@ -75,7 +75,10 @@ impl HandOver {
         let mut given = Vec::new();
         let replaced = tokio::select! {
             replaced = self.talk(&socket, &listeners, &mut given) => replaced,
-            how = running.ended() => Err(format!("{program} has ended before it was ready: {how}")),
+            how = running.ended() => {
+                let why = || format!("{program} has ended before it was ready: {how}");
+                Err(last_words(&socket).unwrap_or_else(why))
+            }
         };
         let why = match replaced {
             Ok((pid, files)) => {
@@ -200,6 +203,16 @@ async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<FromSuccessor> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Why the successor has ended, if it has said that and nobody has heard it yet.
+fn last_words(socket: &AsyncFd<OwnedFd>) -> Option<String> {
+    while let Ok(Some((bytes, _))) = control_socket::receive(socket.get_ref(), true) {
+        if let FromSuccessor::Failed { why } = parse(&bytes, FromSuccessor::Unknown) {
+            return Some(why);
+        }
+    }
+    None
 }
 
 /// The successor's process: killed when this goes, unless it serves.
