@@ -7,10 +7,11 @@
 //! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
 use crate::admin_guard::{DASHBOARD, Guard};
+use crate::orders::Order;
 use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
 use crate::reload::Server;
-use crate::upgrade::{Reply, TakeOver};
+use crate::upgrade::TakeOver;
 use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
@@ -32,7 +33,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,15 +45,6 @@ const BACKLOG: i32 = 128;
 /// What there is, for whoever asks for something else.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
     POST /reload, /stop, /upgrade, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
-
-/// What the endpoint asks of the server.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// Stop; respond when everything has ended.
-    Stop(oneshot::Sender<()>),
-    /// Have another process take this one's place, of another program if one is named; respond with what came of it.
-    Upgrade { binary: Option<PathBuf>, reply: Reply },
-}
 
 /// `GET /status`.
 #[derive(Debug, Serialize)]

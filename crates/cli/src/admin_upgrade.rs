@@ -1,7 +1,7 @@
 //! `POST /upgrade`: the order to have another process take this one's place, with `?binary=PATH` (percent-encoded) for a program
 //! of another name.
 
-use crate::admin::Order;
+use crate::orders::Order;
 use crate::outcome::Outcome;
 use hyper::StatusCode;
 use std::ffi::OsString;
@@ -25,11 +25,11 @@ pub(crate) async fn respond(query: &str, owner: bool, orders: &mpsc::Sender<Orde
         }
         _ => return failed(StatusCode::BAD_REQUEST, "POST /upgrade, or /upgrade?binary=PATH with an absolute path"),
     };
-    let (reply, replied) = oneshot::channel();
-    if orders.send(Order::Upgrade { binary, reply }).await.is_err() {
+    let (waiter, told) = oneshot::channel();
+    if orders.send(Order::Upgrade { binary, waiter }).await.is_err() {
         return failed(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
     }
-    match replied.await {
+    match told.await {
         Ok(Ok(message)) => (StatusCode::OK, outcome(true, message)),
         Ok(Err(why)) => failed(StatusCode::INTERNAL_SERVER_ERROR, &why),
         Err(_) => failed(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
@@ -79,9 +79,9 @@ mod tests {
             assert_eq!(respond(wrong, true, &orders).await.0, StatusCode::BAD_REQUEST, "{wrong}");
         }
         let asked = tokio::spawn(async move { respond(&query, true, &orders).await });
-        let Some(Order::Upgrade { binary, reply }) = ordered.recv().await else { panic!("no order") };
+        let Some(Order::Upgrade { binary, waiter }) = ordered.recv().await else { panic!("no order") };
         assert_eq!(binary.as_deref(), Some(path));
-        reply.send(Err("why".to_owned())).unwrap();
+        waiter.send(Err("why".to_owned())).unwrap();
         let (status, outcome) = asked.await.unwrap();
         assert_eq!((status, outcome.ok, &*outcome.message), (StatusCode::INTERNAL_SERVER_ERROR, false, "why"));
     }

@@ -5,7 +5,7 @@ use howdah_config::{Account, ListenAddr, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::launcher::LauncherProcess;
-use howdah_pool::successor::ServerProgram;
+use howdah_pool::server_program::ServerProgram;
 use howdah_protocol::unix_socket::UnixAccess;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};

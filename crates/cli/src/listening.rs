@@ -1,16 +1,16 @@
 //! The sockets of a server at its start: bound, or taken over from whoever had them before, which is the server that this one
 //! takes the place of, or systemd.
 
+use crate::socket_files::Files;
 use crate::tls::Tls;
 use crate::upgrade::TakeOver;
 use crate::{admin, identity};
 use anyhow::{Context, Result, anyhow};
-use howdah_config::{Account, ListenAddr, Settings};
+use howdah_config::{Account, Settings};
 use howdah_protocol::inherited::{BoundTo, Inherited, InheritedSockets};
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_protocol::unix_socket::UnixAccess;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 
 /// What a server listens on.
 pub(crate) struct Listening {
@@ -21,33 +21,6 @@ pub(crate) struct Listening {
     pub(crate) files: Files,
     /// The numbers of the sockets that the old server gave and this one does not want.
     pub(crate) unused: Vec<usize>,
-}
-
-/// Files of Unix sockets that are not the server's: whoever made them removes them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Files {
-    others: Vec<PathBuf>,
-}
-
-impl Files {
-    /// Those that are the server's to remove, of these.
-    pub(crate) fn own<'a>(&self, addresses: impl IntoIterator<Item = &'a ListenAddr>) -> Vec<PathBuf> {
-        let paths = addresses.into_iter().filter_map(file_of).map(Path::to_owned);
-        paths.filter(|path| !self.others.contains(path)).collect()
-    }
-
-    /// Whether the address has a file that is the server's to remove.
-    pub(crate) fn owns(&self, addr: &ListenAddr) -> bool {
-        file_of(addr).is_some_and(|path| !self.others.iter().any(|other| other == path))
-    }
-}
-
-/// The file of a Unix socket.
-pub(crate) fn file_of(addr: &ListenAddr) -> Option<&Path> {
-    match addr {
-        ListenAddr::Unix(path) => Some(path),
-        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
-    }
 }
 
 /// Sockets that were handed over: by the server whose place this one takes, or as `passed` with their names.

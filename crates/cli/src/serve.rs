@@ -3,12 +3,14 @@
 //! Order of the end, which loses no accepted request: stop accepting → connections finish → pools finish and end their
 //! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
 
-use crate::admin::{self, Order};
+use crate::admin;
 use crate::edition::{Edition, Front as Fronts, OnThread};
-use crate::listening::{self, Files, Listening};
+use crate::listening::{self, Listening};
+use crate::orders::Order;
 use crate::pools::{self, Pools, Surroundings};
 use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
 use crate::service::Service;
+use crate::socket_files::Files;
 use crate::tls::{self, Tls};
 use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::{certificates, identity, recipes, traces, watch};
@@ -20,7 +22,7 @@ use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::program::Program;
-use howdah_pool::successor::ServerProgram;
+use howdah_pool::server_program::ServerProgram;
 use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
@@ -217,8 +219,8 @@ async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
         tokio::select! {
             order = ordered.recv() => match order {
                 Some(Order::Stop(waiter)) => return End::Asked(Some(waiter)),
-                Some(Order::Upgrade { binary, reply }) => {
-                    upgrade.begin(binary, reply, upgrades.predecessor.clone(), hand_over);
+                Some(Order::Upgrade { binary, waiter }) => {
+                    upgrade.begin(binary, waiter, upgrades.predecessor.clone(), hand_over);
                 }
                 None => return End::Asked(None),
             },
@@ -332,8 +334,8 @@ async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result
         return Err(why);
     }
     launcher.keep_sockets(files.own(settings.listen.iter().chain([&settings.admin])), false);
-    let sockets =
-        Sockets::of(&front, &admin, &settings.admin, &files).context("cannot keep the sockets for an upgrade")?;
+    let handle = admin.handle().context("cannot keep the admin socket for an upgrade")?;
+    let sockets = Sockets::of(&front, handle, &settings.admin, &files);
     let (orders, ordered) = mpsc::channel(4);
     let predecessor = taking_over.from;
     let admin = admin::start(admin, settings, server.clone(), metrics, report, orders, predecessor.clone())?;

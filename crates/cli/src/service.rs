@@ -4,7 +4,7 @@
 //! Nothing here waits. What the other side has no room for is said again from the supervision loop (`Service::beat`), which is
 //! also where the watchdog hears from: a loop that hangs says nothing.
 
-use howdah_pool::successor::TAKES_OVER;
+use howdah_pool::server_program::TAKES_OVER;
 use parking_lot::Mutex;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr};
 use rustix::pipe::{PipeFlags, pipe_with};

@@ -8,7 +8,7 @@ use crate::descriptor::{self, SharedFd};
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
-use crate::successor::{ServerProgram, TAKES_OVER};
+use crate::server_program::{ServerProgram, TAKES_OVER};
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use parking_lot::Mutex;
 use rustix::process::{Signal, pidfd_send_signal};

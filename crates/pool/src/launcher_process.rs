@@ -7,7 +7,7 @@
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
-use crate::successor::ServerProgram;
+use crate::server_program::ServerProgram;
 use howdah_transport::descendants::Ending;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

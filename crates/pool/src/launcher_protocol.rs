@@ -5,7 +5,7 @@
 
 use crate::process_end::End;
 use crate::program::Program;
-use crate::successor::ServerProgram;
+use crate::server_program::ServerProgram;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

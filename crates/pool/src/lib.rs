@@ -58,6 +58,7 @@ mod response_sink;
 mod response_stand_in;
 mod sandbox_report;
 mod scheduler;
+pub mod server_program;
 mod shared;
 mod shares;
 mod slow_log;

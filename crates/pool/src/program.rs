@@ -1,7 +1,7 @@
 //! The program that a pool's PHP runs in: what it is started with, by the server itself or by its launcher.
 
 use crate::config::PoolConfig;
-use crate::successor::{OF_ONE_PROCESS, TAKES_OVER};
+use crate::server_program::{OF_ONE_PROCESS, TAKES_OVER};
 use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -1,12 +1,12 @@
 //! The side of the server that is replaced: it starts the successor, gives it the sockets, and waits until it serves.
 
 use super::messages::{FromSuccessor, ToSuccessor, parse, send};
-use crate::admin::Socket;
-use crate::listening::{Files, file_of};
 use crate::reload::Server;
+use crate::socket_files::{Files, file_of};
 use howdah_config::ListenAddr;
 use howdah_pool::launcher::Launcher;
-use howdah_pool::successor::{ServerProgram, Successor};
+use howdah_pool::server_program::ServerProgram;
+use howdah_pool::successor::Successor;
 use howdah_protocol::doors::Doors;
 use howdah_protocol::front::Front;
 use howdah_protocol::http3::QuicHandle;
@@ -167,9 +167,9 @@ impl HandOver {
 
 impl Sockets {
     /// Those of a running front, and of the admin endpoint.
-    pub(crate) fn of(front: &Front, admin: &Socket, admin_addr: &ListenAddr, files: &Files) -> io::Result<Self> {
+    pub(crate) fn of(front: &Front, admin: OwnedFd, admin_addr: &ListenAddr, files: &Files) -> Self {
         let (doors, admin_addr, files) = (front.doors().clone(), admin_addr.clone(), files.clone());
-        Ok(Self { doors, admin: admin.handle()?, admin_addr, files })
+        Self { doors, admin, admin_addr, files }
     }
 
     /// Leaves the files of those that are used where they are; which these are.

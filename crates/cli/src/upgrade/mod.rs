@@ -14,4 +14,4 @@ mod under_way;
 
 pub(crate) use hand_over::{HandOver, Replaced, Sockets};
 pub(crate) use take_over::{TakeOver, TakingOver};
-pub(crate) use under_way::{Reply, UnderWay};
+pub(crate) use under_way::UnderWay;

@@ -1,13 +1,10 @@
 //! The upgrade that is under way, if there is one: at most one at a time, while everything goes on as before.
 
 use super::{HandOver, Replaced, TakeOver};
+use crate::orders::Waiter;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
-
-/// Who asked for an upgrade, and hears what came of it.
-pub(crate) type Reply = oneshot::Sender<Result<String, String>>;
 
 type Running = Pin<Box<dyn Future<Output = Result<Replaced, NotReplaced>> + Send>>;
 
@@ -24,14 +21,14 @@ enum NotReplaced {
 
 /// See above.
 #[derive(Default)]
-pub(crate) struct UnderWay(Option<(Running, Reply)>);
+pub(crate) struct UnderWay(Option<(Running, Waiter)>);
 
 impl UnderWay {
     /// Begins an upgrade, or says why there can be none now.
     pub(crate) fn begin(
         &mut self,
         binary: Option<PathBuf>,
-        reply: Reply,
+        waiter: Waiter,
         before: Option<TakeOver>,
         hand_over: impl FnOnce() -> HandOver,
     ) {
@@ -47,7 +44,7 @@ impl UnderWay {
             None
         };
         if let Some(why) = why {
-            let _ = reply.send(Err(why));
+            let _ = waiter.send(Err(why));
             return;
         }
         let mut hand_over = hand_over();
@@ -58,7 +55,7 @@ impl UnderWay {
                     "a server that root has started starts nothing but {fixed}; install the new program there and leave \
                      --binary out"
                 );
-                let _ = reply.send(Err(why));
+                let _ = waiter.send(Err(why));
                 return;
             }
             hand_over.program = hand_over.program.with_binary(binary);
@@ -67,7 +64,7 @@ impl UnderWay {
             alone(before).await.map_err(NotReplaced::Refused)?;
             hand_over.run().await.map_err(NotReplaced::Failed)
         };
-        self.0 = Some((Box::pin(running), reply));
+        self.0 = Some((Box::pin(running), waiter));
     }
 
     /// Returns when the upgrade that is under way has succeeded. Whoever asked hears of a failure, and so does the log.
@@ -75,20 +72,20 @@ impl UnderWay {
         loop {
             let Some((running, _)) = &mut self.0 else { return std::future::pending().await };
             let outcome = running.as_mut().await;
-            let Some((_, reply)) = self.0.take() else { continue };
+            let Some((_, waiter)) = self.0.take() else { continue };
             match outcome {
                 Ok(replaced) => {
-                    let _ = reply.send(Ok(format!(
+                    let _ = waiter.send(Ok(format!(
                         "process {} serves; process {} finishes what it has begun",
                         replaced.pid,
                         std::process::id()
                     )));
                     return replaced;
                 }
-                Err(NotReplaced::Refused(why)) => drop(reply.send(Err(why))),
+                Err(NotReplaced::Refused(why)) => drop(waiter.send(Err(why))),
                 Err(NotReplaced::Failed(why)) => {
                     tracing::error!("the upgrade has failed, and this process goes on: {why}");
-                    let _ = reply.send(Err(format!("the upgrade has failed, and the old process goes on: {why}")));
+                    let _ = waiter.send(Err(format!("the upgrade has failed, and the old process goes on: {why}")));
                 }
             }
         }
