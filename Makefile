@@ -85,9 +85,10 @@ HTTP_TELLING := protocol::expect_100_continue early_hints::hints_arrive_while_th
 	output::flushed_output output::head_has_no_body output::a_wrong_content_length output::empty_answers output::big_bodies \
 	output::headers_and_cookies half_closed_clients::a_client_that_leaves_the_queue
 
-test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), and 1000 reloads under load (RELOADS=n)
+test-long: setup-test build ## What `make test` does in short, in full: 100,000 requests that leak or wait, compared with classic mode (REQUESTS=n, SEED=n), crowds of 20,000 clients, a million requests in storms of kills (STORM=n for each mode), 1000 reloads under load (RELOADS=n), and 50 upgrades under load (UPGRADES=n)
 	HOWDAH_STORM_REQUESTS=$(or $(STORM),250000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::storms::a_storm_of_kills
 	HOWDAH_RELOADS=$(or $(RELOADS),1000) $(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 server::reload::reloads_of_everything
+	HOWDAH_TEST_UPGRADES=$(or $(UPGRADES),50) $(SCENARIOS) --test scenarios -- --test-threads 1 server::upgrade::an_upgrade_loses
 	HOWDAH_SLOW_CLIENTS=20000 $(SCENARIOS) --test scenarios -- --test-threads 1 server::budgets
 	HOWDAH_DIFFERENCE_REQUESTS=$(or $(REQUESTS),100000) HOWDAH_DIFFERENCE_SEED=$(or $(SEED),any) \
 		$(SCENARIOS) --test scenarios -- --nocapture --test-threads 1 snapshot::difference async_mode::difference

@@ -7,6 +7,7 @@ use crate::place::{Place, free_port};
 use crate::process::{self, Identity, PATIENCE, descriptors, eventually, left_over, tree, wait_for_exit};
 use crate::report;
 use crate::request::Request;
+use crate::service::{Manager, PASS_SOCKETS, Passed};
 use crate::setup::Setup;
 use crate::versions::Version;
 use rustix::process::Signal;
@@ -16,7 +17,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Howdah {
     child: Child,
+    manager: Option<Manager>,
+    passes_sockets: bool,
     mark: String,
     log: PathBuf,
     admin: PathBuf,
@@ -34,6 +37,10 @@ pub struct Howdah {
     expect_boot_failure: bool,
     grows: bool,
     before: BTreeMap<String, usize>,
+    /// The workers that are to serve.
+    workers: usize,
+    /// The process that has taken the first one's place.
+    successor: Option<Identity>,
 }
 
 /// The `howdah` program under test.
@@ -166,7 +173,19 @@ impl Howdah {
         let errors = output.try_clone().unwrap_or_else(|e| panic!("{e}"));
         let (name, value) = mark.split_once('=').unwrap_or_else(|| unreachable!());
         // setpriv: if the test itself is killed, its server is killed too (and its own children must then notice).
-        let child = Command::new("setpriv")
+        let manager = setup.notified.then(|| Manager::bind(&place.top.join("notify.sock")));
+        let passed = setup.passes_sockets.then(|| {
+            let unix = setup.unix_listener.then(|| place.run.join("http.sock"));
+            Passed::bind(port, unix.as_deref())
+        });
+        let mut command = match &passed {
+            Some(_) => Command::new("sh"),
+            None => Command::new("setpriv"),
+        };
+        if passed.is_some() {
+            command.args(["-c", PASS_SOCKETS, "sh", "setpriv"]);
+        }
+        command
             .args(["--pdeathsig", "KILL"])
             .args(setup.user.iter().flat_map(|user| {
                 ["--reuid".to_owned(), user.clone(), "--regid".to_owned(), user.clone(), "--clear-groups".to_owned()]
@@ -179,16 +198,24 @@ impl Howdah {
             .env("TMPDIR", &place.tmp)
             .env(name, value)
             .envs(setup.own_env.iter().map(|(key, value)| (key, value)))
+            .envs(manager.is_some().then(|| ("NOTIFY_SOCKET", place.top.join("notify.sock"))))
             // `make test-tiny`: the smallest rings, so that every scenario meets their boundaries.
             .envs(std::env::var_os("HOWDAH_TINY_RINGS").map(|tiny| ("HOWDAH_TINY_RINGS", tiny)))
             .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
+            .stderr(errors);
+        match passed {
+            Some(Passed { tcp, other, names }) => {
+                command.env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", names).stdin(tcp).stdout(other);
+            }
+            None => {
+                command.stdin(Stdio::null()).stdout(output);
+            }
+        }
+        let child = command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", program().display()));
         Self {
             child,
+            manager,
+            passes_sockets: setup.passes_sockets,
             mark,
             log,
             admin,
@@ -199,13 +226,49 @@ impl Howdah {
             expect_boot_failure: setup.expect_boot_failure,
             grows: setup.most_workers > 0,
             before: BTreeMap::new(),
+            workers: 0,
+            successor: None,
         }
     }
 
     /// The server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.successor.map_or_else(|| self.child.id(), |successor| successor.pid)
+    }
+
+    /// Who hears how the server is (`Setup::notified`).
+    #[must_use]
+    pub fn manager(&self) -> &Manager {
+        self.manager.as_ref().unwrap_or_else(|| panic!("nobody hears how the server is"))
+    }
+
+    /// Follows the server to the process that an upgrade has put in its place, once the one before has ended.
+    pub fn follow(&mut self) {
+        let status = self.command(&["status", "--json"]);
+        let status: serde_json::Value =
+            serde_json::from_slice(&status.stdout).unwrap_or_else(|e| panic!("{e}; log:\n{}", self.log()));
+        let pid = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+        let successor = pid.and_then(process::identity).unwrap_or_else(|| panic!("no process in {status}"));
+        assert_ne!(successor.pid, self.pid(), "the same process answers; log:\n{}", self.log());
+        match self.end_of_process() {
+            None => panic!("the process before has not ended; log:\n{}", self.log()),
+            Some(Some(status)) => {
+                let expected = self.expect_exit.is_none_or(|code| status.code() == Some(code));
+                assert!(expected, "{status}; log:\n{}", self.log());
+            }
+            Some(None) => {}
+        }
+        self.successor = Some(successor);
+        self.remember_descriptors(self.workers);
+    }
+
+    /// Waits for the end of the server's process: `None` if it does not come, and its status if it is known.
+    fn end_of_process(&mut self) -> Option<Option<ExitStatus>> {
+        match self.successor {
+            Some(successor) => eventually(PATIENCE, || !process::alive(successor)).then_some(None),
+            None => wait_for_exit(&mut self.child, PATIENCE).map(Some),
+        }
     }
 
     /// The server and all its processes.
@@ -220,6 +283,9 @@ impl Howdah {
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
+        if let Some(successor) = self.successor {
+            return !process::alive(successor);
+        }
         self.child.try_wait().unwrap_or_else(|e| panic!("wait: {e}")).is_some()
     }
 
@@ -267,6 +333,7 @@ impl Howdah {
 
     /// Takes the state that the end is compared with: once nothing moves any more.
     pub(crate) fn remember_descriptors(&mut self, workers: usize) {
+        self.workers = workers;
         if !self.expect_boot_failure {
             let complete = eventually(PATIENCE, || self.all_serve(workers));
             assert!(complete, "{workers} workers are to serve; there are {:?}", self.processes());
@@ -274,7 +341,7 @@ impl Howdah {
         let mut last = descriptors(self.pid());
         let mut calm = 0;
         let _ = eventually(Duration::from_secs(5), || {
-            let now = descriptors(self.child.id());
+            let now = descriptors(self.pid());
             calm = if now == last { calm + 1 } else { 0 };
             last = now;
             calm >= 10
@@ -333,9 +400,9 @@ impl Howdah {
         if running {
             self.signal(Signal::TERM);
             // Should requests be cut at the end of the grace time, the log and the exit status tell.
-            match wait_for_exit(&mut self.child, PATIENCE) {
+            match self.end_of_process() {
                 None => complaints.push("howdah has not ended after SIGTERM".to_owned()),
-                Some(status) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
+                Some(Some(status)) if self.expect_exit.is_some_and(|code| status.code() != Some(code)) => {
                     complaints.push(format!("howdah ended with {status}"));
                 }
                 Some(_) => {}
@@ -344,7 +411,12 @@ impl Howdah {
         complaints.extend(self.judge_processes(&known));
         // A server that was killed had no chance to remove its socket files; its temporary files have no names.
         let killed = self.child.try_wait().ok().flatten().is_some_and(|status| status.signal().is_some());
-        complaints.extend(judge_files(place, !killed));
+        let left = judge_files(place, !killed);
+        match self.passes_sockets {
+            // Whose socket it is keeps its file.
+            true if left.iter().all(|file| file.ends_with("http.sock")) => {}
+            _ => complaints.extend(left),
+        }
         complaints.extend(self.judge_log());
         let log = self.log();
         self.kill_all(&known);

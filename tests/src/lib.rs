@@ -25,6 +25,7 @@ pub mod request;
 pub mod response;
 pub mod scripts;
 pub mod servers;
+pub mod service;
 pub mod setup;
 pub mod site;
 pub mod tls;

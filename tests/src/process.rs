@@ -60,6 +60,12 @@ pub fn tree(root: u32) -> BTreeSet<Identity> {
     }
 }
 
+/// Who has this number now.
+#[must_use]
+pub fn identity(pid: u32) -> Option<Identity> {
+    stat(pid).map(|stat| stat.identity)
+}
+
 /// The direct children of a process.
 #[must_use]
 pub fn children(parent: u32) -> Vec<u32> {

@@ -32,6 +32,9 @@ pub struct Setup {
     pub(crate) unix_listener: bool,
     pub(crate) second_listener: bool,
     pub(crate) addresses_in_file: bool,
+    /// Somebody hears how the server is (`Howdah::manager`).
+    pub(crate) notified: bool,
+    pub(crate) passes_sockets: bool,
     /// The scenario speaks TLS (`Some(true)`), or does not in any case.
     pub(crate) https: Option<bool>,
     /// Why no other version of HTTP can take the place of HTTP/1.1.
@@ -68,6 +71,8 @@ impl Default for Setup {
             unix_listener: false,
             second_listener: false,
             addresses_in_file: false,
+            notified: false,
+            passes_sockets: false,
             https: None,
             http1: None,
             certificates: tls::Plan::default(),
@@ -222,6 +227,21 @@ impl Setup {
     #[must_use]
     pub fn second_listener(mut self) -> Self {
         self.second_listener = true;
+        self
+    }
+
+    /// Tells the server where to say how it is, as systemd does (`Howdah::manager`).
+    #[must_use]
+    pub fn notified(mut self) -> Self {
+        self.notified = true;
+        self
+    }
+
+    /// Passes sockets to the server, as systemd does: the one of its port, and its Unix socket if it has one, else the one for
+    /// HTTP/3.
+    #[must_use]
+    pub fn passes_sockets(mut self) -> Self {
+        self.passes_sockets = true;
         self
     }
 

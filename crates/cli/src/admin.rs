@@ -3,14 +3,16 @@
 //!
 //! `GET /status` (JSON), `GET /metrics` (Prometheus text), `GET /health` (200 while every pool can serve, else 503),
 //! `GET /livez`, `GET /readyz`, `GET /pools/NAME/status` and `/ping` (`fpm_status`),
-//! `POST /reload`, `POST /stop`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
+//! `POST /reload`, `POST /stop`, `POST /upgrade`; FrankenPHP's paths are in `admin_frankenphp`. Whoever can connect can stop the server,
 //! so the socket file is for its owner only, and `admin_guard` looks at connections and requests.
 
 use crate::admin_guard::{DASHBOARD, Guard};
+use crate::orders::Order;
 use crate::outcome::{json, outcome, text};
 use crate::pools::Pools;
 use crate::reload::Server;
-use crate::{admin_frankenphp, admin_profile, admin_reload, certificates, identity};
+use crate::upgrade::TakeOver;
+use crate::{admin_frankenphp, admin_profile, admin_reload, admin_upgrade, certificates, identity};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use howdah_config::{ListenAddr, Settings};
@@ -18,6 +20,7 @@ use howdah_observe::cell::BOUNDS_US;
 use howdah_observe::metrics::Format;
 use howdah_observe::{Metrics, RequestMetrics, UpstreamMetrics};
 use howdah_pool::{Durations, Pool, PoolStatus};
+use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::unix_socket::{self, UnixAccess};
 use howdah_site::upstream::PoolPage;
 use howdah_tls::acme::{NameReport, Report};
@@ -30,6 +33,7 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,14 +46,7 @@ const BACKLOG: i32 = 128;
 
 /// What there is, for whoever asks for something else.
 const PATHS: &str = "GET /status, /metrics, /health, /livez, /readyz, /dashboard, /pools/NAME/status, /pools/NAME/ping; \
-    POST /reload, /stop, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
-
-/// What the endpoint asks of the server.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// Stop; respond when everything has ended.
-    Stop(oneshot::Sender<()>),
-}
+    POST /reload, /stop, /upgrade, /pools/NAME/reload, /pools/NAME/profile, /pools/NAME/workers/NUMBER/drain";
 
 /// `GET /status`.
 #[derive(Debug, Serialize)]
@@ -155,15 +152,31 @@ pub(crate) enum Socket {
     Unix(std::os::unix::net::UnixListener),
 }
 
+impl Socket {
+    /// Another descriptor of it, for the process that takes this one's place.
+    pub(crate) fn handle(&self) -> std::io::Result<OwnedFd> {
+        Ok(match self {
+            Self::Tcp(listener) => listener.try_clone()?.into(),
+            Self::Unix(listener) => listener.try_clone()?.into(),
+        })
+    }
+}
+
 /// The endpoint in a runtime.
 enum Listening {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// Binds the endpoint.
-pub(crate) fn bind(settings: &Settings) -> Result<Socket> {
+/// Binds the endpoint, or takes over what was bound before.
+pub(crate) fn bind(settings: &Settings, inherited: &mut InheritedSockets) -> Result<Socket> {
     let addr = &settings.admin;
+    if let Some(socket) = inherited.take(addr) {
+        return Ok(match addr {
+            ListenAddr::Tcp(_) | ListenAddr::Https(_) => Socket::Tcp(socket.into_fd().into()),
+            ListenAddr::Unix(_) => Socket::Unix(socket.into_fd().into()),
+        });
+    }
     let access = identity::admin_access(settings).map_err(|error| anyhow!(error))?;
     open(addr, access).with_context(|| format!("cannot listen on the admin address {addr} (set `--admin`)"))
 }
@@ -176,13 +189,14 @@ pub(crate) fn start(
     metrics: Arc<Metrics>,
     certificates: Arc<Report>,
     orders: mpsc::Sender<Order>,
+    predecessor: Option<TakeOver>,
 ) -> Result<Admin> {
     let socket = match socket {
         Socket::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
         Socket::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
     };
     let state = Arc::new(State {
-        guard: Guard::new(settings),
+        guard: Guard::new(settings, predecessor),
         dashboard_orders: settings.dashboard_orders,
         server,
         metrics,
@@ -215,7 +229,7 @@ fn open(addr: &ListenAddr, access: UnixAccess) -> Result<Socket> {
             socket.listen(BACKLOG)?;
             unix_socket::open_up(path, access)?;
             socket.set_nonblocking(true)?;
-            Ok(Socket::Unix(std::os::fd::OwnedFd::from(socket).into()))
+            Ok(Socket::Unix(OwnedFd::from(socket).into()))
         }
     }
 }
@@ -248,11 +262,15 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 struct Accepted {
     stream: Box<dyn Stream>,
     refused: bool,
+    /// Root or the server's own user, over the Unix socket.
+    owner: bool,
 }
 
 async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accepted> {
     Ok(match socket {
-        Listening::Tcp(listener) => Accepted { stream: Box::new(listener.accept().await?.0), refused: false },
+        Listening::Tcp(listener) => {
+            Accepted { stream: Box::new(listener.accept().await?.0), refused: false, owner: false }
+        }
         Listening::Unix(listener) => {
             let stream = listener.accept().await?.0;
             let peer = stream.peer_cred()?;
@@ -261,19 +279,20 @@ async fn accept_one(socket: &Listening, guard: &Guard) -> std::io::Result<Accept
                 let (pid, uid) = (peer.pid().unwrap_or_default(), peer.uid());
                 tracing::warn!(pid, uid, "the admin endpoint refuses {who}");
             }
-            Accepted { stream: Box::new(stream), refused: admitted.is_err() }
+            let owner = [0, rustix::process::geteuid().as_raw()].contains(&peer.uid());
+            Accepted { stream: Box::new(stream), refused: admitted.is_err(), owner }
         }
     })
 }
 
 async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watch::Receiver<bool>) {
-    let Accepted { stream, refused } = accepted;
+    let Accepted { stream, refused, owner } = accepted;
     let service = service_fn(move |request| {
         let state = state.clone();
         async move {
             Ok::<_, Infallible>(match refused {
                 true => outcome(StatusCode::FORBIDDEN, false, "this process may not ask the admin endpoint"),
-                false => respond(&state, request).await,
+                false => respond(&state, owner, request).await,
             })
         }
     });
@@ -287,7 +306,7 @@ async fn serve_connection(accepted: Accepted, state: Arc<State>, mut ended: watc
     let _ = connection.await;
 }
 
-async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(state: &State, owner: bool, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let pools = state.server.edition().pools.clone();
     // Probes name no host that anybody could know before, and carry no token.
     if let (&Method::GET | &Method::HEAD, path @ ("/livez" | "/readyz")) = (request.method(), request.uri().path()) {
@@ -350,7 +369,12 @@ async fn respond(state: &State, request: Request<Incoming>) -> Response<Full<Byt
             let sent = state.orders.send(Order::Stop(waiter)).await.is_ok();
             outcome(StatusCode::OK, sent, "stopping")
         }
-        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop") => {
+        (&Method::POST, "/upgrade") => {
+            let query = request.uri().query().unwrap_or_default();
+            let (status, outcome) = admin_upgrade::respond(query, owner, &state.orders).await;
+            json(status, &outcome)
+        }
+        (_, DASHBOARD | "/status" | "/metrics" | "/health" | "/reload" | "/stop" | "/upgrade") => {
             outcome(StatusCode::METHOD_NOT_ALLOWED, false, PATHS)
         }
         _ => outcome(StatusCode::NOT_FOUND, false, PATHS),

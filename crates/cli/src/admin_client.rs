@@ -1,6 +1,7 @@
-//! `howdah status`, `reload` and `stop`: one request to a running server's admin endpoint.
+//! `howdah status`, `reload`, `upgrade` and `stop`: one request to a running server's admin endpoint.
 
 use crate::admin_guard::ORDER;
+use crate::admin_upgrade;
 use crate::outcome::Outcome;
 use crate::status_text::plain_lines;
 use anyhow::{Context, Result, bail};
@@ -8,6 +9,7 @@ use howdah_config::{AdminAddress, ListenAddr, ReloadFlags};
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,6 +17,9 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The same where new workers may also be watched for up to an hour.
 const PATIENCE_OF_RELOADS: Duration = Duration::from_secs(600 + 3600);
+
+/// Longest wait for an upgrade, whatever the server's settings say.
+const LONGEST_UPGRADE: Duration = Duration::from_secs(24 * 3600);
 
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
@@ -121,6 +126,13 @@ pub(crate) fn stop(admin: &AdminAddress) -> Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// `howdah upgrade`: returns when the new process serves, or with the reason why it does not.
+pub(crate) fn upgrade(admin: &AdminAddress, binary: Option<&Path>) -> Result<ExitCode> {
+    let binary = binary.map(std::path::absolute).transpose().context("the program's path makes no sense")?;
+    // The server gives up in time; how long that is are its settings.
+    order_within(admin, &admin_upgrade::target(binary.as_deref()), LONGEST_UPGRADE)
 }
 
 /// `howdah reload`: what changes goes to standard output, why nothing does to standard error.

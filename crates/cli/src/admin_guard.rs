@@ -5,6 +5,7 @@
 //! is kept out there are browsers, which any web page can have send requests (they name the page's host, say where a request
 //! comes from, and add no field of their own without asking), and, with a token, everybody else.
 
+use crate::upgrade::TakeOver;
 use howdah_config::{ListenAddr, Settings};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::{Method, StatusCode, Uri};
@@ -37,10 +38,12 @@ pub(crate) struct Guard {
     dashboard_orders: bool,
     /// The settings admit more than the socket's owner.
     shared: bool,
+    /// The server whose place this one has taken, whose PHP may still run.
+    predecessor: Option<TakeOver>,
 }
 
 impl Guard {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, predecessor: Option<TakeOver>) -> Self {
         let hosts = match settings.admin {
             ListenAddr::Tcp(addr) | ListenAddr::Https(addr) => {
                 let ip = addr.ip();
@@ -60,6 +63,7 @@ impl Guard {
             json,
             dashboard_orders,
             shared: settings.admin_group.is_some() || settings.admin_mode.0 & 0o077 != 0,
+            predecessor,
         }
     }
 
@@ -73,6 +77,10 @@ impl Guard {
         let Some(pid) = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0) else {
             return Ok(());
         };
+        let predecessor = self.predecessor.as_ref().and_then(TakeOver::predecessor);
+        if predecessor.is_some_and(|old| pid != old && descends_from(pid, old) == Some(true)) {
+            return Err("a process that the server before this one has started");
+        }
         match descends_from(pid, std::process::id()) {
             Some(true) => Err("a process that the server has started"),
             Some(false) => Ok(()),
@@ -176,7 +184,7 @@ mod tests {
             admin_token: token.map(Into::into),
             ..Settings::default()
         };
-        Guard::new(&settings)
+        Guard::new(&settings, None)
     }
 
     #[test]
@@ -199,7 +207,7 @@ mod tests {
 
     #[test]
     fn nothing_that_a_page_sends_is_taken() {
-        for guard in [on_address(None), Guard::new(&Settings::default())] {
+        for guard in [on_address(None), Guard::new(&Settings::default(), None)] {
             let with = |fields: &[(&str, &str)]| {
                 let all: Vec<_> = [("host", "localhost"), ("x-howdah", "1")].iter().chain(fields).copied().collect();
                 asked(&guard, Method::POST, "/stop", &all)

@@ -5,6 +5,7 @@ use howdah_config::{Account, ListenAddr, Settings, find_group};
 use howdah_observe::log_file::{self, LogOwner};
 use howdah_pool::PoolConfig;
 use howdah_pool::launcher::LauncherProcess;
+use howdah_pool::server_program::ServerProgram;
 use howdah_protocol::unix_socket::UnixAccess;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
@@ -48,17 +49,27 @@ pub(crate) fn admin_access(settings: &Settings) -> Result<UnixAccess, String> {
     Ok(UnixAccess { mode: settings.admin_mode.0, uid: None, gid })
 }
 
+/// What root does last of all: it says what the launcher may do.
+pub(crate) struct LastAct<'a> {
+    pub(crate) configs: &'a [PoolConfig],
+    /// The server's own socket files.
+    pub(crate) own_files: Vec<PathBuf>,
+    pub(crate) program: &'a ServerProgram,
+    pub(crate) takes_over: bool,
+}
+
 /// Leaves the launcher behind as root and becomes the account, for good. Without one nothing changes.
 pub(crate) fn give_up_root(
     settings: &Settings,
     account: Option<&Account>,
-    configs: &[PoolConfig],
+    act: LastAct<'_>,
 ) -> Result<Option<LauncherProcess>> {
     let launcher = match account {
         Some(account) => {
             has_rights()?;
-            let sockets = settings.listen.iter().chain([&settings.admin]).filter_map(socket_path).collect();
-            let launcher = LauncherProcess::start(configs, sockets).context("cannot start the launcher")?;
+            let LastAct { configs, own_files, program, takes_over } = act;
+            let launcher = LauncherProcess::start(configs, own_files, program.clone(), takes_over)
+                .context("cannot start the launcher")?;
             change_to(account).with_context(|| format!("cannot become {}", account.name))?;
             Some(launcher)
         }
@@ -68,13 +79,6 @@ pub(crate) fn give_up_root(
     let wanted = if settings.dumpable { DumpableBehavior::Dumpable } else { DumpableBehavior::NotDumpable };
     set_dumpable_behavior(wanted).context("cannot close the process to others")?;
     Ok(launcher)
-}
-
-fn socket_path(addr: &ListenAddr) -> Option<PathBuf> {
-    match addr {
-        ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
-    }
 }
 
 /// Root in a container may be without root's rights.

@@ -7,6 +7,7 @@ mod admin_frankenphp;
 mod admin_guard;
 mod admin_profile;
 mod admin_reload;
+mod admin_upgrade;
 mod certificates;
 mod checks;
 mod dev;
@@ -16,6 +17,8 @@ mod fpm_status;
 mod frankenphp;
 mod identity;
 mod init;
+mod listening;
+mod orders;
 mod outcome;
 mod php_hosts;
 mod pools;
@@ -24,12 +27,15 @@ mod recipes;
 mod reload;
 mod sandbox;
 mod serve;
+mod service;
+mod socket_files;
 mod status_text;
 mod tls;
 mod top;
 mod traces;
 mod trial;
 mod trust;
+mod upgrade;
 mod watch;
 mod ways;
 
@@ -39,6 +45,7 @@ use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
 use howdah_tls::Store;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -61,20 +68,21 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_ARGUMENT) {
         return launch();
     }
+    // Before anything is opened.
+    let passed = match service::passed_sockets() {
+        Ok(passed) => passed,
+        Err(error) => {
+            eprintln!("howdah: LISTEN_FDS: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     howdah_tls::provider::install();
     let command = match command() {
         Ok(command) => command,
         Err(code) => return code,
     };
     let result = match command {
-        Command::Serve(flags) => match load(&flags) {
-            Ok(loaded) => {
-                let around = Surroundings::of_process();
-                let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
-                serve::run(&loaded, Arc::new(reread)).map(|()| ExitCode::SUCCESS)
-            }
-            Err(code) => return code,
-        },
+        Command::Serve(flags) => serve(flags, passed),
         Command::Dev { serve, directory } => match dev::load(serve, directory.as_deref()) {
             Ok((loaded, reread)) => dev::run(&loaded, reread).map(|()| ExitCode::SUCCESS),
             Err(code) => return code,
@@ -123,6 +131,10 @@ fn main() -> ExitCode {
             Ok(addr) => admin_client::reload(&addr, reload),
             Err(code) => return code,
         },
+        Command::Upgrade { server, binary } => match admin_address(&server) {
+            Ok(addr) => admin_client::upgrade(&addr, binary.as_deref()),
+            Err(code) => return code,
+        },
         Command::Stop(server) => match admin_address(&server) {
             Ok(addr) => admin_client::stop(&addr),
             Err(code) => return code,
@@ -150,6 +162,27 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Serves, in the place of a server that runs if it was started by one; that one hears of whatever goes wrong.
+fn serve(flags: ServeFlags, passed: Vec<(OwnedFd, String)>) -> anyhow::Result<ExitCode> {
+    let taking_over = upgrade::TakeOver::begin()?;
+    let tell = |why: &str| taking_over.iter().for_each(|old| old.failed(why));
+    let loaded = match howdah_config::load(&flags) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            eprintln!("{errors}");
+            tell(&errors.to_string());
+            return Ok(ExitCode::from(WRONG_SETTINGS));
+        }
+    };
+    let around = Surroundings::of_process();
+    let reread = move || howdah_config::load_in(&flags, &around).map_err(|errors| errors.to_string());
+    let served = serve::run(&loaded, Arc::new(reread), serve::From { take_over: taking_over.clone(), passed });
+    if let Err(why) = &served {
+        tell(&format!("{why:#}"));
+    }
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 /// To standard output, all of it or an error.

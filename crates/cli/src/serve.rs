@@ -3,38 +3,52 @@
 //! Order of the end, which loses no accepted request: stop accepting → connections finish → pools finish and end their
 //! processes → I/O threads end → logs are written out → the admin endpoint closes. A second signal ends everything at once.
 
-use crate::admin::{self, Order};
+use crate::admin;
 use crate::edition::{Edition, Front as Fronts, OnThread};
+use crate::listening::{self, Listening};
+use crate::orders::Order;
 use crate::pools::{self, Pools, Surroundings};
 use crate::reload::{Beside, Fixed, Reread, Running, Server, Tasks};
+use crate::service::Service;
+use crate::socket_files::Files;
 use crate::tls::{self, Tls};
+use crate::upgrade::{HandOver, Replaced, Sockets, TakeOver, TakingOver, UnderWay};
 use crate::{certificates, identity, recipes, traces, watch};
 use anyhow::{Context, Result, anyhow};
 use arc_swap::ArcSwap;
 use howdah_budget::Budgets;
-use howdah_config::{ListenAddr, Loaded, ReloadFlags, Settings};
+use howdah_config::{Loaded, ReloadFlags, Settings};
 use howdah_observe::log::LogHandle;
 use howdah_observe::{AccessLogs, Metrics, SlowLogs};
 use howdah_pool::launcher::{Launcher, LauncherEnd, LauncherProcess};
 use howdah_pool::program::Program;
-use howdah_pool::{IoThreads, PoolConfig};
+use howdah_pool::server_program::ServerProgram;
+use howdah_pool::{IoThreads, Pool, PoolConfig};
 use howdah_protocol::Shared;
 use howdah_protocol::front::{Drained, Front, runtimes};
-use howdah_protocol::listener::{BindError, Listener};
-use howdah_protocol::unix_socket::UnixAccess;
 use howdah_telemetry::Sender;
 use howdah_tls::Store;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+
+/// How often the pools of a server that starts are asked whether they serve.
+const READY_LOOK: Duration = Duration::from_millis(50);
+
+/// How often a server whose pools boot says that it is on its way.
+const STARTING_EACH: Duration = Duration::from_secs(10);
 
 /// Serves until told to stop.
 ///
 /// What needs root's rights comes first: log files, addresses, the launcher. Then the server becomes whom the settings
 /// name, and only then does it start threads, read what clients send, or have PHP started.
-pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
+pub(crate) fn run(loaded: &Loaded, reread: Reread, from: From) -> Result<()> {
+    let program = ServerProgram::of_this_process().context("cannot find out which program this is")?;
+    let From { take_over, passed } = from;
+    let inherited = listening::inherited(take_over.as_ref(), passed)?;
     let settings = Arc::new(loaded.settings.clone());
     let account = identity::account(&settings).map_err(|error| anyhow!(error))?;
     identity::announce_logs(account.as_ref());
@@ -50,20 +64,8 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
     warnings.iter().for_each(|warning| tracing::warn!(target: "howdah::tls", "{warning}"));
     raise_descriptor_limit();
     // Listening comes before PHP: a port in use is found before any process is started.
-    let access = identity::listener_access(&settings, account.as_ref()).map_err(|error| anyhow!(error))?;
-    let bind = |addr| {
-        let listener = Listener::bind_for(addr, access)?;
-        Ok(match &tls {
-            Some(tls) => tls.on(listener, addr),
-            None => listener,
-        })
-    };
-    let bound: Result<Vec<Listener>, BindError> = settings.listen.iter().map(bind).collect();
-    let mut listeners = bound.map_err(|error| anyhow!("{error}"))?;
-    let over_udp: Result<Vec<Listener>, BindError> =
-        tls.iter().flat_map(|tls| listeners.iter().filter_map(|listener| tls.beside(listener))).collect();
-    listeners.extend(over_udp.map_err(|error| anyhow!("{error}"))?);
-    let admin = admin::bind(&settings)?;
+    let mut listening = listening::open(&settings, account.as_ref(), tls.as_ref(), inherited)?;
+    let unused = std::mem::take(&mut listening.unused);
     let metrics = Metrics::new();
     metrics.set_error_log(log.clone());
     let access_logs = AccessLogs::open(&settings, &metrics).context("cannot open an access log")?;
@@ -71,40 +73,51 @@ pub(crate) fn run(loaded: &Loaded, reread: Reread) -> Result<()> {
     let budgets = Budgets::new(settings.http.memory.bytes(), settings.http.spool.bytes());
     let configs = pools::configs(&settings, budgets).map_err(|error| anyhow!(error))?;
     certificates::prepare(&settings.acme, account.as_ref())?;
-    let launcher = identity::give_up_root(&settings, account.as_ref(), &configs)?;
+    let own_files = listening.files.own(settings.listen.iter().chain([&settings.admin]));
+    let last_act =
+        identity::LastAct { configs: &configs, own_files, program: &program, takes_over: take_over.is_some() };
+    let launcher = identity::give_up_root(&settings, account.as_ref(), last_act)?;
     identity::tell(&settings, &configs);
     let main = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = Start {
         reread,
-        listeners,
-        access,
+        listening,
         store,
         tls,
-        admin,
         metrics,
         access_logs,
         slow_logs,
         budgets,
         configs,
         launcher,
+        program,
+        taking_over: TakingOver { from: take_over, unused },
     };
     main.block_on(serve(settings, log, start))
+}
+
+/// Where a server's sockets come from, if it does not bind them itself.
+#[derive(Default)]
+pub(crate) struct From {
+    pub(crate) take_over: Option<TakeOver>,
+    /// By whoever started it, with their names.
+    pub(crate) passed: Vec<(OwnedFd, String)>,
 }
 
 /// What was opened and settled before the server gave up root's rights.
 struct Start {
     reread: Reread,
-    listeners: Vec<Listener>,
-    access: UnixAccess,
+    listening: Listening,
     store: Arc<Store>,
     tls: Option<Tls>,
-    admin: admin::Socket,
     metrics: Arc<Metrics>,
     access_logs: AccessLogs,
     slow_logs: SlowLogs,
     budgets: Budgets,
     configs: Vec<PoolConfig>,
     launcher: Option<LauncherProcess>,
+    program: ServerProgram,
+    taking_over: TakingOver,
 }
 
 /// Every connection, open file and spooled body is a descriptor, and the usual soft limit is 1024: takes what the hard
@@ -126,39 +139,30 @@ impl Drop for FlushAtEnd {
 
 #[expect(clippy::disallowed_methods, reason = "a second stop ends at once")]
 async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<()> {
-    let (server, mut front, mut launcher_end, started) = begin(&settings, log.clone(), start).await?;
-    let Started { admin, mut signals, mut ordered, telemetry } = started;
-    let mut lost_launcher = false;
-    let waiter = loop {
-        tokio::select! {
-            order = ordered.recv() => match order {
-                Some(Order::Stop(waiter)) => break Some(waiter),
-                None => break None,
-            },
-            event = signals.next() => match event {
-                Event::Stop => break None,
-                Event::Reload => {
-                    let server = server.clone();
-                    // The log says what comes of it.
-                    tokio::spawn(async move { server.reload(ReloadFlags::default()).await });
-                }
-                Event::ReopenLogs => reopen_logs(&server),
-            },
-            () = has_gone(launcher_end.as_mut()) => {
-                // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
-                tracing::error!("the launcher has ended: the server stops");
-                lost_launcher = true;
-                break None;
-            }
-        }
-    };
+    let Started { server, mut front, mut control, admin, files, telemetry } =
+        begin(&settings, log.clone(), start).await?;
+    let why = supervise(&server, &mut control).await;
+    let Control { mut signals, launcher, launcher_end, .. } = control;
     server.drain();
+    let mut admin = Some(admin);
+    let others = match &why {
+        End::Replaced(by) => {
+            launcher.keep_sockets(by.files.clone(), true);
+            if let Some(admin) = admin.take() {
+                admin.end().await;
+            }
+            tokio::join!(leave(&server, &mut front, &mut signals, by), server.fixed.service.heard());
+            by.files.as_slice()
+        }
+        End::Asked(_) | End::LostLauncher => &[],
+    };
+    server.fixed.service.stopping();
     tracing::info!("stopping: no new connections, running requests have {:?}", server.edition().settings.grace);
     let clean = tokio::select! {
         clean = stop(&server, &mut front) => clean,
         () = signals.second_stop() => {
             tracing::warn!("told to stop again: ending at once");
-            remove_socket_files(&server);
+            remove_socket_files(&server, &files, others);
             log.flush();
             std::process::exit(130);
         }
@@ -170,13 +174,16 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
         telemetry.end(traces::LAST_SPANS).await;
     }
     // Before the admin endpoint ends: `howdah stop` takes that for the end, and another server may start at once.
-    remove_socket_files(&server);
+    remove_socket_files(&server, &files, others);
     if let Some(launcher) = launcher_end {
         // It removes those whose directories are not the server's.
         launcher.end().await;
     }
-    admin.end().await;
-    if let Some(waiter) = waiter {
+    if let Some(admin) = admin {
+        admin.end().await;
+    }
+    let lost_launcher = matches!(why, End::LostLauncher);
+    if let End::Asked(Some(waiter)) = why {
         let _ = waiter.send(());
     }
     tracing::info!("stopped");
@@ -186,34 +193,115 @@ async fn serve(settings: Arc<Settings>, log: LogHandle, start: Start) -> Result<
     if clean { Ok(()) } else { Err(anyhow!("the grace time ran out; requests were cut")) }
 }
 
-/// What tells the server to do something.
-struct Started {
-    admin: admin::Admin,
+/// Why a server ends.
+enum End {
+    /// By an order, which may be waited for, or a signal.
+    Asked(Option<oneshot::Sender<()>>),
+    Replaced(Replaced),
+    LostLauncher,
+}
+
+/// Serves until something ends that.
+async fn supervise(server: &Arc<Server>, control: &mut Control) -> End {
+    let Control { signals, ordered, launcher, launcher_end, upgrades } = control;
+    let service = &server.fixed.service;
+    let mut upgrade = UnderWay::default();
+    let hand_over = || HandOver {
+        server: server.clone(),
+        program: upgrades.program.clone(),
+        launcher: launcher.clone(),
+        sockets: upgrades.sockets.clone(),
+        patience: server.edition().settings.upgrade_timeout,
+    };
+    let mut beats =
+        std::pin::pin!(async { tokio::join!(service.beat(), tell_when_ready(server, upgrades.predecessor.is_some())) });
+    loop {
+        tokio::select! {
+            order = ordered.recv() => match order {
+                Some(Order::Stop(waiter)) => return End::Asked(Some(waiter)),
+                Some(Order::Upgrade { binary, waiter }) => {
+                    upgrade.begin(binary, waiter, upgrades.predecessor.clone(), hand_over);
+                }
+                None => return End::Asked(None),
+            },
+            event = signals.next() => match event {
+                Event::Stop => return End::Asked(None),
+                Event::Reload => {
+                    let server = server.clone();
+                    // The log says what comes of it.
+                    tokio::spawn(async move { server.reload(ReloadFlags::default()).await });
+                }
+                Event::ReopenLogs => reopen_logs(server),
+            },
+            by = upgrade.done() => {
+                service.replaced_by(by.pid);
+                return End::Replaced(by);
+            }
+            _ = &mut beats => {}
+            () = has_gone(launcher_end.as_mut()) => {
+                // Nobody can start, kill or reap PHP's processes now; whoever keeps the server running starts it anew.
+                tracing::error!("the launcher has ended: the server stops");
+                return End::LostLauncher;
+            }
+        }
+    }
+}
+
+/// Says to whoever runs the server that it serves, once each pool does or is known not to. Where this process has taken
+/// another's place, that one has said so: before, nobody listens to this one.
+async fn tell_when_ready(server: &Server, successor: bool) {
+    let settles = |pool: &Pool| {
+        let status = pool.status();
+        pool.can_serve() || status.down.or(status.last_error).is_some()
+    };
+    if !successor {
+        let mut said = Instant::now();
+        while !server.edition().pools.iter().all(|pool| settles(pool)) {
+            tokio::time::sleep(READY_LOOK).await;
+            if said.elapsed() > STARTING_EACH {
+                server.fixed.service.starting();
+                said = Instant::now();
+            }
+        }
+        server.tell_ready();
+    }
+}
+
+/// What a server is told by, and what it needs to do what it is told.
+struct Control {
     signals: Signals,
     ordered: mpsc::Receiver<Order>,
+    launcher: Launcher,
+    launcher_end: Option<LauncherEnd>,
+    upgrades: Upgrades,
+}
+
+/// What an upgrade needs.
+struct Upgrades {
+    program: ServerProgram,
+    /// These are copies, which keep ports open: they go when the server accepts nothing more.
+    sockets: Arc<Sockets>,
+    /// The server whose place this one has taken.
+    predecessor: Option<TakeOver>,
+}
+
+/// What runs.
+struct Started {
+    server: Arc<Server>,
+    front: Front,
+    control: Control,
+    admin: admin::Admin,
+    files: Files,
     telemetry: Option<Sender>,
 }
 
 /// Starts everything; what is returned serves.
-async fn begin(
-    settings: &Arc<Settings>,
-    log: LogHandle,
-    start: Start,
-) -> Result<(Arc<Server>, Front, Option<LauncherEnd>, Started)> {
+async fn begin(settings: &Arc<Settings>, log: LogHandle, start: Start) -> Result<Started> {
     let Start {
-        reread,
-        listeners,
-        access,
-        store,
-        mut tls,
-        admin,
-        metrics,
-        access_logs,
-        slow_logs,
-        budgets,
-        configs,
-        launcher,
+        reread, listening, store, mut tls, metrics, access_logs, slow_logs, budgets, configs, launcher, ..
     } = start;
+    let (program, mut taking_over) = (start.program, start.taking_over);
+    let Listening { listeners, admin, access, files, .. } = listening;
     let shared = Arc::new(Shared::new(&settings.http, budgets, metrics.clone()));
     let fronts = Fronts::new(settings, &metrics, access_logs, budgets, &[]).map_err(|error| anyhow!(error))?;
     let telemetry = traces::start(&settings.telemetry, &metrics, &fronts.sites);
@@ -231,33 +319,85 @@ async fn begin(
     let io_threads = IoThreads::new(runtimes.iter().map(|r| r.handle().clone()).collect());
     let watched = watch::look_first(settings).await;
     howdah_pool::adopt_orphans();
-    let around = Surroundings { io_threads, metrics: metrics.clone(), launcher, slow_logs };
+    let around = Surroundings { io_threads, metrics: metrics.clone(), launcher: launcher.clone(), slow_logs };
     let pools = Arc::new(Pools::start(configs, &around, settings));
     let (edition, unused) = Edition::new(settings.clone(), fronts, pools, settings.threads);
     let current = Arc::new(ArcSwap::new(edition.clone()));
-    let fixed = Fixed { reread, log, budgets, around, programs, access, store, certificates };
+    let service = Service::of_this_process();
+    let fixed = Fixed { reread, log, budgets, around, programs, access, store, certificates, service };
     let server = Server::new(fixed, current.clone());
     server.introduce(&edition);
+    let handler = |number| OnThread::new(&current, number);
+    let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, Vec::new(), runtimes)?;
+    if let Err(why) = taking_over.ready(&edition.pools).await {
+        give_up(&server, front, launcher_end).await;
+        return Err(why);
+    }
+    launcher.keep_sockets(files.own(settings.listen.iter().chain([&settings.admin])), false);
+    let handle = admin.handle().context("cannot keep the admin socket for an upgrade")?;
+    let sockets = Sockets::of(&front, handle, &settings.admin, &files);
     let (orders, ordered) = mpsc::channel(4);
-    let admin = admin::start(admin, settings, server.clone(), metrics, report, orders)?;
+    let predecessor = taking_over.from;
+    let admin = admin::start(admin, settings, server.clone(), metrics, report, orders, predecessor.clone())?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
     let tasks = Tasks::start(&edition, watched, tls.as_mut());
-    let handler = |number| OnThread::new(&current, number);
-    let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, listeners, runtimes)?;
+    for listener in listeners {
+        if files.owns(&listener.local_addr()) {
+            listener.own_file();
+        }
+        front.doors().open(listener);
+    }
     let what = match &edition.sites.all() {
         [only] => only.root.display().to_string(),
         all => format!("{} sites", all.len()),
     };
     tracing::info!("howdah {} serves {what} on {addresses}", env!("CARGO_PKG_VERSION"));
+    predecessor.iter().for_each(TakeOver::serving);
     let running = Running { doors: front.doors().clone(), shared: front.shared().clone() };
     server.runs(running, Beside { unused, tls, _tasks: tasks }).await;
-    Ok((server, front, launcher_end, Started { admin, signals, ordered, telemetry }))
+    let upgrades = Upgrades { program, sockets: Arc::new(sockets), predecessor };
+    let control = Control { signals, ordered, launcher, launcher_end, upgrades };
+    Ok(Started { server, front, control, admin, files, telemetry })
+}
+
+/// Ends what was started in the place of a server that goes on.
+async fn give_up(server: &Server, mut front: Front, launcher: Option<LauncherEnd>) {
+    front.drain(Duration::ZERO).await;
+    server.stop_pools(Duration::ZERO).await;
+    front.end();
+    if let Some(launcher) = launcher {
+        launcher.end().await;
+    }
 }
 
 async fn has_gone(launcher: Option<&mut LauncherEnd>) {
     match launcher {
         Some(launcher) => launcher.gone().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Lets connections go with their next response, as another process serves; returns when they have gone, when they have had
+/// their time, or when a stop is asked for.
+async fn leave(server: &Server, front: &mut Front, signals: &mut Signals, by: &Replaced) {
+    let longest = server.edition().settings.drain_timeout;
+    tracing::info!(
+        "process {} has taken over: {} connections have {longest:?} to come to their end",
+        by.pid,
+        front.open_connections()
+    );
+    let stopped = async {
+        loop {
+            match signals.next().await {
+                Event::Stop => return,
+                Event::ReopenLogs => reopen_logs(server),
+                Event::Reload => {}
+            }
+        }
+    };
+    tokio::select! {
+        _ = front.leave(longest) => {}
+        () = stopped => {}
     }
 }
 
@@ -286,15 +426,12 @@ fn reopen_logs(server: &Server) {
     }
 }
 
-/// Files of Unix sockets would stay behind when the process ends without running destructors.
-fn remove_socket_files(server: &Server) {
+/// Files of Unix sockets would stay behind when the process ends without running destructors. Those of others do, as of a
+/// process that has taken them over.
+fn remove_socket_files(server: &Server, files: &Files, others: &[PathBuf]) {
     let settings = &server.edition().settings;
-    let sockets = settings.listen.iter().chain([&settings.admin]);
-    let paths = sockets.filter_map(|addr| match addr {
-        ListenAddr::Unix(path) => Some(path.clone()),
-        ListenAddr::Tcp(_) | ListenAddr::Https(_) => None,
-    });
-    for path in paths.collect::<Vec<PathBuf>>() {
+    let own = files.own(settings.listen.iter().chain([&settings.admin]));
+    for path in own.iter().filter(|path| !others.contains(path)) {
         let _ = std::fs::remove_file(path);
     }
 }

@@ -3,6 +3,7 @@
 
 use howdah_config::{Account, CertificateFiles, ClientAuth, HostPattern, ListenAddr, Loaded, Settings, TlsVersion};
 use howdah_protocol::http3;
+use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::{BindError, Listener};
 use howdah_tls::names::covers;
 use howdah_tls::{Files, Hosts, MinVersion, Options, Pair, ServerConfig, Store, server_config};
@@ -212,10 +213,17 @@ impl Tls {
     ///
     /// # Errors
     /// The port cannot be had for UDP.
-    pub(crate) fn beside(&self, listener: &Listener) -> Option<Result<Listener, BindError>> {
+    pub(crate) fn beside(
+        &self,
+        listener: &Listener,
+        inherited: &mut InheritedSockets,
+    ) -> Option<Result<Listener, BindError>> {
         match (&self.quic, listener.local_addr()) {
             (Some(config), ListenAddr::Https(addr)) => {
-                let bound = Listener::bind_quic(addr, config.clone());
+                let bound = match inherited.take_udp(addr) {
+                    Some(socket) => Listener::inherit_quic(addr, socket, config.clone()),
+                    None => Listener::bind_quic(addr, config.clone()),
+                };
                 Some(bound.map(|quic| quic.asked_as(listener.asked())))
             }
             _ => None,

@@ -97,6 +97,13 @@ pub enum Command {
         /// What it is told beside.
         reload: ReloadFlags,
     },
+    /// Have a new process take the place of a running server.
+    Upgrade {
+        /// Which server.
+        server: ControlFlags,
+        /// Another program.
+        binary: Option<PathBuf>,
+    },
     /// Stop a running server.
     Stop(ControlFlags),
     /// Make this machine believe the local CA, or not any more.
@@ -218,6 +225,10 @@ impl Cli {
             Some(("recipes", _)) => Command::Recipes,
             Some(("reload", matches)) => {
                 Command::Reload { server: control_flags(matches), reload: reload::reload_flags(matches) }
+            }
+            Some(("upgrade", matches)) => {
+                let binary = matches.get_one::<PathBuf>("binary").cloned();
+                Command::Upgrade { server: control_flags(matches), binary }
             }
             Some(("stop", matches)) => Command::Stop(control_flags(matches)),
             Some(("trust", matches)) => {
@@ -353,6 +364,20 @@ pub fn definition() -> clap::Command {
             clap::Command::new("reload")
                 .about("Have a running server read its settings and its code again; no request is lost"),
         )))
+        .subcommand(
+            control_args(
+                clap::Command::new("upgrade")
+                    .about("Have the program that is installed now take the place of a running server; no request is lost"),
+            )
+            .arg(
+                Arg::new("binary")
+                    .long("binary")
+                    .value_name("PATH")
+                    .value_parser(clap::value_parser!(PathBuf))
+                    .help("Another program than the one that the server was started as"),
+            )
+            .after_help("Examples:\n  howdah upgrade --config /etc/howdah.toml\n  howdah upgrade --binary ./target/release/howdah"),
+        )
         .subcommand(
             control_args(clap::Command::new("stop").about("Stop a running server after the requests that run"))
                 .after_help("Example:\n  howdah stop --listen 127.0.0.1:8080"),

@@ -83,6 +83,11 @@ settings! {
         threads: usize = "half the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
+        /// After an upgrade: how long the old process keeps the connections that it has. Each goes with its next response, so
+        /// this is for clients that ask nothing, WebSockets and long requests; what is left then is ended as in a stop.
+        drain_timeout: Duration = r#""60s""# example(r#""1h""#);
+        /// How long a new process may take in an upgrade until all of its pools serve; the old one goes on where it does not.
+        upgrade_timeout: Duration = r#""2m""# example(r#""30s""#);
         /// File names tried in turn where the path is a directory.
         index: Vec<String> = r#"["index.php", "index.html"]"# example(r#"["index.php"]"#);
         /// The script under the root that runs where no file matches the path; `""` for none (404 then).

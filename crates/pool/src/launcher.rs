@@ -8,6 +8,7 @@ use crate::descriptor::{self, SharedFd};
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
+use crate::server_program::{ServerProgram, TAKES_OVER};
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use parking_lot::Mutex;
 use rustix::process::{Signal, pidfd_send_signal};
@@ -33,23 +34,29 @@ pub struct LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Starts the launcher, with all that it will ever start and the socket files to remove at its end. To be called as
-    /// root, and before the server becomes somebody else.
+    /// Starts the launcher, with all that it will ever start and the socket files to remove at its end (or not yet, where
+    /// this server takes another's place). To be called as root, and before the server becomes somebody else.
     ///
     /// # Errors
     /// The system's error.
-    pub fn start<'a>(configs: impl IntoIterator<Item = &'a PoolConfig>, sockets: Vec<PathBuf>) -> io::Result<Self> {
+    pub fn start<'a>(
+        configs: impl IntoIterator<Item = &'a PoolConfig>,
+        sockets: Vec<PathBuf>,
+        server: ServerProgram,
+        takes_over: bool,
+    ) -> io::Result<Self> {
         let (socket, theirs) = control_socket::pair()?;
         // The same program even if its file was replaced meanwhile.
         let child = Command::new("/proc/self/exe")
             .arg0("howdah")
             .arg(LAUNCHER_ARGUMENT)
+            .env_remove(TAKES_OVER)
             .stdin(Stdio::from(theirs))
             .process_group(0)
             .spawn()?;
         let programs = configs.into_iter().map(|config| ToLauncher::Program(Box::new(Program::of(config))));
-        let sockets = sockets.into_iter().map(|path| ToLauncher::Socket { path });
-        for message in programs.chain(sockets).chain([ToLauncher::Settled]) {
+        let sockets = sockets.into_iter().map(|path| ToLauncher::Socket { path, later: takes_over });
+        for message in programs.chain(sockets).chain([ToLauncher::Server(Box::new(server)), ToLauncher::Settled]) {
             control_socket::send(&socket, &serde_json::to_vec(&message)?, &[], false)?;
         }
         Ok(Self { child, socket })
@@ -126,13 +133,31 @@ impl Launcher {
     /// Orders the start of a pool's program. The descriptors come back where there is no launcher: the caller starts it.
     pub(crate) fn start(&self, pool: &str, fds: [OwnedFd; 3]) -> Result<Remotely, [OwnedFd; 3]> {
         let Some(remote) = &self.0 else { return Err(fds) };
-        let id = remote.next.fetch_add(1, Ordering::Relaxed);
-        let (told, ended) = oneshot::channel();
-        if let Some(waiting) = remote.waiting.lock().as_mut() {
-            waiting.insert(id, told);
-        }
+        let (id, ended) = remote.number();
         remote.order(ToLauncher::Start { id, pool: pool.to_owned() }, fds.map(Arc::new).to_vec());
         Ok(Remotely { id, ended })
+    }
+
+    /// Orders the start of the server's own program, with this as its standard input. That comes back where there is no
+    /// launcher: the caller starts it.
+    pub(crate) fn upgrade(&self, socket: OwnedFd) -> Result<Remotely, OwnedFd> {
+        let Some(remote) = &self.0 else { return Err(socket) };
+        let (id, ended) = remote.number();
+        remote.order(ToLauncher::Upgrade { id }, vec![Arc::new(socket)]);
+        Ok(Remotely { id, ended })
+    }
+
+    /// True if what starts processes is the launcher.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The launcher leaves these socket files where they are when it ends, or removes them.
+    pub fn keep_sockets(&self, paths: Vec<PathBuf>, keep: bool) {
+        if let Some(remote) = &self.0 {
+            remote.order(ToLauncher::KeepSockets { paths, keep }, Vec::new());
+        }
     }
 
     /// Kills a process that the launcher has started.
@@ -163,6 +188,16 @@ impl Launcher {
 }
 
 impl Remote {
+    /// A number for a process to be, and how it will have ended.
+    fn number(&self) -> (u64, oneshot::Receiver<End>) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (told, ended) = oneshot::channel();
+        if let Some(waiting) = self.waiting.lock().as_mut() {
+            waiting.insert(id, told);
+        }
+        (id, ended)
+    }
+
     fn order(&self, message: ToLauncher, fds: Vec<Arc<OwnedFd>>) {
         // The queue is closed only when the launcher is gone, and the server ends then.
         let _ = self.orders.send(Order { message, fds });

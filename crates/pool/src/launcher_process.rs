@@ -7,6 +7,7 @@
 use crate::launcher_protocol::{FromLauncher, ToLauncher, WorkerSignal};
 use crate::process_end::End;
 use crate::program::Program;
+use crate::server_program::ServerProgram;
 use howdah_transport::descendants::Ending;
 use howdah_transport::{STACK_SIGNAL, control_socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,6 +36,7 @@ struct Started {
 /// A socket file, and which one it was when the server bound it.
 struct SocketFile {
     path: PathBuf,
+    stays: bool,
     identity: (u64, u64),
 }
 
@@ -42,8 +44,11 @@ struct Launcher {
     server: OwnedFd,
     programs: Vec<Program>,
     sockets: Vec<SocketFile>,
+    server_program: Option<ServerProgram>,
     settled: bool,
     started: Vec<Started>,
+    /// What is to take the server's place. It outlives this process.
+    successor: Option<Started>,
 }
 
 /// Runs the launcher; returns when the server has ended. Standard input is the socket to it.
@@ -64,8 +69,15 @@ pub fn run() -> io::Result<()> {
 }
 
 fn serve(server: OwnedFd) -> io::Result<()> {
-    let mut launcher =
-        Launcher { server, programs: Vec::new(), sockets: Vec::new(), settled: false, started: Vec::new() };
+    let mut launcher = Launcher {
+        server,
+        programs: Vec::new(),
+        sockets: Vec::new(),
+        server_program: None,
+        settled: false,
+        started: Vec::new(),
+        successor: None,
+    };
     let ended = launcher.serve();
     launcher.end();
     ended
@@ -93,18 +105,30 @@ impl Launcher {
     fn obey(&mut self, order: ToLauncher, mut fds: Vec<OwnedFd>) -> io::Result<()> {
         match order {
             ToLauncher::Program(program) if !self.settled => self.programs.push(*program),
-            ToLauncher::Socket { path } if !self.settled => {
+            ToLauncher::Socket { path, later } if !self.settled => {
                 let found = std::fs::symlink_metadata(&path)?;
-                self.sockets.push(SocketFile { path, identity: (found.dev(), found.ino()) });
+                self.sockets.push(SocketFile { path, stays: later, identity: (found.dev(), found.ino()) });
             }
+            ToLauncher::Server(program) if !self.settled => self.server_program = Some(*program),
             ToLauncher::Settled => self.settled = true,
+            ToLauncher::Upgrade { id } if self.settled => {
+                if let Err(status) = self.upgrade(id, fds) {
+                    self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
+                }
+            }
+            ToLauncher::KeepSockets { paths, keep } => {
+                for socket in self.sockets.iter_mut().filter(|socket| paths.contains(&socket.path)) {
+                    socket.stays = keep;
+                }
+            }
             ToLauncher::Start { id, pool } if self.settled => {
                 if let Err(status) = self.start(id, pool, fds) {
                     self.tell(&FromLauncher::Ended { id, end: End::Unknown(status) })?;
                 }
             }
             ToLauncher::Kill { id } => {
-                if let Some(started) = self.started.iter().find(|started| started.id == id) {
+                let all = self.started.iter().chain(&self.successor);
+                if let Some(started) = all.into_iter().find(|started| started.id == id) {
                     // It may have ended just now; then it is about to be buried.
                     let _ = pidfd_send_signal(&started.pidfd, Signal::KILL);
                 }
@@ -141,14 +165,24 @@ impl Launcher {
             command.stdin(Stdio::from(control)).stdout(Stdio::from(output)).stderr(Stdio::from(errors)).spawn()
         });
         let child = spawned.map_err(|error| program.explain(&error))?;
-        let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        match number.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-            Some(Ok(pidfd)) => self.started.push(Started { id, pool, child, pidfd }),
-            other => {
-                kill(child);
-                return Err(format!("the launcher cannot watch what it has started: {other:?}"));
-            }
+        self.started.push(watched(id, pool, child)?);
+        Ok(())
+    }
+
+    /// Starts the server's own program as root, which is what this one was, with what it was started with: the server says
+    /// when, and nothing else.
+    fn upgrade(&mut self, id: u64, fds: Vec<OwnedFd>) -> Result<(), String> {
+        let program = self.server_program.as_ref().ok_or("the launcher was not told the server's program")?;
+        if self.successor.is_some() {
+            return Err("the launcher has started a process for an upgrade, which still runs".to_owned());
         }
+        let [socket] = <[OwnedFd; 1]>::try_from(fds)
+            .ok()
+            .filter(|[socket]| is_socket(socket))
+            .ok_or("the launcher was not given a socket")?;
+        program.is_roots_alone()?;
+        let child = program.command(socket).spawn().map_err(|error| program.explain(&error))?;
+        self.successor = Some(watched(id, String::new(), child)?);
         Ok(())
     }
 
@@ -163,18 +197,26 @@ impl Launcher {
     /// Whether there is an order, and the positions of processes that have ended.
     fn wait(&self) -> io::Result<(bool, Vec<usize>)> {
         let mut waited = vec![PollFd::new(&self.server, PollFlags::IN)];
-        waited.extend(self.started.iter().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
+        waited.extend(self.all().map(|started| PollFd::new(&started.pidfd, PollFlags::IN)));
         match poll(&mut waited, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let ended = (0..self.started.len()).filter(|&i| !waited[i + 1].revents().is_empty()).collect();
+        let ended = (0..waited.len() - 1).filter(|&i| !waited[i + 1].revents().is_empty()).collect();
         Ok((!waited[0].revents().is_empty(), ended))
     }
 
-    /// Reaps a process.
+    /// What was started, the server's successor last.
+    fn all(&self) -> impl Iterator<Item = &Started> {
+        self.started.iter().chain(&self.successor)
+    }
+
+    /// Reaps a process. The successor's position is the one behind all others.
     fn bury(&mut self, index: usize) -> FromLauncher {
-        let mut started = self.started.swap_remove(index);
+        let mut started = match self.successor.take_if(|_| index == self.started.len()) {
+            Some(successor) => successor,
+            None => self.started.swap_remove(index),
+        };
         let end = End::from(started.child.wait());
         self.end_orphans();
         FromLauncher::Ended { id: started.id, end }
@@ -186,7 +228,7 @@ impl Launcher {
         let mut ending = Ending::default();
         while begun.elapsed() < LAST_GRACE {
             let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-            let known = |pid: &i32| self.started.iter().any(|started| i32::try_from(started.child.id()) == Ok(*pid));
+            let known = |pid: &i32| self.all().any(|started| i32::try_from(started.child.id()) == Ok(*pid));
             let numbers = listed.split_ascii_whitespace().filter_map(|number| number.parse().ok());
             let left: Vec<Pid> = numbers.filter(|pid| !known(pid)).filter_map(Pid::from_raw).collect();
             if ending.round(&left) {
@@ -222,11 +264,22 @@ impl Launcher {
             kill(started.child);
         }
         self.end_orphans();
-        for socket in &self.sockets {
+        for socket in self.sockets.iter().filter(|socket| !socket.stays) {
             let found = std::fs::symlink_metadata(&socket.path);
             if found.is_ok_and(|it| it.file_type().is_socket() && (it.dev(), it.ino()) == socket.identity) {
                 let _ = std::fs::remove_file(&socket.path);
             }
+        }
+    }
+}
+
+fn watched(id: u64, pool: String, child: Child) -> Result<Started, String> {
+    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    match number.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        Some(Ok(pidfd)) => Ok(Started { id, pool, child, pidfd }),
+        other => {
+            kill(child);
+            Err(format!("the launcher cannot watch what it has started: {other:?}"))
         }
     }
 }

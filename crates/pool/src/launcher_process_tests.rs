@@ -74,7 +74,7 @@ fn only_what_was_settled_is_started() {
     server.say(&ToLauncher::Settled, &[]);
     let mark = directory.path().join("mark");
     server.say(&program("evil", "/usr/bin/touch"), &[]);
-    server.say(&ToLauncher::Socket { path: mark.clone() }, &[]);
+    server.say(&ToLauncher::Socket { path: mark.clone(), later: false }, &[]);
     let _evil = server.start(2, "evil");
     let (id, status) = server.hear();
     assert!(id == 2 && status.contains("knows no pool"), "nothing is said of the early one: {id} {status}");
@@ -165,7 +165,7 @@ fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
     let _listeners = [&ours, &replaced].map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
     let server = Server::new(directory.path(), "exec true");
     for path in [&ours, &replaced] {
-        server.say(&ToLauncher::Socket { path: path.clone() }, &[]);
+        server.say(&ToLauncher::Socket { path: path.clone(), later: false }, &[]);
     }
     server.say(&ToLauncher::Settled, &[]);
     let _output = server.start(1, "p");
@@ -174,4 +174,34 @@ fn what_was_left_behind_ends_with_the_server_and_so_do_its_socket_files() {
     std::fs::write(&replaced, "somebody's").unwrap();
     drop(server);
     assert!(!ours.exists() && replaced.exists());
+}
+
+#[test]
+fn nothing_is_started_in_the_servers_place_that_others_than_root_could_have_put_there() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::new(place.path(), "true");
+    // This test's own program stands for the server's; before that is settled there is none.
+    server.say(&ToLauncher::Settled, &[]);
+    let (_ours, theirs) = control_socket::pair().unwrap();
+    server.say(&ToLauncher::Server(Box::new(ServerProgram::of_this_process().unwrap())), &[]);
+    server.say(&ToLauncher::Upgrade { id: 7 }, &[theirs.as_fd()]);
+    assert_eq!(server.hear(), (7, "the launcher was not told the server's program".to_owned()));
+}
+
+#[test]
+fn an_upgrade_starts_what_was_settled_and_that_only_if_it_is_roots_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::new(place.path(), "true");
+    let theirs = place.path().join("program");
+    // Directories for temporary files are everybody's.
+    let program = ServerProgram::of_this_process().unwrap().with_binary(theirs);
+    server.say(&ToLauncher::Server(Box::new(program)), &[]);
+    server.say(&ToLauncher::Settled, &[]);
+    let (pipe, _writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    server.say(&ToLauncher::Upgrade { id: 1 }, &[pipe.as_fd()]);
+    assert_eq!(server.hear(), (1, "the launcher was not given a socket".to_owned()));
+    let (_ours, socket) = control_socket::pair().unwrap();
+    server.say(&ToLauncher::Upgrade { id: 2 }, &[socket.as_fd()]);
+    let (id, why) = server.hear();
+    assert!(id == 2 && why.contains("can be changed by others than root"), "{why}");
 }

@@ -5,6 +5,7 @@
 
 use crate::process_end::End;
 use crate::program::Program;
+use crate::server_program::ServerProgram;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -15,8 +16,14 @@ pub(crate) enum ToLauncher {
     /// A program that may be started.
     Program(Box<Program>),
     /// The server's Unix socket, which the launcher removes when it ends: its directory may be root's.
-    Socket { path: PathBuf },
-    /// No more of the two above: from here on the server is no longer root.
+    Socket {
+        path: PathBuf,
+        /// Not now: another process listens there, and this one is about to take its place.
+        later: bool,
+    },
+    /// The server's own program, for an upgrade.
+    Server(Box<ServerProgram>),
+    /// No more of the three above: from here on the server is no longer root.
     Settled,
     /// Start the pool's program. Descriptors: its control socket, and pipes for its standard output and error.
     Start {
@@ -24,6 +31,14 @@ pub(crate) enum ToLauncher {
         id: u64,
         pool: String,
     },
+    /// Start the server's own program, which takes the server's place. Descriptor: a socket to the server.
+    Upgrade {
+        /// The server's number for the process.
+        id: u64,
+    },
+    /// Leave these of the server's Unix sockets where they are, as a process that took its place listens there; or remove
+    /// them at the end, as this server has taken another's place.
+    KeepSockets { paths: Vec<PathBuf>, keep: bool },
     /// Kill a process that was started.
     Kill { id: u64 },
     /// Send a signal to a child of a process that was started. Descriptor: its pidfd.

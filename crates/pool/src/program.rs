@@ -1,6 +1,7 @@
 //! The program that a pool's PHP runs in: what it is started with, by the server itself or by its launcher.
 
 use crate::config::PoolConfig;
+use crate::server_program::{OF_ONE_PROCESS, TAKES_OVER};
 use howdah_transport::privileges::{PRIVILEGES_ARGUMENT, Privileges};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -9,6 +10,9 @@ use std::process::Command;
 
 /// Settings that may come as variables and are nobody's business but the server's: with the token, scripts could stop it.
 const SECRETS: &[&str] = &["HOWDAH_ADMIN_TOKEN", "HOWDAH_ACME_EAB_KEY"];
+
+/// What whoever runs the server says to it, and to nobody else: a script could say to systemd that the server has ended.
+const OF_THE_SERVICE: &[&str] = &["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "FDSTORE", TAKES_OVER];
 
 /// A `howdah-php` to start. Fixed when the server starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +46,8 @@ impl Program {
         if self.clear_env {
             command.env_clear();
         }
-        for secret in SECRETS {
-            command.env_remove(secret);
+        for name in SECRETS.iter().chain(OF_THE_SERVICE).chain(OF_ONE_PROCESS) {
+            command.env_remove(name);
         }
         command
             .arg(format!("--pool={}", self.pool))

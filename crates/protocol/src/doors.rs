@@ -1,11 +1,11 @@
 //! What a running front listens on: addresses are opened, closed and told another TLS while it serves.
 //!
 //! Each has a task on the first I/O thread that accepts and hands connections to the thread with the fewest. Closing one
-//! leaves the connections alone that came through it.
+//! leaves the connections alone that came through it. All of them may be left to another process (`leave`).
 
 use crate::connection::Shared;
 use crate::io_thread::IoThreadHandle;
-use crate::listener::{Accepted, Listener, TlsOfListener};
+use crate::listener::{Accepted, Listener, ListenerHandle, TlsOfListener};
 use arc_swap::ArcSwap;
 use howdah_config::ListenAddr;
 use rustls::ServerConfig;
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// See above.
 #[derive(Debug)]
@@ -30,9 +31,23 @@ pub struct Doors {
 struct Door {
     asked: ListenAddr,
     tls: Option<TlsOfListener>,
+    /// For another process; none if there was no descriptor left.
+    handle: Option<Arc<ListenerHandle>>,
     /// Its task ends when this goes.
-    _stop: watch::Sender<()>,
+    stop: watch::Sender<Accepting>,
+    task: JoinHandle<()>,
 }
+
+/// Who accepts at a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepting {
+    Here,
+    /// Another process does.
+    Elsewhere,
+}
+
+/// For how long an endpoint of HTTP/3 whose socket another process reads now still lets in what it has read itself.
+const READ_BEFORE: Duration = Duration::from_millis(250);
 
 impl Doors {
     pub(crate) fn new(runtime: Handle, io_threads: Vec<IoThreadHandle>, shared: Arc<ArcSwap<Shared>>) -> Self {
@@ -43,9 +58,26 @@ impl Doors {
     pub fn open(&self, listener: Listener) {
         let mut all = self.lock();
         let Some(open) = all.as_mut() else { return };
-        let (stop, stopped) = watch::channel(());
-        open.push(Door { asked: listener.asked().clone(), tls: listener.tls(), _stop: stop });
-        self.runtime.spawn(accept(listener, self.io_threads.clone(), self.shared.clone(), stopped));
+        let (stop, stopped) = watch::channel(Accepting::Here);
+        let (asked, tls) = (listener.asked().clone(), listener.tls());
+        let handle = listener.handle().ok().map(Arc::new);
+        let task = self.runtime.spawn(accept(listener, self.io_threads.clone(), self.shared.clone(), stopped));
+        open.push(Door { asked, tls, handle, stop, task });
+    }
+
+    /// What another process needs to go on at all of them. None if one lacks a descriptor.
+    #[must_use]
+    pub fn handles(&self) -> Option<Vec<Arc<ListenerHandle>>> {
+        self.lock().iter().flatten().map(|door| door.handle.clone()).collect()
+    }
+
+    /// Leaves all of them to another process, for good.
+    pub(crate) fn leave(&self) -> Leaving {
+        let doors = self.lock().take().unwrap_or_default();
+        for door in &doors {
+            door.stop.send_replace(Accepting::Elsewhere);
+        }
+        Leaving(doors)
     }
 
     /// Closes what was opened for these addresses, HTTP/3 beside them too.
@@ -76,17 +108,47 @@ impl Doors {
     }
 }
 
-/// Accepts from one listener until its door goes.
+/// Doors that another process has taken over, until nothing is accepted at them any more.
+pub(crate) struct Leaving(Vec<Door>);
+
+impl Leaving {
+    pub(crate) async fn ended(&mut self) {
+        for door in &mut self.0 {
+            // A listener that has failed is no reason to wait.
+            let _ = (&mut door.task).await;
+        }
+        self.0.clear();
+    }
+}
+
+/// A connection that waits for a place. It gets one in any case: when accepting ends meanwhile, without waiting any longer.
+struct Waiting<'a> {
+    accepted: Option<Accepted>,
+    handles: &'a [IoThreadHandle],
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let fewest = self.handles.iter().min_by_key(|handle| handle.open_connections());
+        if let (Some(handle), Some(accepted)) = (fewest, self.accepted.take()) {
+            handle.accept(accepted);
+        }
+    }
+}
+
+/// Accepts from one listener until its door goes, or another process has it.
 async fn accept(
     listener: Listener,
     handles: Vec<IoThreadHandle>,
     shared: Arc<ArcSwap<Shared>>,
-    mut stop: watch::Receiver<()>,
+    mut stop: watch::Receiver<Accepting>,
 ) {
-    let addr = listener.local_addr();
+    let (addr, over_udp) = (listener.local_addr(), listener.is_over_udp());
     let take = |accepted: Accepted| {
         let (handles, shared) = (&handles, &shared);
+        let waiting = Waiting { accepted: Some(accepted), handles };
         async move {
+            let _waiting = waiting;
             // At the limit connections that nobody uses make room. Where there are none, further ones wait in the kernel's
             // queue, as they would before a busy server.
             let mut turn = 0;
@@ -102,9 +164,6 @@ async fn accept(
                 turn += 1;
                 let _ = tokio::time::timeout(Duration::from_millis(10), handle.closed()).await;
             }
-            if let Some(handle) = handles.iter().min_by_key(|handle| handle.open_connections()) {
-                handle.accept(accepted);
-            }
         }
     };
     let accepting = async {
@@ -113,8 +172,15 @@ async fn accept(
             tracing::error!(target: "howdah::listener", %addr, %error, "the listener has failed");
         }
     };
+    let stopping = async {
+        // An error means that the door has gone.
+        let elsewhere = stop.wait_for(|accepting| *accepting == Accepting::Elsewhere).await.is_ok();
+        if over_udp && elsewhere {
+            let _ = tokio::time::timeout(READ_BEFORE, stop.changed()).await;
+        }
+    };
     tokio::select! {
         () = accepting => {}
-        _ = stop.changed() => {}
+        () = stopping => {}
     }
 }

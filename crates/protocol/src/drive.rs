@@ -92,7 +92,7 @@ async fn serve<H: Handler>(handler: Arc<H>, connection: Arc<Connection>, socket:
         let mut driven = http2::Driven::new(handler, connection.clone(), socket, ahead.freeze());
         let mut finishing = false;
         let serving = supervise(state, |cx, verdict| {
-            if !finishing && matches!(verdict, Verdict::Finish | Verdict::Idle) {
+            if !finishing && matches!(verdict, Verdict::LastResponse | Verdict::Finish | Verdict::Idle) {
                 finishing = true;
                 driven.finish();
             }

@@ -99,6 +99,24 @@ impl Front {
         self.doors.close_all();
     }
 
+    /// Leaves further connections to another process. Those that there are go with their next response, or as they would
+    /// anyway; none is closed before. True when all have gone, false when `longest` is over before.
+    pub async fn leave(&mut self, longest: Duration) -> bool {
+        let mut leaving = self.doors.leave();
+        let gone = async {
+            // Whoever has been accepted is with its thread then.
+            leaving.ended().await;
+            for handle in &self.handles {
+                handle.leave();
+            }
+            while let Some(end) = self.ended.last_mut() {
+                let _ = end.await;
+                self.ended.pop();
+            }
+        };
+        tokio::time::timeout(longest, gone).await.is_ok()
+    }
+
     /// Accepts nothing more, closes idle connections, lets running requests end, and cuts what is left after `grace`.
     /// The threads go on running what else lives on their runtimes until `end`.
     pub async fn drain(&mut self, grace: Duration) -> Drained {

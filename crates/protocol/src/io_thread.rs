@@ -21,6 +21,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// its way from the socket.
 const UNUSED_GRACE: u64 = 100;
 
+/// How often a thread whose connections are to go looks whether they have gone.
+const LEAVING_TICK: Duration = Duration::from_millis(50);
+
 /// One of so many connections is closed when others wait for a place.
 const SPARED: usize = 64;
 
@@ -31,6 +34,8 @@ pub(crate) enum Message {
     Accept(Accepted),
     /// Close connections that can be spared.
     MakeRoom,
+    /// Let every connection go with its next response, and end when the last one has gone.
+    Leave,
     /// Finish what runs, take nothing new, end.
     Drain,
     /// End now.
@@ -70,6 +75,10 @@ impl IoThreadHandle {
         self.closed.notified().await;
     }
 
+    pub(crate) fn leave(&self) {
+        let _ = self.sender.send(Message::Leave);
+    }
+
     pub(crate) fn drain(&self) {
         let _ = self.sender.send(Message::Drain);
     }
@@ -94,6 +103,8 @@ struct IoThread<H: Handler> {
 #[derive(Debug, Default)]
 struct Connections {
     next: u64,
+    /// Further connections are told to go with their first response.
+    leaving: bool,
     /// Since when the thread is being drained, by its clock.
     draining: Option<u64>,
     open: HashMap<u64, Arc<Connection>>,
@@ -175,6 +186,8 @@ impl<H: Handler> IoThread<H> {
         let number = connections.next;
         if connections.draining.is_some() {
             conn.state.give(Verdict::Finish);
+        } else if connections.leaving {
+            conn.state.give(Verdict::LastResponse);
         }
         connections.open.insert(number, conn.clone());
         Registration { thread: self.clone(), number }
@@ -229,6 +242,14 @@ impl<H: Handler> IoThread<H> {
         }
     }
 
+    fn leave(&self) {
+        let mut connections = self.lock();
+        connections.leaving = true;
+        for conn in connections.open.values() {
+            conn.state.give(Verdict::LastResponse);
+        }
+    }
+
     fn drain(&self) {
         let mut connections = self.lock();
         connections.draining = Some(self.now());
@@ -275,12 +296,12 @@ impl<H: Handler> Unstarted<H> {
         drop(handle);
         let mut tick = tokio::time::interval(thread.shared.load().timeouts.tick());
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut draining, mut closed) = (false, false);
+        let (mut leaving, mut draining, mut closed) = (false, false, false);
         loop {
             let message = tokio::select! {
                 message = receiver.recv(), if !closed => message,
                 _ = tick.tick() => {
-                    if thread.look() && draining && receiver.is_empty() {
+                    if thread.look() && (leaving || draining) && receiver.is_empty() {
                         return;
                     }
                     continue;
@@ -290,6 +311,11 @@ impl<H: Handler> Unstarted<H> {
             match message {
                 Some(Message::Accept(accepted)) => thread.take(accepted),
                 Some(Message::MakeRoom) => thread.make_room(),
+                Some(Message::Leave) => {
+                    leaving = true;
+                    thread.leave();
+                    tick = tokio::time::interval(LEAVING_TICK);
+                }
                 // Without anyone who could send more, a thread ends as if it had been asked to.
                 Some(Message::Drain) | None => {
                     if !draining {

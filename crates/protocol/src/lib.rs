@@ -29,6 +29,7 @@ mod http1;
 mod http2;
 pub mod http3;
 pub mod informational;
+pub mod inherited;
 pub mod io_thread;
 pub mod listener;
 mod multiplexed;

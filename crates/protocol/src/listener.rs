@@ -1,6 +1,7 @@
 //! Listening sockets: bound with plain errors, accepted without detours, removed at the end.
 
-use crate::http3::{self, Guest};
+use crate::http3::{self, Guest, QuicHandle};
+use crate::inherited::Inherited;
 use crate::unix_socket::{self, UnixAccess};
 use arc_swap::ArcSwapOption;
 use howdah_config::ListenAddr;
@@ -10,10 +11,12 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
@@ -104,16 +107,23 @@ enum Stream {
     Unix(UnixListener, UnixPath),
 }
 
-/// The file of a Unix socket; removed when the listener goes, if it is still the same file.
+/// The file of a Unix socket; removed when the listener goes, if it is still the same file and nobody else's.
 #[derive(Debug)]
 struct UnixPath {
     path: Arc<Path>,
     identity: Option<(u64, u64)>,
+    stays: Arc<AtomicBool>,
+}
+
+impl UnixPath {
+    fn new(path: &Path) -> Self {
+        Self { path: Arc::from(path), identity: identity(path), stays: Arc::default() }
+    }
 }
 
 impl Drop for UnixPath {
     fn drop(&mut self) {
-        if self.identity.is_some() && identity(&self.path) == self.identity {
+        if !self.stays.load(Relaxed) && self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -122,6 +132,42 @@ impl Drop for UnixPath {
 fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// What another process needs to go on where a listener is.
+#[derive(Debug)]
+pub struct ListenerHandle {
+    addr: ListenAddr,
+    fd: OwnedFd,
+    quic: Option<QuicHandle>,
+    stays: Option<Arc<AtomicBool>>,
+}
+
+impl ListenerHandle {
+    /// The address, with the port that the system chose.
+    #[must_use]
+    pub fn addr(&self) -> &ListenAddr {
+        &self.addr
+    }
+
+    /// For HTTP/3: the way to let go of the socket.
+    #[must_use]
+    pub fn quic(&self) -> Option<&QuicHandle> {
+        self.quic.as_ref()
+    }
+
+    /// Leaves the file of a Unix socket where it is: somebody else listens on it.
+    pub fn leave_file(&self) {
+        if let Some(stays) = &self.stays {
+            stays.store(true, Relaxed);
+        }
+    }
+}
+
+impl AsFd for ListenerHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 /// A bound socket.
@@ -161,6 +207,67 @@ impl Listener {
         }
     }
 
+    /// Takes over what was bound for this address before. The file of a Unix socket stays, unless it is said to be this
+    /// server's own (`own_file`).
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn inherit(addr: &ListenAddr, socket: Inherited) -> Result<Self, BindError> {
+        let stream = match addr {
+            ListenAddr::Tcp(_) | ListenAddr::Https(_) => {
+                let listener = TcpListener::from(socket.fd);
+                listener.local_addr().map(|local| Stream::Tcp(listener, local))
+            }
+            ListenAddr::Unix(path) => {
+                let file = UnixPath::new(path);
+                file.stays.store(true, Relaxed);
+                Ok(Stream::Unix(UnixListener::from(socket.fd), file))
+            }
+        };
+        match stream {
+            Ok(stream) => Ok(Self { inner: Inner::Stream(stream), asked: addr.clone(), tls: TlsOfListener::default() }),
+            Err(source) => Err(BindError { addr: addr.clone(), over_udp: false, source }),
+        }
+    }
+
+    /// Takes over a socket for HTTP/3.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn inherit_quic(addr: SocketAddr, socket: Inherited, config: http3::Config) -> Result<Self, BindError> {
+        Self::quic(addr, http3::Endpoint::of(socket.fd.into(), socket.predecessor, config))
+    }
+
+    /// From now on the file of a Unix socket goes with the listener.
+    pub fn own_file(&self) {
+        if let Inner::Stream(Stream::Unix(_, path)) = &self.inner {
+            path.stays.store(false, Relaxed);
+        }
+    }
+
+    /// What another process needs to go on here; to be asked for before anything is accepted.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub(crate) fn handle(&self) -> io::Result<ListenerHandle> {
+        let (fd, quic, stays) = match &self.inner {
+            Inner::Stream(Stream::Tcp(listener, _)) => (listener.try_clone()?.into(), None, None),
+            Inner::Stream(Stream::Unix(listener, path)) => {
+                (listener.try_clone()?.into(), None, Some(path.stays.clone()))
+            }
+            Inner::Quic(endpoint) => {
+                let (socket, handle) = endpoint.handle()?;
+                (socket.into(), Some(handle), None)
+            }
+        };
+        Ok(ListenerHandle { addr: self.local_addr(), fd, quic, stays })
+    }
+
+    /// True for HTTP/3: connections that begin are already among what was read.
+    pub(crate) fn is_over_udp(&self) -> bool {
+        matches!(self.inner, Inner::Quic(_))
+    }
+
     /// Speaks TLS over what is accepted.
     #[must_use]
     pub fn with_tls(self, config: Arc<ServerConfig>) -> Self {
@@ -170,9 +277,12 @@ impl Listener {
 
     /// Binds an address for HTTP/3.
     pub fn bind_quic(addr: SocketAddr, config: http3::Config) -> Result<Self, BindError> {
-        let bound = http3::Endpoint::bind(addr, config);
+        Self::quic(addr, http3::Endpoint::bind(addr, config))
+    }
+
+    fn quic(addr: SocketAddr, endpoint: io::Result<http3::Endpoint>) -> Result<Self, BindError> {
         let asked = ListenAddr::Https(addr);
-        match bound {
+        match endpoint {
             Ok(endpoint) => Ok(Self { inner: Inner::Quic(endpoint), asked, tls: TlsOfListener::default() }),
             Err(source) => Err(BindError { addr: asked, over_udp: true, source }),
         }
@@ -220,8 +330,8 @@ impl Listener {
             Inner::Stream(stream) => stream,
         };
         let fd = match &stream {
-            Stream::Tcp(listener, _) => std::os::fd::AsFd::as_fd(listener),
-            Stream::Unix(listener, _) => std::os::fd::AsFd::as_fd(listener),
+            Stream::Tcp(listener, _) => AsFd::as_fd(listener),
+            Stream::Unix(listener, _) => AsFd::as_fd(listener),
         };
         // The replacement is an unsafe function whose contract (the descriptor stays open) the borrow of `stream` keeps.
         #[allow(deprecated)]
@@ -274,7 +384,7 @@ impl Stream {
 /// between two sockets of one machine, but where BBR is the system's choice it spaces out even their packets, with
 /// timers: a fifth to a quarter of the processor time of a large response, and connections that wait. Reno is part of
 /// every kernel and may be chosen without privileges (tcp(7), `TCP_CONGESTION`).
-fn do_without_pacing(socket: impl std::os::fd::AsFd) {
+fn do_without_pacing(socket: impl AsFd) {
     // Without it the connection works as well, only slower.
     let _ = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
 }
@@ -321,11 +431,11 @@ fn bind_unix(path: &Path, access: UnixAccess) -> io::Result<Stream> {
         }
     }
     let socket = unix_socket::bind_private(path)?;
-    let path = UnixPath { path: Arc::from(path), identity: identity(path) };
+    let path = UnixPath::new(path);
     socket.listen(BACKLOG)?;
     unix_socket::open_up(&path.path, access)?;
     socket.set_nonblocking(true)?;
-    let listener = UnixListener::from(std::os::fd::OwnedFd::from(socket));
+    let listener = UnixListener::from(OwnedFd::from(socket));
     Ok(Stream::Unix(listener, path))
 }
 

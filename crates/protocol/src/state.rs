@@ -15,14 +15,16 @@ use std::time::Duration;
 pub enum Verdict {
     /// Go on.
     None = 0,
+    /// The next response is the last one: another process takes over, and whoever waits keeps waiting until then.
+    LastResponse = 1,
     /// Finish what runs, take nothing new (shutdown).
-    Finish = 1,
+    Finish = 2,
     /// Waited too long without a request: close.
-    Idle = 2,
+    Idle = 3,
     /// A request's header took too long: respond with 408 and close.
-    HeaderTimeout = 3,
+    HeaderTimeout = 4,
     /// The client reads nothing (or does not go away): drop everything.
-    Drop = 4,
+    Drop = 5,
 }
 
 /// The timeouts of a connection, in milliseconds.
@@ -146,10 +148,11 @@ impl State {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.verdict.load(Relaxed) {
-            1 => Verdict::Finish,
-            2 => Verdict::Idle,
-            3 => Verdict::HeaderTimeout,
-            4 => Verdict::Drop,
+            1 => Verdict::LastResponse,
+            2 => Verdict::Finish,
+            3 => Verdict::Idle,
+            4 => Verdict::HeaderTimeout,
+            5 => Verdict::Drop,
             _ => Verdict::None,
         }
     }

@@ -33,6 +33,7 @@ pub mod descendants;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod held;
+pub mod listen_fds;
 #[cfg(test)]
 mod model_tests;
 pub mod php_stack;

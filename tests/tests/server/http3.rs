@@ -18,7 +18,7 @@ fn python() -> PathBuf {
 }
 
 /// A site that speaks HTTP/3.
-fn http3(setup: Setup) -> Setup {
+pub(crate) fn http3(setup: Setup) -> Setup {
     let setup = setup.https().setting("tls.http3", "true").php("hello.php", HELLO);
     match python().exists() {
         true => setup,
@@ -27,39 +27,50 @@ fn http3(setup: Setup) -> Setup {
 }
 
 /// A client that runs.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Client {
-    fn start(site: &Site, arguments: &[&str]) -> Self {
+    pub(crate) fn start(site: &Site, arguments: &[&str]) -> Self {
+        Self::spawn(site, arguments, Stdio::null())
+    }
+
+    /// One that asks until `end`.
+    pub(crate) fn talking(site: &Site, arguments: &[&str]) -> Self {
+        Self::spawn(site, arguments, Stdio::piped())
+    }
+
+    fn spawn(site: &Site, arguments: &[&str], input: Stdio) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/http3_clients/aioquic_client.py");
         let mut command = Command::new(python());
         command.arg(script).arg(site.port().to_string()).arg(site.place().top.join("site.pem")).args(arguments);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(input).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, output }
     }
 
     /// The next line that it says.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
     /// What it says at its end.
-    fn end(mut self) -> Value {
+    pub(crate) fn end(mut self) -> Value {
+        drop(self.child.stdin.take());
         let mut text = String::new();
         self.output.read_to_string(&mut text).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {text}");
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+        let last = text.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 }
 
-fn run(site: &Site, arguments: &[&str]) -> Value {
+pub(crate) fn run(site: &Site, arguments: &[&str]) -> Value {
     Client::start(site, arguments).end()
 }
 

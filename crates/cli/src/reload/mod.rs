@@ -11,6 +11,7 @@ mod reading;
 
 use crate::edition::{Edition, Unused};
 use crate::pools::{self, Pools, Surroundings};
+use crate::service::Service;
 use crate::tls::Tls;
 use crate::watch;
 use arc_swap::ArcSwap;
@@ -72,6 +73,8 @@ pub(crate) struct Fixed {
     pub(crate) access: UnixAccess,
     pub(crate) store: Arc<Store>,
     pub(crate) certificates: Certificates,
+    /// Whoever runs the server.
+    pub(crate) service: Service,
 }
 
 /// The front's own, once it runs.
@@ -157,6 +160,9 @@ impl Server {
     /// Why nothing has changed.
     pub(crate) async fn reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let done = self.try_to_reload(flags).await;
+        if !flags.dry_run && !self.stopping.load(Relaxed) {
+            self.tell_ready();
+        }
         match &done {
             _ if flags.dry_run => {}
             Ok(outcome) => {
@@ -173,6 +179,12 @@ impl Server {
     async fn try_to_reload(self: &Arc<Self>, flags: ReloadFlags) -> Result<Outcome, String> {
         let mut own = self.beside.lock().await;
         let Some(beside) = own.as_mut() else { return Err("the server is starting".to_owned()) };
+        if self.stopping.load(Relaxed) {
+            return Err("this process stops, or another one has taken its place".to_owned());
+        }
+        if !flags.dry_run {
+            self.fixed.service.reloading();
+        }
         let old = self.edition();
         let reading = Reading {
             reread: self.fixed.reread.clone(),
@@ -265,6 +277,26 @@ impl Server {
         self.keep_counts_of(&settings);
         let before = std::mem::replace(beside, Beside { unused, tls, _tasks: tasks });
         tokio::spawn(self.clone().retire(old, before.unused));
+    }
+
+    /// Does something that no reload may come in between of. Once it has succeeded, there are no further ones.
+    pub(crate) async fn without_reloads<T, E>(&self, what: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let _own = self.beside.lock().await;
+        let done = what.await;
+        if done.is_ok() {
+            self.stopping.store(true, Relaxed);
+        }
+        done
+    }
+
+    /// Says to whoever runs the server that it serves, and how its pools are.
+    pub(crate) fn tell_ready(&self) {
+        let pools = &self.edition().pools;
+        let status = match pools.ready() {
+            Ok(()) => "every pool serves".to_owned(),
+            Err(why) => why,
+        };
+        self.fixed.service.ready(&status);
     }
 
     /// Ends the pools of an edition when its last request has gone from the front.

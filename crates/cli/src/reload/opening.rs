@@ -5,6 +5,7 @@ use crate::edition::{Edition, Front};
 use crate::tls::Tls;
 use howdah_config::{ListenAddr, Settings};
 use howdah_protocol::doors::Doors;
+use howdah_protocol::inherited::InheritedSockets;
 use howdah_protocol::listener::Listener;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(super) fn open(
             Some(tls) => tls.on(listener, addr),
             None => listener,
         };
-        let beside = tls.and_then(|tls| tls.beside(&listener)).transpose();
+        let beside = tls.and_then(|tls| tls.beside(&listener, &mut InheritedSockets::default())).transpose();
         listeners.push(listener);
         listeners.extend(beside.map_err(|error| error.to_string())?);
     }

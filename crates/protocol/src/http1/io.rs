@@ -103,7 +103,7 @@ impl Io {
         }
         loop {
             match self.connection.state.verdict() {
-                Verdict::None | Verdict::Finish => {}
+                Verdict::None | Verdict::LastResponse | Verdict::Finish => {}
                 Verdict::HeaderTimeout => {
                     // One try: whoever does not even take these bytes gets none.
                     let _ = self.socket.try_write(RESPONSE_408);

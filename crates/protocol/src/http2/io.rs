@@ -37,7 +37,7 @@ impl AsyncRead for Noted {
             return Poll::Ready(Ok(()));
         }
         match this.connection.state.verdict() {
-            Verdict::None | Verdict::Finish => this.socket.poll_read(cx, buf),
+            Verdict::None | Verdict::LastResponse | Verdict::Finish => this.socket.poll_read(cx, buf),
             // The end of the stream, as far as h2 can see.
             Verdict::Idle | Verdict::HeaderTimeout | Verdict::Drop => Poll::Ready(Ok(())),
         }

@@ -5,9 +5,10 @@
 //! included, and only the datagrams that come in cross threads. A socket for each thread (`SO_REUSEPORT`) would not keep a
 //! connection on its thread: the kernel chooses by addresses, and a client of QUIC may change its own.
 
+use super::shared_socket::{Predecessor, QuicHandle, SharedSocket, Sharing};
 use crate::multiplexed::{STREAMS, WINDOW};
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use quinn::{EndpointConfig, IdleTimeout, Runtime as _, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -81,6 +82,7 @@ pub(crate) struct Endpoint {
     socket: UdpSocket,
     local: SocketAddr,
     config: Config,
+    sharing: Arc<Sharing>,
 }
 
 /// A connection that was let in and has not begun.
@@ -133,10 +135,19 @@ impl Endpoint {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         socket.bind(&SockAddr::from(addr))?;
+        Self::of(UdpSocket::from(socket), None, config)
+    }
+
+    /// Takes over a socket that is bound already, perhaps from a process that still has connections over it.
+    pub(crate) fn of(socket: UdpSocket, predecessor: Option<Predecessor>, config: Config) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
-        Ok(Self { socket, local, config })
+        Ok(Self { socket, local, config, sharing: Sharing::new(predecessor) })
+    }
+
+    /// What another process needs to take the socket over.
+    pub(crate) fn handle(&self) -> io::Result<(UdpSocket, QuicHandle)> {
+        Ok((self.socket.try_clone()?, QuicHandle::new(&self.sharing)))
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -146,9 +157,13 @@ impl Endpoint {
     /// Lets clients in for ever and gives each to `take`, which may hold further ones back by waiting. When this is dropped,
     /// new clients are refused; the connections that there are go on.
     pub(crate) async fn accept_loop<F: Future<Output = ()>>(self, take: impl Fn(Guest) -> F) -> io::Result<()> {
-        let Self { socket, local, config: Config { server, retry_above } } = self;
+        let Self { socket, local, config: Config { server, retry_above }, sharing } = self;
         // The key of stateless resets is made anew with each start.
-        let quinn = quinn::Endpoint::new(EndpointConfig::default(), Some(server), socket, Arc::new(TokioRuntime))?;
+        let mut endpoint = EndpointConfig::default();
+        let mark = sharing.mark;
+        endpoint.cid_generator(move || mark.generator());
+        let socket = SharedSocket::new(TokioRuntime.wrap_udp_socket(socket)?, sharing);
+        let quinn = quinn::Endpoint::new_with_abstract_socket(endpoint, Some(server), socket, Arc::new(TokioRuntime))?;
         let open = Open(quinn);
         let unvalidated = Arc::new(AtomicUsize::new(0));
         while let Some(incoming) = open.0.accept().await {

@@ -10,6 +10,7 @@
 
 mod body;
 mod code;
+mod connection_ids;
 mod control;
 mod endpoint;
 mod frames;
@@ -21,11 +22,14 @@ mod link;
 mod qpack;
 mod request;
 mod respond;
+mod shared_socket;
 mod streams;
 mod table;
 
+pub use connection_ids::Mark;
 pub use endpoint::{Config, ConfigError};
 pub(crate) use endpoint::{Endpoint, Guest};
+pub use shared_socket::{Predecessor, QuicHandle};
 
 use crate::connection::Connection;
 use crate::exchange::Handler;

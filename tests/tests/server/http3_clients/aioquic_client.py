@@ -174,6 +174,40 @@ async def drain(client, path):
     return {**response.told(), "closed": client.close_code}
 
 
+class Refused(Exception):
+    """The server has not looked at the request, and says so: it may be sent again."""
+
+
+async def ask_once(client, path):
+    response = client.request("GET", path)
+    await asyncio.wait_for(response.done.wait(), PATIENCE)
+    told = response.told()
+    if told["reset"] == 0x10b or (client.close_code == 0x100 and told["status"] is None):
+        raise Refused
+    return told
+
+
+async def load(configuration, port, path):
+    """Asks one thing after the other, on connections that last as long as the server lets them, until told to end; says
+    each new text that has come."""
+    seen, asked, connections = set(), 0, 0
+    stop = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    while not stop.done():
+        connections += 1
+        async with connect(ADDRESS, port, configuration=configuration, create_protocol=Client) as client:
+            try:
+                while not stop.done() and not client.closed.is_set():
+                    told = await ask_once(client, path)
+                    assert told["status"] == 200, told
+                    asked += 1
+                    if told["text"] not in seen:
+                        seen.add(told["text"])
+                        print("seen", flush=True)
+            except Refused:
+                pass
+    return {"asked": asked, "connections": connections, "seen": len(seen)}
+
+
 async def early(configuration, port, *paths):
     """Two connections, the second of which asks before its handshake is complete."""
     tickets = []
@@ -194,6 +228,8 @@ async def early(configuration, port, *paths):
 async def main(port, authority, scenario, *arguments):
     configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, server_name=HOST)
     configuration.load_verify_locations(authority)
+    if scenario == "load":
+        return await load(configuration, int(port), *arguments)
     if scenario == "early":
         return await early(configuration, int(port), *arguments)
     async with connect(ADDRESS, int(port), configuration=configuration, create_protocol=Client) as client:

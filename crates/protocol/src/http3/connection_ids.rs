@@ -1,0 +1,132 @@
+//! Connection ids that say which process made them, so that two processes can share a UDP socket while one takes over from the
+//! other: a datagram goes to the one whose id it bears.
+//!
+//! An id is four bytes that nobody can foresee and four that follow from these and the process's mark. That is no secret that
+//! anything depends on: whoever forges an id reaches a connection without its keys. Both programs have to reckon alike, and they
+//! may be different builds, so the function is written down here.
+
+use quinn::{ConnectionId, ConnectionIdGenerator};
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// The length of an id.
+pub(super) const LENGTH: usize = 8;
+const HALF: usize = LENGTH / 2;
+
+/// What tells the ids of one process from those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark(pub u64);
+
+impl Mark {
+    /// One that no other process has.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(RandomState::new().build_hasher().finish())
+    }
+
+    /// True if a process with this mark made the id. One of 2^32 ids of others looks like that as well.
+    pub(super) fn made(self, id: &[u8]) -> bool {
+        match (id.len(), id.first_chunk::<HALF>()) {
+            (LENGTH, Some(nonce)) => id[HALF..] == self.seal(*nonce),
+            _ => false,
+        }
+    }
+
+    /// The second half of an id: SplitMix64's function of the first half and the mark.
+    fn seal(self, nonce: [u8; HALF]) -> [u8; HALF] {
+        let mut mixed = self.0 ^ u64::from(u32::from_le_bytes(nonce)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let [a, b, c, d, ..] = mixed.to_le_bytes();
+        [a, b, c, d]
+    }
+
+    /// Ids of this process.
+    pub(super) fn generator(self) -> Box<dyn ConnectionIdGenerator> {
+        Box::new(Generator { mark: self, secret: RandomState::new(), made: 0 })
+    }
+}
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct Generator {
+    mark: Mark,
+    /// Makes first halves out of a count, which nobody without it can continue.
+    secret: RandomState,
+    made: u64,
+}
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        self.made += 1;
+        let [a, b, c, d, ..] = self.secret.hash_one(self.made).to_le_bytes();
+        let nonce = [a, b, c, d];
+        let mut id = [0; LENGTH];
+        id[..HALF].copy_from_slice(&nonce);
+        id[HALF..].copy_from_slice(&self.mark.seal(nonce));
+        ConnectionId::new(&id)
+    }
+
+    fn validate(&self, id: &ConnectionId) -> Result<(), quinn_proto::InvalidCid> {
+        if self.mark.made(id) { Ok(()) } else { Err(quinn_proto::InvalidCid) }
+    }
+
+    fn cid_len(&self) -> usize {
+        LENGTH
+    }
+
+    fn cid_lifetime(&self) -> Option<std::time::Duration> {
+        None
+    }
+}
+
+/// The connection id that a datagram is for, as far as it has one of a form that a client may choose or this server makes
+/// (RFC 9000 17.2, 17.3).
+pub(super) fn destination(datagram: &[u8]) -> Option<&[u8]> {
+    let (first, rest) = datagram.split_first()?;
+    if first & 0x80 == 0 {
+        return rest.get(..LENGTH);
+    }
+    let (length, rest) = rest.get(4..)?.split_first()?;
+    rest.get(..usize::from(*length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_knows_its_own_ids_and_no_others() {
+        let (one, other) = (Mark::new(), Mark::new());
+        let mut generator = one.generator();
+        for _ in 0..1000 {
+            let id = generator.generate_cid();
+            assert!(one.made(&id) && generator.validate(&id).is_ok());
+            assert!(!other.made(&id));
+        }
+        assert!(!one.made(b"") && !one.made(b"1234567") && !one.made(b"123456789"));
+    }
+
+    /// Programs of different releases share a socket.
+    #[test]
+    fn the_function_stays_what_it_is() {
+        assert_eq!(Mark(0x0123_4567_89ab_cdef).seal([1, 2, 3, 4]), [235, 17, 169, 82]);
+    }
+
+    #[test]
+    fn the_id_is_found_in_both_forms_of_header() {
+        let short = [0x40, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(destination(&short), Some(&[1, 2, 3, 4, 5, 6, 7, 8][..]));
+        let long = [0xc0, 0, 0, 0, 1, 3, 7, 8, 9, 0];
+        assert_eq!(destination(&long), Some(&[7, 8, 9][..]));
+        for cut in 0..8 {
+            assert_eq!(destination(&long[..cut]), None, "{cut}");
+            assert_eq!(destination(&short[..cut]), None, "{cut}");
+        }
+        assert_eq!(destination(&[0xc0, 0, 0, 0, 1, 255, 1]), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Sockets that another process has bound and handed over: the server that this one takes the place of, or systemd.
+//!
+//! What a descriptor is, the kernel says; nothing is believed of what came along with it.
+
+use crate::http3::Predecessor;
+use howdah_config::ListenAddr;
+use rustix::net::{SocketType, sockopt};
+use socket2::SockRef;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Where a socket is bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BoundTo {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// UDP.
+    Udp(SocketAddr),
+    /// A listening Unix socket's path.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for BoundTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addr) => write!(f, "{addr}"),
+            Self::Udp(addr) => write!(f, "{addr} (UDP)"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A socket that a server can have: a listening one, or one of UDP.
+#[derive(Debug)]
+pub struct Inherited {
+    pub(crate) fd: OwnedFd,
+    /// Where it is bound.
+    pub bound: BoundTo,
+    /// The old server's number for it.
+    pub number: usize,
+    /// What systemd calls it.
+    pub name: Option<String>,
+    /// Who still has connections over it (UDP).
+    pub predecessor: Option<Predecessor>,
+    /// Its file is this server's to remove.
+    pub owns_file: bool,
+}
+
+impl Inherited {
+    /// Looks at what was handed over.
+    ///
+    /// # Errors
+    /// It is no socket that a server listens on.
+    pub fn of(fd: OwnedFd, owns_file: bool) -> io::Result<Self> {
+        let kind = sockopt::socket_type(&fd)?;
+        let addr = SockRef::from(&fd).local_addr()?;
+        let listens = || sockopt::socket_acceptconn(&fd).unwrap_or(false);
+        let bound = match (addr.as_socket(), addr.as_pathname()) {
+            (Some(addr), _) if kind == SocketType::STREAM && listens() => BoundTo::Tcp(addr),
+            (Some(addr), _) if kind == SocketType::DGRAM => BoundTo::Udp(addr),
+            (None, Some(path)) if kind == SocketType::STREAM && listens() => BoundTo::Unix(path.to_owned()),
+            _ => return Err(io::Error::other("neither a listening socket nor one of UDP")),
+        };
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { fd, bound, number: 0, name: None, predecessor: None, owns_file })
+    }
+
+    /// Port 0 asks for any port. systemd takes a port without an address for `[::]`, which is all addresses of IPv4 as well.
+    fn is_for(&self, bound: SocketAddr, addr: SocketAddr) -> bool {
+        let all = || SockRef::from(&self.fd).only_v6().is_ok_and(|only| !only);
+        let same = bound.ip() == addr.ip()
+            || bound.ip() == Ipv6Addr::UNSPECIFIED && addr.ip() == Ipv4Addr::UNSPECIFIED && all();
+        same && (addr.port() == 0 || bound.port() == addr.port())
+    }
+
+    /// The socket itself.
+    #[must_use]
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+}
+
+/// The sockets that were handed over and have no place yet.
+#[derive(Debug, Default)]
+pub struct InheritedSockets(pub Vec<Inherited>);
+
+impl InheritedSockets {
+    /// The one that belongs to an address of the settings.
+    pub fn take(&mut self, addr: &ListenAddr) -> Option<Inherited> {
+        self.find(|socket| match (&socket.bound, addr) {
+            (BoundTo::Tcp(bound), ListenAddr::Tcp(addr) | ListenAddr::Https(addr)) => socket.is_for(*bound, *addr),
+            (BoundTo::Unix(bound), ListenAddr::Unix(path)) => bound == path,
+            _ => false,
+        })
+    }
+
+    /// The one for HTTP/3 beside an address.
+    pub fn take_udp(&mut self, addr: SocketAddr) -> Option<Inherited> {
+        self.find(|socket| matches!(socket.bound, BoundTo::Udp(bound) if socket.is_for(bound, addr)))
+    }
+
+    fn find(&mut self, fits: impl Fn(&Inherited) -> bool) -> Option<Inherited> {
+        let position = self.0.iter().position(fits)?;
+        Some(self.0.swap_remove(position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn only_what_a_server_can_listen_on_is_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = TcpStream::connect(addr).unwrap();
+        let (pipe, _) = rustix::pipe::pipe().unwrap();
+        assert!(Inherited::of(client.into(), true).is_err());
+        assert!(Inherited::of(pipe, true).is_err());
+        assert_eq!(Inherited::of(listener.into(), true).unwrap().bound, BoundTo::Tcp(addr));
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let addr = udp.local_addr().unwrap();
+        assert_eq!(Inherited::of(udp.into(), true).unwrap().bound, BoundTo::Udp(addr));
+    }
+
+    #[test]
+    fn a_socket_goes_to_the_address_that_it_is_bound_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (addr, other) = (listener.local_addr().unwrap(), "127.0.0.1:1".parse().unwrap());
+        let inherited = || Inherited::of(listener.try_clone().unwrap().into(), true).unwrap();
+        let mut sockets = InheritedSockets(vec![inherited(), inherited()]);
+        assert!(sockets.take(&ListenAddr::Tcp(other)).is_none());
+        assert!(sockets.take_udp(addr).is_none());
+        assert!(sockets.take(&ListenAddr::Https(addr)).is_some());
+        assert!(sockets.take(&"127.0.0.1:0".parse().unwrap()).is_some(), "any port");
+        assert!(sockets.take(&ListenAddr::Tcp(addr)).is_none(), "each is taken once");
+    }
+
+    #[test]
+    fn a_socket_for_all_addresses_is_for_those_of_ipv4_too() {
+        let Ok(listener) = TcpListener::bind("[::]:0") else {
+            howdah_skip::skip!("ipv6", "this machine has no IPv6");
+        };
+        let port = listener.local_addr().unwrap().port();
+        let mut sockets = InheritedSockets(vec![Inherited::of(listener.into(), false).unwrap()]);
+        assert!(sockets.take(&format!("127.0.0.1:{port}").parse().unwrap()).is_none());
+        assert!(sockets.take(&format!(":{port}").parse().unwrap()).is_some());
+    }
+}

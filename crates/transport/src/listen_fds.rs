@@ -1,0 +1,40 @@
+//! Descriptors that whoever started this process has left open for it, from number 3 on, as systemd does with the sockets of
+//! a unit (sd_listen_fds(3)).
+
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The number of the first one.
+const FIRST: RawFd = 3;
+
+/// More than anybody's unit has.
+const MOST: usize = 1024;
+
+/// Takes them; no program that is started later gets them. To be called first of all in a process, before it opens anything:
+/// what was promised and is not there could be something of its own otherwise.
+///
+/// # Errors
+/// One of them is not open, there are too many, or they were taken before.
+pub fn take(count: usize) -> io::Result<Vec<OwnedFd>> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if count > MOST {
+        return Err(io::Error::other(format!("{count} descriptors are more than a service can have")));
+    }
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return Err(io::Error::other("they were taken before"));
+    }
+    (FIRST..).take(count).map(take_one).collect()
+}
+
+fn take_one(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the borrow ends with this function, which asks whether the descriptor is open before it does anything else.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+    let missing = |_| io::Error::other(format!("descriptor {number} is not open"));
+    let flags = fcntl_getfd(borrowed).map_err(missing)?;
+    fcntl_setfd(borrowed.as_fd(), flags | FdFlags::CLOEXEC)?;
+    // SAFETY: it is open, and it is nobody else's: whoever started this process left it for it, `take` gives each number once,
+    // and nothing of this process's own has been opened before.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}

@@ -1,0 +1,111 @@
+//! Whoever runs a server, as systemd does: the socket on which it hears how the server is, and the sockets that it passes.
+
+use crate::process::PATIENCE;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg, sockopt};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+
+/// The socket in `NOTIFY_SOCKET`.
+#[derive(Debug)]
+pub struct Manager {
+    socket: UnixDatagram,
+}
+
+/// What it was told, and by whom as the kernel says.
+#[derive(Debug)]
+pub struct Notice {
+    pub pid: u32,
+    pub text: String,
+}
+
+impl Notice {
+    /// Whether this is one of its lines.
+    #[must_use]
+    pub fn says(&self, line: &str) -> bool {
+        self.text.lines().any(|said| said == line)
+    }
+
+    /// What follows `NAME=`.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+impl Manager {
+    pub(crate) fn bind(path: &Path) -> Self {
+        let socket = UnixDatagram::bind(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        sockopt::set_socket_passcred(&socket, true).unwrap_or_else(|e| panic!("{e}"));
+        socket.set_read_timeout(Some(PATIENCE)).unwrap_or_else(|e| panic!("{e}"));
+        Self { socket }
+    }
+
+    /// The next thing that is said.
+    #[must_use]
+    pub fn hear(&self) -> Notice {
+        self.receive(RecvFlags::empty()).unwrap_or_else(|e| panic!("nothing is said: {e}"))
+    }
+
+    /// All that was said and not heard yet.
+    #[must_use]
+    pub fn heard(&self) -> Vec<Notice> {
+        std::iter::from_fn(|| self.receive(RecvFlags::DONTWAIT).ok()).collect()
+    }
+
+    /// The next notice with this line; what is said before is passed over.
+    #[must_use]
+    pub fn until(&self, line: &str) -> Notice {
+        loop {
+            let notice = self.hear();
+            if notice.says(line) {
+                return notice;
+            }
+        }
+    }
+
+    fn receive(&self, flags: RecvFlags) -> rustix::io::Result<Notice> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [0; 4096];
+        let got = recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut beside, flags)?;
+        let pid = beside.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(from) => u32::try_from(from.pid.as_raw_nonzero().get()).ok(),
+            _ => None,
+        });
+        let text = String::from_utf8_lossy(&bytes[..got.bytes]).into_owned();
+        Ok(Notice { pid: pid.unwrap_or_else(|| panic!("the kernel does not say who says {text:?}")), text })
+    }
+}
+
+/// A shell that passes its standard input and output on as the descriptors 3 and 4, in the way of systemd, and then becomes the
+/// program that is named.
+pub(crate) const PASS_SOCKETS: &str = "exec 3<&0 4<&1 0</dev/null 1>&2; LISTEN_PID=$$ exec \"$@\"";
+
+/// The sockets of a unit, and the variables that tell of them.
+pub(crate) struct Passed {
+    pub(crate) tcp: OwnedFd,
+    pub(crate) other: OwnedFd,
+    pub(crate) names: &'static str,
+}
+
+impl Passed {
+    /// A TCP socket, and one of Unix if a path is given, else one of UDP at the same port.
+    pub(crate) fn bind(port: u16, unix: Option<&Path>) -> Self {
+        let address = ("127.0.0.1", port);
+        let tcp = TcpListener::bind(address).unwrap_or_else(|e| panic!("{address:?}: {e}")).into();
+        match unix {
+            Some(path) => {
+                let socket = UnixListener::bind(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                Self { tcp, other: socket.into(), names: "web:local" }
+            }
+            None => {
+                let socket = UdpSocket::bind(address).unwrap_or_else(|e| panic!("UDP {address:?}: {e}"));
+                Self { tcp, other: socket.into(), names: "web:quic" }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What systemd says to a server, and a server to systemd: how it is (`Type=notify`), whether it is alive (`WatchdogSec=`), and
+//! the sockets that a unit passes.
+
+use super::http3;
+use super::users::two_users;
+use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::site::replace_file;
+use howdah_tests::{Conn, Mode, Request, Setup, Site, run, scenario};
+use rustix::process::Signal;
+
+/// The variables, as PHP sees them.
+const VARIABLES: &str = "foreach (['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID', 'LISTEN_FDS', 'LISTEN_PID', \
+    'LISTEN_FDNAMES', 'HOWDAH_TAKES_OVER'] as $name) { if (getenv($name) !== false) { echo $name, ' '; } }";
+
+fn text(output: &std::process::Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn upgrade(site: &Site) {
+    let output = site.howdah().command(&["upgrade"]);
+    assert!(output.status.success(), "{}\nlog:\n{}", text(&output), site.howdah().log());
+}
+
+scenario!(
+    whoever_runs_the_server_hears_when_it_serves_reloads_and_stops,
+    howdah_only = "NOTIFY_SOCKET is Howdah's",
+    |s| s.notified().workers(1).expect_log("reload failed").php("variables.php", VARIABLES),
+    |site| {
+        let (manager, pid) = (site.howdah().manager(), site.howdah().pid());
+        let ready = manager.until("READY=1");
+        assert_eq!((ready.pid, ready.value("STATUS")), (pid, Some("every pool serves")));
+        assert_eq!(site.get_ok("/variables.php"), "");
+        assert!(site.howdah().command(&["reload"]).status.success());
+        let reloading = manager.until("RELOADING=1");
+        assert!(reloading.value("MONOTONIC_USEC").unwrap().parse::<u64>().unwrap() > 0);
+        assert!(manager.hear().says("READY=1"));
+        let settings = site.place().run.join("howdah.toml");
+        let good = std::fs::read(&settings).unwrap();
+        replace_file(&settings, [&good[..], b"grace = \"a while\"\n"].concat());
+        assert!(!site.howdah().command(&["reload"]).status.success());
+        assert!(manager.hear().says("RELOADING=1"));
+        assert!(manager.hear().says("READY=1"), "it serves with the settings of before");
+        replace_file(&settings, good);
+        site.howdah().signal(Signal::TERM);
+        let stopping = manager.hear();
+        assert!(stopping.says("STOPPING=1") && stopping.pid == pid, "{stopping:?}");
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+    },
+);
+
+#[test]
+fn a_server_whose_php_does_not_start_says_that_it_is_there_and_what_it_lacks() {
+    let setup = |s: Setup| {
+        s.notified()
+            .workers(1)
+            .script("worker.php")
+            .expect_boot_failure()
+            .expect_log("no application")
+            .allow_log("ended before it")
+            .php("worker.php", "throw new Exception('no application');")
+    };
+    run(Mode::Worker, setup, |site| {
+        let ready = site.howdah().manager().until("READY=1");
+        assert_eq!(ready.value("STATUS"), Some("no worker serves in: default"));
+    });
+}
+
+scenario!(
+    a_watchdog_hears_that_the_server_is_alive_before_and_after_an_upgrade,
+    howdah_only = "NOTIFY_SOCKET is Howdah's",
+    |s| s.notified().own_env("WATCHDOG_USEC", "400000").workers(1).php("variables.php", VARIABLES),
+    |site| {
+        let (manager, old) = (site.howdah().manager(), site.howdah().pid());
+        let _ = manager.until("READY=1");
+        assert_eq!(manager.until("WATCHDOG=1").pid, old);
+        assert_eq!(manager.until("WATCHDOG=1").pid, old);
+        upgrade(site);
+        let replaced = loop {
+            let notice = manager.hear();
+            if notice.value("MAINPID").is_some() {
+                break notice;
+            }
+            assert_eq!(notice.pid, old, "nobody else is listened to before: {notice:?}");
+        };
+        let new: u32 = replaced.value("MAINPID").unwrap().parse().unwrap();
+        assert_eq!(replaced.pid, old);
+        assert!(replaced.says("WATCHDOG=1"), "the new process has the whole time: {replaced:?}");
+        assert_eq!(manager.until("BARRIER=1").pid, old, "it does not end before it was heard");
+        for _ in 0..3 {
+            let notice = manager.hear();
+            assert_eq!(notice.pid, new, "the old process is not the service any more: {notice:?}");
+            assert!(!notice.says("STOPPING=1"));
+        }
+        site.howdah_mut().follow();
+        assert_eq!(site.howdah().pid(), new);
+        assert_eq!(site.get_ok("/variables.php"), "");
+        let _ = site.howdah().manager().heard();
+        site.howdah().signal(Signal::TERM);
+        assert_eq!(site.howdah().manager().until("STOPPING=1").pid, new);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+    },
+);
+
+scenario!(
+    the_sockets_of_a_unit_are_served_and_stay_its_own,
+    howdah_only = "LISTEN_FDS is Howdah's",
+    |s| s.passes_sockets().unix_listener().workers(1).php("variables.php", VARIABLES),
+    |site| {
+        let file = site.place().run.join("http.sock");
+        let before = inode(&file);
+        for _ in 0..2 {
+            let unix = Conn::open(&site.unix()).exchange(&Request::get("/variables.php")).expect(200).text();
+            assert_eq!((site.get_ok("/variables.php"), unix), (String::new(), String::new()));
+            upgrade(site);
+            site.howdah_mut().follow();
+        }
+        site.howdah().signal(Signal::TERM);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        assert_eq!(inode(&file), before, "its file is the unit's to remove");
+    },
+);
+
+scenario!(
+    the_socket_file_of_a_unit_outlives_a_launcher_too,
+    howdah_only = "LISTEN_FDS is Howdah's",
+    |s| two_users(s).passes_sockets().unix_listener().workers(1).php("variables.php", VARIABLES),
+    |site| {
+        let file = site.place().run.join("http.sock");
+        let before = inode(&file);
+        assert_eq!(Conn::open(&site.unix()).exchange(&Request::get("/variables.php")).expect(200).text(), "");
+        site.howdah().signal(Signal::TERM);
+        assert!(eventually(PATIENCE, || site.howdah_mut().ended()));
+        assert_eq!(inode(&file), before);
+    },
+);
+
+scenario!(
+    the_socket_of_a_unit_for_http_3_is_read,
+    howdah_only = "LISTEN_FDS is Howdah's",
+    |s| http3::http3(s).passes_sockets().workers(1),
+    |site| {
+        assert_eq!(http3::run(site, &["get", "/hello.php"])["text"], "hello");
+        upgrade(site);
+        site.howdah_mut().follow();
+        assert_eq!(http3::run(site, &["get", "/hello.php"])["text"], "hello");
+    },
+);
+
+scenario!(
+    a_socket_that_no_address_is_for_is_told_of,
+    howdah_only = "LISTEN_FDS is Howdah's",
+    |s| s.passes_sockets().workers(1).php("hello.php", "echo 'hello';"),
+    |site| {
+        assert_eq!(site.get_ok("/hello.php"), "hello");
+        let log = site.howdah().log();
+        let told = format!("the socket quic on 127.0.0.1:{} (UDP) was passed to the server", site.port());
+        assert!(log.contains(&told), "{log}");
+    },
+);
+
+fn inode(path: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).unwrap().ino()
+}
