@@ -240,6 +240,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     Ok(WorkerSpec {
         mode: pool.mode,
         script: CText::new(&path_text(pool.script.as_deref()))?,
+        recipe: CText::new(pool.recipe.as_deref().unwrap_or_default())?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
         // What is set for good counts most, so it comes last.
