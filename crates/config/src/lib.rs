@@ -18,6 +18,7 @@ mod check_users;
 mod choice;
 pub mod cli;
 mod cli_profile;
+mod code_files;
 mod collection;
 pub mod control_group;
 mod detected;
@@ -39,6 +40,7 @@ mod pattern;
 mod php_program;
 mod quantity;
 pub mod reference;
+mod recipe;
 mod row;
 mod rules;
 mod secret;
@@ -70,6 +72,7 @@ pub use choice::{
     TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ServeFlags};
+pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;

@@ -27,6 +27,7 @@ mod lane_handle;
 mod lane_reader;
 mod lane_requests;
 mod last_request;
+mod learned;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;

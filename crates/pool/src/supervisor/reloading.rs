@@ -37,13 +37,19 @@ impl Supervisor {
 
     pub(super) fn fail_reload(&mut self, why: String) {
         let Some((generation, waiters)) = self.next.take() else { return };
-        tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        let stays = self.forgets_learnt() || !self.pool.config().yields;
+        if stays {
+            tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        }
         for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
             lane.kill(KillReason::Stopping);
         }
         self.old.push(generation);
         for waiter in waiters {
             let _ = waiter.send(Err(why.clone()));
+        }
+        if !stays {
+            self.yield_after_reload(why);
         }
         self.drop_finished_generations();
     }
@@ -57,6 +63,7 @@ impl Supervisor {
             return;
         }
         let Some((next, waiters)) = self.next.take() else { return };
+        self.next_is_learnt = false;
         self.pool.update_about(|about| {
             about.generation = number;
             about.boots = next.boots.clone();
