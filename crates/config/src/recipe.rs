@@ -30,7 +30,7 @@ pub(crate) fn add(settings: &mut Settings, found: Option<&Application>, source: 
     let name = match (said.as_deref(), found.and_then(Application::recipe)) {
         (Some("none"), _) | (None, None) => return,
         // An explicit mode counts more.
-        (Some(_), _) if mode == Mode::Classic => return,
+        (_, _) if mode == Mode::Classic => return,
         (Some(name), _) if !RECIPES.contains(&name) => {
             let message = format!("there is no recipe {name}; there are {} and none", RECIPES.join(", "));
             return source.object("recipe", message);

@@ -19,6 +19,14 @@ pub struct Kind {
     pub(crate) signs: &'static [Sign],
 }
 
+impl Kind {
+    /// The recipe by which it boots once for many requests.
+    #[must_use]
+    pub fn recipe(&self) -> Option<&'static str> {
+        self.recipe.map(|(name, _)| name)
+    }
+}
+
 /// What tells an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {

@@ -31,7 +31,7 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken'] as $path => $action) {
+        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken', '/mode' => 'mode'] as $path => $action) {
             $routes->add($action, $path)->controller([$this, $action]);
         }
     }
@@ -44,6 +44,10 @@ final class Kernel extends BaseKernel
 
     public function home(): Response
     {
+        if (is_file($this->getProjectDir() . '/var/broken')) {
+            throw new \RuntimeException('broken for a while');
+        }
+
         return new Response('home of ' . $this->getContainer()->getParameter('greeting') . ' ' . ++self::$requests);
     }
 
@@ -73,7 +77,12 @@ final class Kernel extends BaseKernel
 
     public function item(int $id): Response
     {
-        return new Response("item $id by pid " . getmypid());
+        return new Response("item $id");
+    }
+
+    public function mode(): Response
+    {
+        return new Response(\Howdah\mode() . ' 1');
     }
 
     public function broken(): Response
