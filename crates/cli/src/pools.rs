@@ -16,7 +16,7 @@ use howdah_transport::wire::{EncodedRequest, WIRE_VERSION};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::ffi::NulError;
+use std::ffi::{NulError, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +39,14 @@ pub(crate) struct Pools {
 struct Ahead {
     pool: Arc<Pool>,
     script: Vec<u8>,
+}
+
+impl Ahead {
+    /// Whether this is its script, however the root's path is spelled.
+    fn is_for(&self, script: &[u8]) -> bool {
+        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+        *self.script == *script || path(&self.script) == path(script)
+    }
 }
 
 /// The default pool's position.
@@ -160,7 +168,7 @@ impl Pools {
 
     /// Runs a request on the pool with this position.
     pub(crate) async fn run(&self, pool: usize, request: Request) -> Result<Response, Fault> {
-        if let Some(ahead) = self.ahead_of(pool).filter(|ahead| *ahead.script == *request.head.script()) {
+        if let Some(ahead) = self.ahead_of(pool).filter(|ahead| ahead.is_for(request.head.script())) {
             return ahead.pool.run(request).await;
         }
         match self.pools.get(pool) {

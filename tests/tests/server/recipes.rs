@@ -1,5 +1,5 @@
-//! A Symfony project as Composer lays it out, on Debian's packages, served by `howdah serve` alone: its recipe boots it once,
-//! and its responses are those of classic mode. What does not boot is served in classic mode.
+//! A Symfony and a Laravel project as Composer lays them out, on Debian's packages, served by `howdah serve` alone: its recipe
+//! boots each once, and its responses are those of classic mode. What does not boot is served in classic mode.
 
 use howdah_tests::howdah::{php_program, program};
 use howdah_tests::process::{PATIENCE, eventually, signal};
@@ -27,6 +27,31 @@ macro_rules! need_symfony {
     };
 }
 
+const LARAVEL: &str = "/usr/share/php/Illuminate/autoload.php";
+const OF_LARAVEL: &[(&str, &str)] = &[
+    ("composer.lock", r#"{"packages": [{"name": "laravel/framework", "version": "v8.83.26"}]}"#),
+    ("vendor/autoload.php", include_str!("../apps/laravel/autoload.php")),
+    ("public/index.php", include_str!("../apps/laravel/public/index.php")),
+    ("app/Counter.php", include_str!("../apps/laravel/app/Counter.php")),
+    ("app/HttpKernel.php", include_str!("../apps/laravel/app/HttpKernel.php")),
+    ("app/Routes.php", include_str!("../apps/laravel/app/Routes.php")),
+    ("bootstrap/app.php", include_str!("../apps/laravel/bootstrap/app.php")),
+    ("config/app.php", include_str!("../apps/laravel/config/app.php")),
+    ("config/auth.php", include_str!("../apps/laravel/config/auth.php")),
+    ("config/cache.php", include_str!("../apps/laravel/config/cache.php")),
+    ("config/database.php", include_str!("../apps/laravel/config/database.php")),
+    ("config/logging.php", include_str!("../apps/laravel/config/logging.php")),
+    ("config/session.php", include_str!("../apps/laravel/config/session.php")),
+    ("config/view.php", include_str!("../apps/laravel/config/view.php")),
+    ("resources/views/page.blade.php", include_str!("../apps/laravel/resources/views/page.blade.php")),
+    ("routes/web.php", include_str!("../apps/laravel/routes/web.php")),
+    ("bootstrap/cache/.keep", ""),
+    ("storage/data.sqlite", ""),
+    ("storage/framework/sessions/.keep", ""),
+    ("storage/framework/views/.keep", ""),
+    ("storage/logs/.keep", ""),
+];
+
 /// A project in a directory of its own.
 struct Project {
     top: TempDir,
@@ -34,15 +59,20 @@ struct Project {
 }
 
 impl Project {
-    fn new() -> Self {
+    fn of(files: &[(&str, &str)]) -> Self {
         let top = tempfile::tempdir().unwrap();
         let project = Self { dir: top.path().join("project"), top };
+        project.write("composer.json", "{}");
+        files.iter().for_each(|(name, text)| project.write(name, text));
+        project
+    }
+
+    fn symfony() -> Self {
         let generated = fs::read_to_string(RUNTIME)
             .unwrap()
             .replace("%runtime_class%", r"'Symfony\\Component\\Runtime\\SymfonyRuntime'")
             .replace("%runtime_options%", "['project_dir' => dirname(__DIR__, 1)]");
-        for (name, text) in [
-            ("composer.json", "{}"),
+        Self::of(&[
             ("composer.lock", LOCK),
             (".env", "APP_ENV=prod\nAPP_SECRET=secret\nGREETING=hello\n"),
             ("public/index.php", INDEX),
@@ -51,10 +81,7 @@ impl Project {
             ("vendor/autoload.php", include_str!("php/recipes/symfony_autoload.php")),
             ("vendor/autoload_runtime.php", &generated),
             ("var/sessions/.keep", ""),
-        ] {
-            project.write(name, text);
-        }
-        project
+        ])
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -76,9 +103,10 @@ impl Project {
         let errors = ["-d", "error_reporting=E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED", "-d", "display_errors=0"];
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program());
-        command.args(["serve", "--listen", &listen, "--admin", &admin, "--workers", "2"]).args(errors).args(flags);
+        command.args(["serve", "--listen", &listen, "--admin", &admin]).args(errors).args(flags);
         command.current_dir(&self.dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("TMPDIR", self.top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+        command.env("HOWDAH_WORKERS", "2");
         let child = command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let served = Served { project: self, child: Some(child), target: Target::Unix(socket), log };
         assert!(eventually(PATIENCE, || Conn::try_open(&served.target).is_ok()), "it does not listen: {}", served.log());
@@ -122,16 +150,15 @@ impl Served<'_> {
         assert!(eventually(PATIENCE, || self.get("/mode") == expected), "not in {mode} mode: {}", self.log());
     }
 
-    /// Each page with what of it is not the request's own; asked twice, as the second one finds what the first has left.
-    fn pages(&self) -> Vec<String> {
-        let paths = ["/env", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
+    /// Each page without what is the request's own; asked twice, as the second one finds what the first has left.
+    fn pages(&self, paths: &[&str]) -> Vec<String> {
         let own = regex_lite::Regex::new(r#""REQUEST_ID": "\w+""#).unwrap();
         let ask = |path: &str| {
             let response = self.send(Request::get(path));
             let text = own.replace_all(&response.text(), "").into_owned();
             format!("{path} {} {:?} {text}", response.status, response.header("content-type"))
         };
-        paths.iter().chain(&paths).map(|path| ask(path)).collect()
+        paths.iter().chain(paths).map(|path| ask(path)).collect()
     }
 
     fn finish(mut self) -> String {
@@ -154,13 +181,16 @@ impl Drop for Served<'_> {
     }
 }
 
+const PAGES: &[&str] =
+    &["/env", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
+
 #[test]
 fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     let served = project.classic();
     served.wait_for_mode("classic");
-    let classic = served.pages();
+    let classic = served.pages(PAGES);
     assert!(classic[0].contains(r#"["hello","hello",false,"prod",false]"#), "{}", classic[0]);
     assert!(classic[3].contains("1 of session, 1 here") && classic[4].contains(" 404 "), "{classic:?}");
     let said = served.finish();
@@ -169,7 +199,7 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     for _ in 0..3 {
-        assert_eq!(served.pages(), classic);
+        assert_eq!(served.pages(PAGES), classic);
     }
     let terminated = |path: &str| project.read("var/terminated").lines().filter(|line| *line == path).count();
     let before = terminated("/items/77");
@@ -182,7 +212,7 @@ fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
 #[test]
 fn two_visitors_of_a_booted_application_do_not_see_each_other() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     let mut cookies: Vec<String> = Vec::new();
@@ -207,7 +237,7 @@ fn two_visitors_of_a_booted_application_do_not_see_each_other() {
 #[test]
 fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     project.write(".env", "APP_ENV=dev\nAPP_SECRET=secret\nGREETING=hello\n");
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
@@ -226,7 +256,7 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
 #[test]
 fn a_front_controller_that_does_more_is_served_in_classic_mode() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     project.write("public/index.php", &INDEX.replace("return function", "$_SERVER['SEEN'] = $_GET['a'] ?? 'none';\n\nreturn function"));
     let served = project.serve(&[]);
     for n in 0..20 {
@@ -240,7 +270,7 @@ fn a_front_controller_that_does_more_is_served_in_classic_mode() {
 #[test]
 fn a_page_that_fails_in_the_warm_up_keeps_the_application_in_classic_mode() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     project.write("var/broken", "");
     let served = project.serve(&[]);
     served.wait_for_log("warm-up: / was answered with status 500; the pool default serves in classic mode");
@@ -251,7 +281,7 @@ fn a_page_that_fails_in_the_warm_up_keeps_the_application_in_classic_mode() {
 #[test]
 fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes_again() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     let over = AtomicBool::new(false);
@@ -282,7 +312,7 @@ fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes
 #[test]
 fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     let served = project.serve(&[]);
     served.wait_for_mode("snapshot");
     for n in 0..120 {
@@ -302,7 +332,7 @@ fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
 #[test]
 fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
     need_symfony!();
-    let project = Project::new();
+    let project = Project::symfony();
     let command = |arguments: &[&str]| {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(&project.dir).env("HOWDAH_ALLOW_ROOT", "true");
@@ -329,4 +359,60 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
         let (done, said) = command(&[&["check"], &flags[..]].concat());
         assert!(!done && said.contains(what), "{said}");
     }
+}
+
+#[test]
+fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let paths = ["/", "/?q=a+b", "/items/7?x=1", "/items/8", "/rows", "/check?mail=no", "/token", "/visits", "/nowhere", "/.env"];
+    let project = Project::of(OF_LARAVEL);
+    let served = project.classic();
+    served.wait_for_mode("classic");
+    let classic = served.pages(&paths);
+    served.finish();
+    assert!(classic[0].contains("<title>Laravel</title>") && classic[2].contains("\"own\":1,\"all\":1"), "{classic:?}");
+
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.pages(&paths), classic);
+    }
+    let form = |_| served.get("/form").1;
+    let forms: Vec<String> = (0..3).map(form).collect();
+    assert!(forms[0] != forms[1] && forms[1] != forms[2], "one token for all: {forms:?}");
+    assert_eq!(served.send(Request::form("/form", "a=b")).status, 419);
+    assert_eq!(served.get("/terminates").1, "soon");
+    assert!(eventually(PATIENCE, || project.read("storage/terminated") == "x\n"), "terminate() has not run");
+    project.write(".env", "APP_NAME=\"From the environment\"\n");
+    for _ in 0..4 {
+        assert!(served.get("/").1.contains("<title>From the environment</title>"));
+    }
+    // Another front controller may do anything.
+    project.write("public/index.php", "<?php echo 'own ', Howdah\\mode();");
+    assert!(eventually(PATIENCE, || served.get("/").1 == "own classic"), "{}", served.log());
+    served.wait_for_log("is not Laravel's own: echo 'own '");
+    served.finish();
+}
+
+#[test]
+fn laravel_in_worker_mode_is_octanes_worker() {
+    let project = Project::of(OF_LARAVEL);
+    let served = project.serve(&["--mode", "worker"]);
+    served.wait_for_log("worker mode needs Laravel Octane");
+    served.finish();
+    let worker = "<?php
+        $own = [$_SERVER['APP_BASE_PATH'], $_ENV['APP_PUBLIC_PATH'], $_SERVER['LARAVEL_OCTANE'], $_SERVER['MAX_REQUESTS'] > 1000];
+        $n = 0;
+        while (frankenphp_handle_request(function () use ($own, &$n) {
+            echo $_SERVER['REQUEST_URI'] === '/mode' ? Howdah\\mode() . ' 1' : json_encode([...$own, ++$n], JSON_UNESCAPED_SLASHES);
+        }));";
+    project.write("vendor/laravel/octane/bin/frankenphp-worker.php", worker);
+    let served = project.serve(&["--mode", "worker", "--workers", "1"]);
+    served.wait_for_mode("worker");
+    let dir = project.dir.display();
+    assert_eq!(served.get("/a").1, format!("[\"{dir}\",\"{dir}/public\",\"1\",true,1]"));
+    assert!(served.get("/b").1.ends_with(",2]"));
+    served.finish();
 }
