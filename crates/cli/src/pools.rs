@@ -98,7 +98,8 @@ impl Pools {
         let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
         let booted = settings.pools.iter().position(|pool| pool.recipe.is_some());
         let ahead = booted.and_then(|at| Some((pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
-        let ahead = ahead.map(|(pool, script)| Ahead { pool: pool.clone(), script: script.as_os_str().as_bytes().to_vec() });
+        let ahead =
+            ahead.map(|(pool, script)| Ahead { pool: pool.clone(), script: script.as_os_str().as_bytes().to_vec() });
         if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
             ahead.pool.yields_to(default);
         }
@@ -141,7 +142,12 @@ impl Pools {
         if self.draining.load(Relaxed) {
             return Err("the server is stopping".to_owned());
         }
-        let down: Vec<&str> = self.pools.iter().filter(|pool| !pool.can_serve() && !self.is_ahead(pool)).map(|pool| pool.name()).collect();
+        let down: Vec<&str> = self
+            .pools
+            .iter()
+            .filter(|pool| !pool.can_serve() && !self.is_ahead(pool))
+            .map(|pool| pool.name())
+            .collect();
         if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
     }
 

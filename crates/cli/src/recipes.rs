@@ -34,11 +34,15 @@ pub(crate) fn tell(loaded: &Loaded) {
 fn how(loaded: &Loaded, found: &Application) -> String {
     if let Some(booted) = loaded.settings.booted() {
         let (mode, recipe) = (booted.mode, &booted.name);
-        return format!("booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not");
+        return format!(
+            "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
+        );
     }
     let mode = loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode);
     match (found.recipe(), found.kind.faster) {
-        (Some(recipe), _) if mode == Mode::Classic => format!("classic mode; faster: snapshot mode by the recipe {recipe}"),
+        (Some(recipe), _) if mode == Mode::Classic => {
+            format!("classic mode; faster: snapshot mode by the recipe {recipe}")
+        }
         (None, faster) if mode == Mode::Classic && !faster.is_empty() => format!("classic mode; faster: {faster}"),
         _ => format!("{mode} mode"),
     }

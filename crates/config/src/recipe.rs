@@ -83,7 +83,8 @@ fn watched(root: &Path, front: &Path) -> Vec<String> {
 /// Why no recipe can boot this.
 fn obstacle(settings: &Settings, default: &PoolSettings, mode: Mode, source: &Source<'_>) -> Option<String> {
     let taken = |name: &String| settings.pools.iter().any(|pool| pool.name == *name && pool.name != DEFAULT_POOL);
-    let front = settings.front_controller.as_deref().filter(|_| source.origins.of("front_controller") != Origin::Default);
+    let front =
+        settings.front_controller.as_deref().filter(|_| source.origins.of("front_controller") != Origin::Default);
     if default.script.is_some() || default.boot.is_some() {
         Some("a recipe boots the front controller: leave out `script` and `boot`, or the recipe".to_owned())
     } else if !matches!(mode, Mode::Classic | Mode::Snapshot | Mode::Worker) {

@@ -24,7 +24,11 @@ impl Loaded {
         let (default, others) = match settings.pools.split_first() {
             // What the recipe's pool has is what was said of the default one.
             Some((default, others)) => (
-                Some(settings.booted().map_or_else(|| default.clone(), |booted| PoolSettings { script: None, ..booted.clone() })),
+                Some(
+                    settings
+                        .booted()
+                        .map_or_else(|| default.clone(), |booted| PoolSettings { script: None, ..booted.clone() }),
+                ),
                 others,
             ),
             None => (None, &[][..]),

@@ -64,7 +64,8 @@ impl Learned {
         }
         state.looked_at += 1;
         if state.groups.len() >= MOST_GROUPS && !state.groups.contains_key(&group) {
-            let Some((rarest, count)) = state.groups.iter().map(|(name, group)| (name, group.count)).min_by_key(|g| g.1)
+            let Some((rarest, count)) =
+                state.groups.iter().map(|(name, group)| (name, group.count)).min_by_key(|g| g.1)
             else {
                 return;
             };

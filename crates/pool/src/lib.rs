@@ -27,10 +27,10 @@ mod lane_handle;
 mod lane_reader;
 mod lane_requests;
 mod last_request;
-mod learned;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
+mod learned;
 mod log_limit;
 #[cfg(test)]
 mod multiplexed_tests;

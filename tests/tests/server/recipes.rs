@@ -22,7 +22,10 @@ const LOCK: &str = r#"{"packages": [{"name": "symfony/framework-bundle", "versio
 macro_rules! need_symfony {
     () => {
         if !Path::new(FRAMEWORK).exists() || !Path::new(RUNTIME).exists() {
-            howdah_skip::skip!("symfony", "Debian's php-symfony-framework-bundle and php-symfony-runtime are not installed");
+            howdah_skip::skip!(
+                "symfony",
+                "Debian's php-symfony-framework-bundle and php-symfony-runtime are not installed"
+            );
         }
     };
 }
@@ -109,7 +112,11 @@ impl Project {
         command.env("HOWDAH_WORKERS", "2");
         let child = command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
         let served = Served { project: self, child: Some(child), target: Target::Unix(socket), log };
-        assert!(eventually(PATIENCE, || Conn::try_open(&served.target).is_ok()), "it does not listen: {}", served.log());
+        assert!(
+            eventually(PATIENCE, || Conn::try_open(&served.target).is_ok()),
+            "it does not listen: {}",
+            served.log()
+        );
         served
     }
 
@@ -257,7 +264,10 @@ fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
 fn a_front_controller_that_does_more_is_served_in_classic_mode() {
     need_symfony!();
     let project = Project::symfony();
-    project.write("public/index.php", &INDEX.replace("return function", "$_SERVER['SEEN'] = $_GET['a'] ?? 'none';\n\nreturn function"));
+    project.write(
+        "public/index.php",
+        &INDEX.replace("return function", "$_SERVER['SEEN'] = $_GET['a'] ?? 'none';\n\nreturn function"),
+    );
     let served = project.serve(&[]);
     for n in 0..20 {
         assert_eq!(served.get(&format!("/items/{n}")), (200, format!("item {n}")));
@@ -295,7 +305,8 @@ fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes
         };
         let visitors = [scope.spawn(visits), scope.spawn(visits)];
         // The front controller's own code still works: only what boots once does not.
-        let broken = INDEX.replace("return new Kernel", "if (Howdah\\mode() === 'snapshot') { exit(3); }\n    return new Kernel");
+        let broken = INDEX
+            .replace("return new Kernel", "if (Howdah\\mode() === 'snapshot') { exit(3); }\n    return new Kernel");
         project.write("public/index.php", &broken);
         served.wait_for_mode("classic");
         served.wait_for_log("the pool default serves in classic mode, next attempt in");
@@ -337,7 +348,10 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(&project.dir).env("HOWDAH_ALLOW_ROOT", "true");
         let output = command.env("HOWDAH_PHP", php_program()).output().unwrap();
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        )
     };
     assert!(command(&["init"]).0);
     assert!(project.read("howdah.toml").contains("recipe = \"symfony\"\nmode = \"snapshot\"\n"));
@@ -366,7 +380,18 @@ fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
     if !Path::new(LARAVEL).exists() {
         howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
     }
-    let paths = ["/", "/?q=a+b", "/items/7?x=1", "/items/8", "/rows", "/check?mail=no", "/token", "/visits", "/nowhere", "/.env"];
+    let paths = [
+        "/",
+        "/?q=a+b",
+        "/items/7?x=1",
+        "/items/8",
+        "/rows",
+        "/check?mail=no",
+        "/token",
+        "/visits",
+        "/nowhere",
+        "/.env",
+    ];
     let project = Project::of(OF_LARAVEL);
     let served = project.classic();
     served.wait_for_mode("classic");
