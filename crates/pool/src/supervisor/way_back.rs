@@ -83,24 +83,29 @@ impl Supervisor {
         self.yield_after(why);
     }
 
-    /// What the warm-up has shown speaks against the boot: an error in a page, or what visitors would share. True: the
-    /// generation is given up.
+    /// What the warm-up has shown speaks against the boot, or against what was learnt: an error in a page, or what visitors
+    /// would share. True: the generation is given up.
     pub(super) fn yields_to_findings(&mut self, number: u64, refused: bool, findings: &[Finding]) -> bool {
         let error = findings.iter().find(|finding| finding.is_error);
-        if !self.pool.config().yields || !(refused || error.is_some()) {
+        let is_next = self.next.as_ref().is_some_and(|(next, _)| next.number == number);
+        let gives_up = self.pool.config().yields || (is_next && self.next_is_learnt);
+        if !gives_up || !(refused || error.is_some()) {
             return false;
         }
         let why = format!("warm-up: {}", error.map_or("it was refused", |finding| &finding.text));
-        if self.next.as_ref().is_some_and(|(next, _)| next.number == number) {
+        // The next attempt does without what was learnt, and need not wait.
+        let had_learnt = self.pool.learned.refuse();
+        if is_next {
             self.fail_reload(why);
         } else if self.current.as_ref().is_some_and(|current| current.number == number)
             && let Some(generation) = self.current.take()
         {
-            // The next attempt may do without what was learnt.
-            self.pool.learned.refuse();
             generation.zygote.kill();
             self.old.push(generation);
             self.yield_after(why);
+        }
+        if had_learnt {
+            self.not_before = None;
         }
         true
     }
