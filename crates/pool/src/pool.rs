@@ -178,8 +178,8 @@ impl Pool {
                 Err(refused) => refused,
             };
         }
-        // The last of its workers has gone in this moment.
-        if fault.kind == FaultKind::PoolDown
+        // The last of its workers has gone in this moment, or such requests kill them.
+        if matches!(fault.kind, FaultKind::PoolDown | FaultKind::Quarantined)
             && let Some(other) = self.shared.way_back()
         {
             return other.submit(pending, now).map_err(|(fault, _)| fault);

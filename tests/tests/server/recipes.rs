@@ -321,6 +321,20 @@ fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes
 }
 
 #[test]
+fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
+    }
+    served.wait_for_log("worker died; run in the pool default");
+    served.wait_for_mode("snapshot");
+    served.finish();
+}
+
+#[test]
 fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
     need_symfony!();
     let project = Project::symfony();

@@ -31,7 +31,7 @@ final class Kernel extends BaseKernel
 
     protected function configureRoutes(RoutingConfigurator $routes): void
     {
-        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken', '/mode' => 'mode'] as $path => $action) {
+        foreach (['/' => 'home', '/env' => 'env', '/session' => 'session', '/server' => 'server', '/items/{id}' => 'item', '/broken' => 'broken', '/mode' => 'mode', '/kill' => 'kill'] as $path => $action) {
             $routes->add($action, $path)->controller([$this, $action]);
         }
     }
@@ -83,6 +83,15 @@ final class Kernel extends BaseKernel
     public function mode(): Response
     {
         return new Response(\Howdah\mode() . ' 1');
+    }
+
+    public function kill(): Response
+    {
+        if (\Howdah\mode() === 'snapshot') {
+            posix_kill(getmypid(), 9);
+        }
+
+        return new Response('alive');
     }
 
     public function broken(): Response
