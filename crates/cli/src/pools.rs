@@ -44,9 +44,12 @@ struct Ahead {
 impl Ahead {
     /// Whether this is its script, however the root's path is spelled.
     fn is_for(&self, script: &[u8]) -> bool {
-        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-        *self.script == *script || path(&self.script) == path(script)
+        *self.script == *script || is_same_path(&self.script, script)
     }
+}
+
+fn is_same_path(a: &[u8], b: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(a)) == Path::new(OsStr::from_bytes(b))
 }
 
 /// The default pool's position.
@@ -223,7 +226,7 @@ fn encode_warm_up(settings: &Arc<Settings>, pool: usize, target: &str) -> Result
     let ahead = settings.pools.get(pool).filter(|pool| pool.recipe.is_some());
     let request = warm_up::request(settings, if ahead.is_some() { DEFAULT } else { pool }, target)?;
     match ahead.and_then(|pool| pool.script.as_deref()) {
-        Some(script) if script.as_os_str().as_bytes() != request.script() => {
+        Some(script) if !is_same_path(script.as_os_str().as_bytes(), request.script()) => {
             Err(format!("it runs {}", String::from_utf8_lossy(request.script())))
         }
         _ => Ok(request),

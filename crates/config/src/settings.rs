@@ -101,7 +101,8 @@ settings! {
         /// worker: `symfony`, `laravel`, or `none`. Its front controller runs in a pool of that name; all other scripts, and the
         /// front controller whenever that pool does not serve, run in classic mode.
         ///
-        /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` or a script is said.
+        /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
+        /// script is said.
         recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///

@@ -367,6 +367,10 @@ fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
         )
     };
+    // However the directory is spelled.
+    let served = project.serve(&["./public/"]);
+    served.wait_for_mode("snapshot");
+    served.finish();
     assert!(command(&["init"]).0);
     assert!(project.read("howdah.toml").contains("recipe = \"symfony\"\nmode = \"snapshot\"\n"));
     let served = project.serve(&[]);

@@ -132,6 +132,16 @@ impl Supervisor {
         self.next_is_learnt = self.next.is_some();
     }
 
+    /// Gives a generation up that only has what was learnt, for one that has it too.
+    pub(super) fn abandon_learnt(&mut self) {
+        if std::mem::take(&mut self.next_is_learnt)
+            && let Some((generation, _)) = self.next.take()
+        {
+            self.give_up(generation);
+            self.drop_finished_generations();
+        }
+    }
+
     /// What was learnt does not work, and nothing else has changed: all stays as it was. False: it was another reload.
     pub(super) fn forgets_learnt(&mut self) -> bool {
         let was = std::mem::take(&mut self.next_is_learnt);
