@@ -60,7 +60,12 @@ fn of_application(found: &Application) -> String {
         let _ = writeln!(page, "# these rules in words; further ones stand in [[rule]].");
         let _ = writeln!(page, "app = {}", quoted(app));
     }
-    page.push_str(&rest(found.kind.faster));
+    page.push_str(&rest());
+    page.push_str(&match found.recipe() {
+        Some(recipe) => booted(recipe),
+        None => classic(found.kind.faster),
+    });
+    page.push_str(LOG);
     page
 }
 
@@ -71,23 +76,41 @@ fn of_plain(root: &str) -> String {
     let _ = writeln!(page, "root = {}", quoted(root));
     let _ = writeln!(page, "\n# Runs for every path that is no file.");
     let _ = writeln!(page, "front_controller = \"index.php\"");
-    page.push_str(&rest(""));
+    page.push_str(&rest());
+    page.push_str(&classic(""));
+    page.push_str(LOG);
     page
 }
 
 /// What is the same for all.
-fn rest(faster: &str) -> String {
+fn rest() -> String {
+    "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
+     # acme.names for certificates.\n\
+     listen = [\"127.0.0.1:8080\"]\n"
+        .to_owned()
+}
+
+const LOG: &str = "\n[log]\naccess = \"stdout\"\n";
+
+/// How an application runs that has no recipe.
+fn classic(faster: &str) -> String {
     let faster = if faster.is_empty() { String::new() } else { format!("# Faster, and not as it is: {faster}.\n") };
+    format!("\n# A new PHP for each request: nothing stays from one to the next.\n{faster}mode = \"classic\"\n")
+}
+
+/// How one runs that has.
+fn booted(recipe: &str) -> String {
     format!(
-        "\n# Where to listen. On the internet: listen = [\"http://:80\", \"https://:443\"], with [tls] auto = true and\n\
-         # acme.names for certificates.\n\
-         listen = [\"127.0.0.1:8080\"]\n\
+        "\n# The application boots once and is put back to that state after each request. Other scripts than its\n\
+         # index.php, and index.php whenever the boot fails, run in classic mode; the log says why. Classic mode for\n\
+         # all: mode = \"classic\".\n\
+         recipe = {}\n\
+         mode = \"snapshot\"\n\
          \n\
-         # A new PHP for each request: nothing stays from one to the next.\n\
-         {faster}mode = \"classic\"\n\
-         \n\
-         [log]\n\
-         access = \"stdout\"\n"
+         # GETs that run before workers serve, so that what they load is loaded already: pages that anybody may ask\n\
+         # for at any time. More are learnt from the traffic, unless warmup_auto = false.\n\
+         warmup = [\"/\"]\n",
+        quoted(recipe)
     )
 }
 

@@ -12,11 +12,12 @@ use howdah_pool::{
 use howdah_site::upstream::{PoolPage, PoolPageText};
 use howdah_site::warm_up;
 use howdah_transport::privileges::{ControlGroup, Credentials, Privileges, ResourceLimit};
-use howdah_transport::wire::WIRE_VERSION;
+use howdah_transport::wire::{EncodedRequest, WIRE_VERSION};
 use howdah_transport::zygote_protocol::BootSpec;
 use howdah_transport::{CText, Mode, WorkerSpec};
 use hyper::StatusCode;
-use std::ffi::NulError;
+use std::ffi::{NulError, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,7 +31,29 @@ pub(crate) struct Pools {
     draining: AtomicBool,
     /// What each answers to a ping.
     pongs: Vec<String>,
+    ahead: Option<Ahead>,
 }
+
+/// A pool that has booted the application (`Settings::recipe`) and goes ahead of the default one for one script.
+#[derive(Debug)]
+struct Ahead {
+    pool: Arc<Pool>,
+    script: Vec<u8>,
+}
+
+impl Ahead {
+    /// Whether this is its script, however the root's path is spelled.
+    fn is_for(&self, script: &[u8]) -> bool {
+        *self.script == *script || is_same_path(&self.script, script)
+    }
+}
+
+fn is_same_path(a: &[u8], b: &[u8]) -> bool {
+    Path::new(OsStr::from_bytes(a)) == Path::new(OsStr::from_bytes(b))
+}
+
+/// The default pool's position.
+const DEFAULT: usize = 0;
 
 /// What pools of every edition are started with.
 pub(crate) struct Surroundings {
@@ -72,11 +95,20 @@ impl Pools {
         let make = |(number, config): (usize, PoolConfig)| {
             let settings = settings.clone();
             let metrics = around.metrics.pool(&config.boot.pool);
-            let encode = Box::new(move |target: &str| warm_up::request(&settings, number, target));
+            let encode = Box::new(move |target: &str| encode_warm_up(&settings, number, target));
             make(around, config, metrics, encode)
         };
+        let pools: Vec<Arc<Pool>> = configs.into_iter().enumerate().map(make).collect();
+        let booted = settings.pools.iter().position(|pool| pool.recipe.is_some());
+        let ahead = booted.and_then(|at| Some((pools.get(at)?, settings.pools.get(at)?.script.as_deref()?)));
+        let ahead =
+            ahead.map(|(pool, script)| Ahead { pool: pool.clone(), script: script.as_os_str().as_bytes().to_vec() });
+        if let (Some(ahead), Some(default)) = (&ahead, pools.get(DEFAULT)) {
+            ahead.pool.yields_to(default);
+        }
         Self {
-            pools: configs.into_iter().enumerate().map(make).collect(),
+            pools,
+            ahead,
             pongs: settings.pools.iter().map(|pool| pool.ping_response.clone()).collect(),
             draining: AtomicBool::new(false),
         }
@@ -94,7 +126,11 @@ impl Pools {
     /// Boots pools that were prepared, one after the other. The error names the first that does not serve, and why.
     pub(crate) async fn boot(&self) -> Result<(), String> {
         for pool in &self.pools {
-            pool.reload().await.map_err(|why| format!("pool {}: {why}", pool.name()))?;
+            match pool.reload().await {
+                // The default pool serves what it does not, and the log says why.
+                Err(_) if self.is_ahead(pool) => {}
+                done => done.map_err(|why| format!("pool {}: {why}", pool.name()))?,
+            }
         }
         Ok(())
     }
@@ -109,7 +145,12 @@ impl Pools {
         if self.draining.load(Relaxed) {
             return Err("the server is stopping".to_owned());
         }
-        let down: Vec<&str> = self.pools.iter().filter(|pool| !pool.can_serve()).map(|pool| pool.name()).collect();
+        let down: Vec<&str> = self
+            .pools
+            .iter()
+            .filter(|pool| !pool.can_serve() && !self.is_ahead(pool))
+            .map(|pool| pool.name())
+            .collect();
         if down.is_empty() { Ok(()) } else { Err(format!("no worker serves in: {}", down.join(", "))) }
     }
 
@@ -125,11 +166,23 @@ impl Pools {
 }
 
 impl Pools {
-    /// The pool with this position.
+    fn is_ahead(&self, pool: &Arc<Pool>) -> bool {
+        self.ahead.as_ref().is_some_and(|ahead| Arc::ptr_eq(&ahead.pool, pool))
+    }
+
+    /// The pool that goes ahead of this one, while it serves.
+    fn ahead_of(&self, pool: usize) -> Option<&Ahead> {
+        self.ahead.as_ref().filter(|ahead| pool == DEFAULT && ahead.pool.serves())
+    }
+
+    /// The pool that runs a request for the one with this position: that one, or one that goes ahead of it.
     ///
     /// # Errors
     /// A fault: there is none.
-    pub(crate) fn at(&self, position: usize) -> Result<&Pool, Fault> {
+    pub(crate) fn at(&self, position: usize, request: &Request) -> Result<&Pool, Fault> {
+        if let Some(ahead) = self.ahead_of(position).filter(|ahead| ahead.is_for(request.head.script())) {
+            return Ok(&ahead.pool);
+        }
         let pool = self.pools.get(position).map(|pool| &**pool);
         pool.ok_or_else(|| Fault::with(FaultKind::PoolDown, format!("no pool number {position}")))
     }
@@ -155,6 +208,29 @@ impl Pools {
     /// The position of the pool with this name.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.pools.iter().position(|pool| pool.name() == name)
+    }
+
+    /// Returns when that pool has a place for a request, or has had none for a while; how long that took.
+    pub(crate) async fn room(&self, pool: usize) -> Duration {
+        if let Some(ahead) = self.ahead_of(pool) {
+            return ahead.pool.room().await;
+        }
+        match self.pools.get(pool) {
+            Some(pool) => pool.room().await,
+            None => Duration::ZERO,
+        }
+    }
+}
+
+/// The request of a warm-up for the pool with this position. Requests for the one ahead come to the default pool first.
+fn encode_warm_up(settings: &Arc<Settings>, pool: usize, target: &str) -> Result<EncodedRequest, String> {
+    let ahead = settings.pools.get(pool).filter(|pool| pool.recipe.is_some());
+    let request = warm_up::request(settings, if ahead.is_some() { DEFAULT } else { pool }, target)?;
+    match ahead.and_then(|pool| pool.script.as_deref()) {
+        Some(script) if !is_same_path(script.as_os_str().as_bytes(), request.script()) => {
+            Err(format!("it runs {}", String::from_utf8_lossy(request.script())))
+        }
+        _ => Ok(request),
     }
 }
 
@@ -233,6 +309,7 @@ fn worker_spec(settings: &Settings, pool: &PoolSettings) -> Result<WorkerSpec, N
     Ok(WorkerSpec {
         mode: pool.mode,
         script: CText::new(&path_text(pool.script.as_deref()))?,
+        recipe: CText::new(pool.recipe.as_deref().unwrap_or_default())?,
         boot_script: CText::new(&path_text(pool.boot.as_deref()))?,
         ini_path: CText::new(&path_text(pool.php.config.as_deref()))?,
         // What is set for good counts most, so it comes last.
@@ -273,6 +350,8 @@ pub(crate) fn pool_config(settings: &Settings, pool: &PoolSettings, budgets: Bud
             sandbox: sandbox(&pool.sandbox, &settings.further_roots_of(pool)),
         },
         warmup: if pool.mode == Mode::Snapshot { pool.warmup.clone() } else { Vec::new() },
+        learns: pool.warmup_auto && pool.mode == Mode::Snapshot && pool.script.is_some(),
+        yields: pool.recipe.is_some(),
         binary: pool.php.binary.path.clone(),
         env,
         clear_env: pool.php.clear_env,

@@ -1,16 +1,24 @@
 //! What is said of the applications that are known: all of them (`howdah recipes`), and the one that was found (at start).
 
-use howdah_config::{Loaded, Origin};
+use howdah_config::{Loaded, Mode, Origin};
 use howdah_detect::{Application, CATALOG};
 use std::fmt::Write;
 
 /// Every known application: its name, its rules, and where its document root is looked for.
 pub(crate) fn list() -> String {
-    let mut out = format!("{:<14}{:<14}{:<16}{}\n", "NAME", "APPLICATION", "RULES (app)", "DOCUMENT ROOT");
+    let line = |name: &str, title: &str, rules: &str, recipe: &str, roots: &str| {
+        format!("{name:<14}{title:<14}{rules:<16}{recipe:<10}{roots}\n")
+    };
+    let mut out = line("NAME", "APPLICATION", "RULES (app)", "RECIPE", "DOCUMENT ROOT");
     for kind in CATALOG {
-        let rules = kind.app.unwrap_or("-");
-        let _ = writeln!(out, "{:<14}{:<14}{rules:<16}{}", kind.name, kind.title, kind.roots.join(", "));
+        let recipe = kind.recipe().unwrap_or("-");
+        out.push_str(&line(kind.name, kind.title, kind.app.unwrap_or("-"), recipe, &kind.roots.join(", ")));
     }
+    let _ = write!(
+        out,
+        "\nA recipe boots the application once for many requests, in snapshot or worker mode; version {} of the recipes.\n",
+        env!("CARGO_PKG_VERSION")
+    );
     out
 }
 
@@ -19,9 +27,24 @@ pub(crate) fn tell(loaded: &Loaded) {
     let Some(found) = &loaded.found else { return };
     let has_rules = matches!(loaded.origins.of("app"), Origin::Found(_));
     tracing::info!("{}", what(found, loaded.settings.app.as_deref().filter(|_| has_rules)));
-    match found.kind.faster {
-        "" => tracing::info!("`howdah init` writes this down as howdah.toml"),
-        faster => tracing::info!("`howdah init` writes this down as howdah.toml; faster: {faster}"),
+    tracing::info!("{}; `howdah init` writes this down as howdah.toml", how(loaded, found));
+}
+
+/// What runs it, and what would be faster.
+fn how(loaded: &Loaded, found: &Application) -> String {
+    if let Some(booted) = loaded.settings.booted() {
+        let (mode, recipe) = (booted.mode, &booted.name);
+        return format!(
+            "booted once, in {mode} mode by the recipe {recipe}; classic mode serves wherever that does not"
+        );
+    }
+    let mode = loaded.settings.pools.first().map_or(Mode::Classic, |pool| pool.mode);
+    match (found.recipe(), found.kind.faster) {
+        (Some(recipe), _) if mode == Mode::Classic => {
+            format!("classic mode; faster: snapshot mode by the recipe {recipe}")
+        }
+        (None, faster) if mode == Mode::Classic && !faster.is_empty() => format!("classic mode; faster: {faster}"),
+        _ => format!("{mode} mode"),
     }
 }
 

@@ -52,14 +52,11 @@ impl Ways {
 
 impl Upstream for Ways {
     async fn run(&self, pool: usize, request: Request) -> Result<howdah_pool::Response, Fault> {
-        self.pools.at(pool)?.run(request).await
+        self.pools.at(pool, &request)?.run(request).await
     }
 
     async fn room(&self, pool: usize) -> Duration {
-        match self.pools.at(pool) {
-            Ok(pool) => pool.room().await,
-            Err(_) => Duration::ZERO,
-        }
+        self.pools.room(pool).await
     }
 
     fn ready(&self) -> Result<(), String> {

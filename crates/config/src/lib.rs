@@ -18,6 +18,7 @@ mod check_users;
 mod choice;
 pub mod cli;
 mod cli_profile;
+mod code_files;
 mod collection;
 pub mod control_group;
 mod detected;
@@ -38,6 +39,7 @@ mod origin;
 mod pattern;
 mod php_program;
 mod quantity;
+mod recipe;
 pub mod reference;
 mod row;
 mod rules;
@@ -71,6 +73,7 @@ pub use choice::{
     TlsVersion, TrustedHeader, UnknownDirective, UnknownHost,
 };
 pub use cli::{Cli, Command, ControlFlags, ReloadFlags, ServeFlags};
+pub use code_files::code_patterns;
 pub use glob::Glob;
 pub use host::{HostPattern, HostRoom, normal_host};
 pub use kind::Kind;

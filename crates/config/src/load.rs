@@ -15,6 +15,7 @@ use crate::load_rules;
 use crate::load_sites::{self, Gathered, make_absolute, sites_of};
 use crate::origin::{ConfigError, ConfigErrors, Origin, Origins};
 use crate::quantity::ByteSize;
+use crate::recipe;
 use crate::secret::Secret;
 use crate::settings::{PhpSettings, PoolSettings, Settings};
 use crate::settings_acme::AcmeSettings;
@@ -67,7 +68,7 @@ pub fn load_in(flags: &ServeFlags, around: &Surroundings) -> Result<Loaded, Conf
     let mut source = Source::new(file.as_ref(), &flags.values, around, errors);
     let found = detected::look(&mut source);
     let mut settings = read_all(&mut source, &site_files, found.as_ref());
-    resolve(&mut settings, &mut source, &site_files);
+    resolve(&mut settings, &mut source, &site_files, found.as_ref());
     check::check(&settings, &mut source);
     settings.site_files = site_files.iter().map(|file| absolute(&around.current_dir, &file.path)).collect();
     settings.config_file = file.as_ref().map(|file| absolute(&around.current_dir, &file.path));
@@ -200,7 +201,7 @@ fn read_all<'a>(source: &mut Source<'a>, site_files: &'a [File], found: Option<&
 }
 
 /// Puts in what depends on the surroundings, where nothing else was said.
-fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]) {
+fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File], found: Option<&Application>) {
     let base = source.file.map_or_else(|| source.around.current_dir.clone(), |file| file.dir.clone());
     let watched = base.clone();
     if source.origins.of("root") == Origin::Default {
@@ -210,6 +211,7 @@ fn resolve(settings: &mut Settings, source: &mut Source<'_>, site_files: &[File]
     for pool in &mut settings.pools {
         make_absolute(&mut pool.watch, &watched);
     }
+    recipe::add(settings, found, source);
     resolve_auto(settings, source);
     if source.origins.of("admin") == Origin::Default {
         let dir = admin_dirs(source.around).find(|dir| is_writable_dir(dir));

@@ -103,6 +103,13 @@ settings! {
         ///
         /// Its files are read, none is run. `howdah recipes` lists what is known.
         detect: bool = "true" flag("detect") example("false");
+        /// The recipe by which the application in `root` boots once for many requests, in `mode` snapshot (the default then) or
+        /// worker: `symfony`, `laravel`, or `none`. Its front controller runs in a pool of that name; all other scripts, and the
+        /// front controller whenever that pool does not serve, run in classic mode.
+        ///
+        /// Without a `howdah.toml` it is the one of the application that is found, unless `mode` is classic or async, or a
+        /// script is said.
+        recipe: Option<String> = r#""""# flag("recipe") example(r#""symfony""#);
         /// `SERVER_NAME` for scripts, whatever host was asked for; `""` for that host.
         ///
         /// Applications build addresses from it, mails with a link to reset a password among them.
@@ -240,6 +247,11 @@ settings! {
         /// Whether a snapshot pool first asks each `warmup` path as two visitors, and serves without the warm-up if both get the
         /// same session, cookie or token.
         warmup_check: bool = "true" example("false");
+        /// Whether a snapshot pool with a script learns from its traffic which GETs are frequent, and warms new workers up with
+        /// them beside `warmup`. Where a `recipe` boots the application it does, unless this says otherwise.
+        ///
+        /// A learnt path is asked for without cookies and without `Authorization`.
+        warmup_auto: bool = "false" example("true");
         /// The path under which the sites that this pool serves show its state as PHP-FPM does, with `?json`, `?xml`, `?html`,
         /// `?openmetrics` and `?full`; `""` for none. Rules say who may see it.
         ///
@@ -261,6 +273,8 @@ settings! {
     plus {
         /// The pool's name.
         name: String = DEFAULT_POOL.to_owned();
+        /// The recipe that boots its application. Then it goes ahead of the default pool: see `Settings::recipe`.
+        recipe: Option<String> = None;
         /// Its PHP: section `[php]`, with what `[pool.NAME]` says over it.
         php: PhpSettings = PhpSettings::default();
         /// Its sandbox: section `[sandbox]`, with what `[pool.NAME.sandbox]` says over it.

@@ -10,7 +10,7 @@ use crate::origin::{Origin, Origins};
 use crate::quantity::Limit;
 use crate::row::Row;
 use crate::rules::SiteRules;
-use crate::settings::DEFAULT_POOL;
+use crate::settings::{DEFAULT_POOL, PoolSettings};
 use crate::settings_route::{Route, RouteKeys};
 use crate::settings_site::SiteSettings;
 use crate::value::Value;
@@ -22,7 +22,15 @@ impl Loaded {
         let settings = &self.settings;
         let mut page = Page { text: String::new(), origins: &self.origins, top_rules: &settings.rules };
         let (default, others) = match settings.pools.split_first() {
-            Some((default, others)) => (Some(default), others),
+            // What the recipe's pool has is what was said of the default one.
+            Some((default, others)) => (
+                Some(
+                    settings
+                        .booted()
+                        .map_or_else(|| default.clone(), |booted| PoolSettings { script: None, ..booted.clone() }),
+                ),
+                others,
+            ),
             None => (None, &[][..]),
         };
         // Their sites stand below.
@@ -44,7 +52,7 @@ impl Loaded {
         page.section("deploy", settings.deploy.shown());
         page.section("log", settings.log.shown());
         page.section("telemetry", settings.telemetry.shown());
-        for pool in others {
+        for pool in others.iter().filter(|pool| pool.recipe.is_none()) {
             debug_assert_ne!(pool.name, DEFAULT_POOL);
             let rows = pool.shown().into_iter().chain(pool.php.shown()).collect();
             let header = format!("pool.{}", key(&pool.name));

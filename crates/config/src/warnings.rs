@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::choice::{AccessTarget, LogTarget, Mode};
 use crate::load::Loaded;
+use crate::settings::PoolSettings;
 use crate::source::Surroundings;
 
 impl Loaded {
@@ -14,6 +15,7 @@ impl Loaded {
         self.private_files_below_the_root(&mut found);
         self.missing_php(&mut found);
         self.warm_ups_that_do_nothing(&mut found);
+        self.snapshots_without_warm_up(&mut found);
         found
     }
 
@@ -30,6 +32,20 @@ impl Loaded {
             let (name, mode) = (&pool.name, pool.mode);
             found.push(format!(
                 "warmup of the pool {name} has no effect in mode \"{mode}\": only snapshot pools have one"
+            ));
+        }
+    }
+
+    /// What a script boots with its first request is booted again by each.
+    fn snapshots_without_warm_up(&self, found: &mut Vec<String>) {
+        let is_cold = |pool: &&PoolSettings| {
+            pool.mode == Mode::Snapshot && pool.boot.is_none() && pool.warmup.is_empty() && !pool.warmup_auto
+        };
+        for pool in self.settings.pools.iter().filter(is_cold) {
+            found.push(format!(
+                "the pool {} takes its snapshot without a warm-up, so what its script loads for a request is loaded by each: \
+                 set warmup to typical paths, or warmup_auto",
+                pool.name
             ));
         }
     }

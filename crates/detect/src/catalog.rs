@@ -13,8 +13,18 @@ pub struct Kind {
     pub roots: &'static [&'static str],
     /// What it can do beside classic mode, for its users; empty for nothing that was tried.
     pub faster: &'static str,
+    /// The recipe by which it boots once for many requests, and a package that it needs for that, if any.
+    pub(crate) recipe: Option<(&'static str, Option<&'static str>)>,
     /// Any of these tells it.
     pub(crate) signs: &'static [Sign],
+}
+
+impl Kind {
+    /// The recipe by which it boots once for many requests.
+    #[must_use]
+    pub fn recipe(&self) -> Option<&'static str> {
+        self.recipe.map(|(name, _)| name)
+    }
 }
 
 /// What tells an application.
@@ -28,13 +38,17 @@ pub(crate) enum Sign {
 
 use Sign::{Package, Text};
 
-const SYMFONY: &str = "worker or snapshot mode with a runtime: docs/guide/worker.md, docs/guide/snapshot.md";
-const LARAVEL: &str = "worker or snapshot mode with Octane: docs/guide/worker.md, docs/guide/snapshot.md";
+/// The names of all recipes.
+pub const RECIPES: &[&str] = &["symfony", "laravel"];
+
+const SYMFONY: Option<(&str, Option<&str>)> = Some(("symfony", Some("symfony/runtime")));
+const WITH_RUNTIME: &str = "snapshot mode, once the project has the package symfony/runtime: docs/guide/symfony.md";
+const BY_BOOT_FILE: &str = "snapshot mode with a boot file: docs/guide/snapshot.md";
 const HERE: &[&str] = &["."];
 const PUBLIC: &[&str] = &["public"];
 
 /// What a kind has if nothing else is said.
-const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", signs: &[] };
+const PLAIN: Kind = Kind { name: "", title: "", app: None, roots: PUBLIC, faster: "", recipe: None, signs: &[] };
 
 /// All known applications. The first whose sign is there is it, so what is built on a framework stands before the framework.
 pub const CATALOG: &[Kind] = &[
@@ -42,7 +56,7 @@ pub const CATALOG: &[Kind] = &[
         name: "laravel",
         title: "Laravel",
         app: Some("laravel"),
-        faster: LARAVEL,
+        recipe: Some(("laravel", None)),
         signs: &[Package("laravel/framework")],
         ..PLAIN
     },
@@ -50,7 +64,8 @@ pub const CATALOG: &[Kind] = &[
         name: "sylius",
         title: "Sylius",
         app: Some("symfony"),
-        faster: SYMFONY,
+        faster: WITH_RUNTIME,
+        recipe: SYMFONY,
         signs: &[Package("sylius/sylius")],
         ..PLAIN
     },
@@ -58,7 +73,8 @@ pub const CATALOG: &[Kind] = &[
         name: "api-platform",
         title: "API Platform",
         app: Some("symfony"),
-        faster: SYMFONY,
+        faster: WITH_RUNTIME,
+        recipe: SYMFONY,
         signs: &[Package("api-platform/core"), Package("api-platform/symfony")],
         ..PLAIN
     },
@@ -86,7 +102,8 @@ pub const CATALOG: &[Kind] = &[
         name: "symfony",
         title: "Symfony",
         app: Some("symfony"),
-        faster: SYMFONY,
+        faster: WITH_RUNTIME,
+        recipe: SYMFONY,
         signs: &[Package("symfony/framework-bundle")],
         ..PLAIN
     },
@@ -94,6 +111,7 @@ pub const CATALOG: &[Kind] = &[
         name: "wordpress",
         title: "WordPress",
         app: Some("wordpress"),
+        faster: BY_BOOT_FILE,
         roots: HERE,
         signs: &[Text { file: "wp-includes/version.php", text: "$wp_version =" }],
         ..PLAIN
@@ -142,6 +160,7 @@ pub const CATALOG: &[Kind] = &[
         name: "dokuwiki",
         title: "DokuWiki",
         app: Some("dokuwiki"),
+        faster: BY_BOOT_FILE,
         roots: HERE,
         signs: &[Text { file: "doku.php", text: "DokuWiki" }],
         ..PLAIN

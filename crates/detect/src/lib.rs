@@ -11,7 +11,7 @@
 mod catalog;
 mod project;
 
-pub use catalog::{CATALOG, Kind};
+pub use catalog::{CATALOG, Kind, RECIPES};
 
 use catalog::Sign;
 use project::Project;
@@ -41,6 +41,13 @@ impl Application {
             Some(version) => format!("{} {version}", self.kind.title),
             None => self.kind.title.to_owned(),
         }
+    }
+
+    /// The recipe by which it boots once for many requests, if it has one and what that needs.
+    #[must_use]
+    pub fn recipe(&self) -> Option<&'static str> {
+        let (name, package) = self.kind.recipe?;
+        package.is_none_or(|package| self.has(package)).then_some(name)
     }
 
     /// Whether Composer has this package for it.

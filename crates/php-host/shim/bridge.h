@@ -111,6 +111,8 @@ typedef struct {
     howdah_mode mode;
     // The worker script, or empty.
     howdah_text script;
+    // The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
+    howdah_text recipe;
     // The boot file of snapshot mode, or empty.
     howdah_text boot_script;
     // php.ini file or directory instead of PHP's own search, or empty.
@@ -326,6 +328,10 @@ bool howdah_rs_library(size_t index,
                        const char **text,
                        size_t *text_len,
                        uint64_t *changed);
+
+// The recipe of this name: its path, zero-terminated, its text, which is not, and the time of its last change, for
+// OPcache. All live as long as the process. False: there is none.
+bool howdah_rs_recipe(const char *name, const char **path, const char **text, size_t *text_len, uint64_t *changed);
 
 // Starts PHP (modules, ini, OPcache, preload). Called once, in the zygote, before any fork. 0 on success. `boot`
 // and all it points to live as long as the process.

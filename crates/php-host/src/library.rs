@@ -63,7 +63,7 @@ static SOURCES: &[Source] = sources![
 
 /// What OPcache takes for the time of a file's last change. It depends on the text alone, so that a cache on disk never
 /// serves an older library, and lies in the past, as OPcache wants files to be.
-fn time(text: &str) -> u64 {
+pub(crate) fn time(text: &str) -> u64 {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

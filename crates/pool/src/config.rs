@@ -44,6 +44,10 @@ pub struct PoolConfig {
     pub boot: BootSpec,
     /// Paths that its workers are warmed up with, in snapshot mode.
     pub warmup: Vec<String>,
+    /// Its workers are also warmed up with what was frequent before.
+    pub learns: bool,
+    /// It goes ahead of another pool (`Pool::yields_to`), which serves whenever this one does not.
+    pub yields: bool,
     /// Path of the `howdah-php` program.
     pub binary: PathBuf,
     /// Variables added to the environment of PHP.

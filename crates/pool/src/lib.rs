@@ -30,6 +30,7 @@ mod last_request;
 pub mod launcher;
 pub mod launcher_process;
 mod launcher_protocol;
+mod learned;
 mod log_limit;
 #[cfg(test)]
 mod multiplexed_tests;

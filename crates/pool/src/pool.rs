@@ -3,11 +3,10 @@
 use crate::config::PoolConfig;
 use crate::event::Event;
 use crate::fault::{Fault, FaultKind};
-use crate::io_threads::{self, IoThreads};
+use crate::io_threads::IoThreads;
 use crate::launcher::Launcher;
 use crate::pending::Pending;
 use crate::profile::{Profile, Sum};
-use crate::quarantine;
 use crate::request::{Request, RequestStats};
 use crate::response_parts;
 use crate::response_sink::Response;
@@ -140,6 +139,8 @@ impl Pool {
             self.shared.metrics().faults.inc(fault.kind.label());
             return Err(fault);
         }
+        let learns = self.config().learns && request.head.method() == b"GET" && self.shared.learned.wants_next();
+        let target = learns.then(|| request.head.uri().to_vec());
         let (sink, receiver) = response_sink::new(self.limits.clone(), stats, request.share.clone());
         let mut pending = Box::new(Pending::new(request, sink));
         if let Some(route) = pending.request.route.and_then(|at| self.config().routes.get(usize::from(at))) {
@@ -151,8 +152,10 @@ impl Pool {
         }
         let mut receiver: Option<ResponseBody> = Some(receiver);
         let result = std::future::poll_fn(|cx| ResponseBody::poll_response(&mut receiver, cx)).await;
-        if let Err(fault) = &result {
-            self.shared.metrics().faults.inc(fault.kind.label());
+        match (&result, target) {
+            (Err(fault), _) => self.shared.metrics().faults.inc(fault.kind.label()),
+            (Ok(response), Some(target)) if response.status == 200 => self.shared.learned.note(&target),
+            (Ok(_), _) => {}
         }
         result
     }
@@ -161,7 +164,7 @@ impl Pool {
     /// meanwhile, and a refusal that comes at once would only bring the client back at once.
     async fn submit(&self, pending: Box<Pending>) -> Result<(), Fault> {
         let mut now = pending.request.complete;
-        let (mut fault, mut pending) = match self.submit_now(pending, now) {
+        let (mut fault, mut pending) = match self.shared.submit(pending, now) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
@@ -171,27 +174,18 @@ impl Pool {
         {
             pending.has_turn = true;
             now = Instant::now();
-            (fault, pending) = match self.submit_now(pending, now) {
+            (fault, pending) = match self.shared.submit(pending, now) {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
         }
+        // The last of its workers has gone in this moment, or such requests kill them.
+        if matches!(fault.kind, FaultKind::PoolDown | FaultKind::Quarantined)
+            && let Some(other) = self.shared.way_back()
+        {
+            return other.submit(pending, now).map_err(|(fault, _)| fault);
+        }
         Err(fault)
-    }
-
-    fn submit_now(&self, pending: Box<Pending>, now: Instant) -> Result<(), (Fault, Box<Pending>)> {
-        let mut scheduler = self.shared.lock();
-        if !scheduler.quarantine.is_empty() {
-            let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
-            if scheduler.quarantine.refuses(&path, now).is_some() {
-                return Err((Fault::new(FaultKind::Quarantined), pending));
-            }
-        }
-        let submitted = scheduler.submit(pending, io_threads::current(), now);
-        if scheduler.wants_workers() {
-            self.shared.tell_supervisor(Event::RequestsWait);
-        }
-        submitted
     }
 
     /// Waits for a turn before a full queue. False: who came at this time, with this patience of its own, has waited for
@@ -238,6 +232,17 @@ impl Pool {
         let about = self.shared.about();
         let could = self.shared.config().is_on_demand() && about.php_version.is_some() && about.last_error.is_none();
         could || self.shared.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
+    }
+
+    /// From now on that pool serves whenever this one does not: what waits here for a worker goes there.
+    pub fn yields_to(&self, other: &Self) {
+        self.shared.yields_to(&other.shared);
+    }
+
+    /// True while a worker serves.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        self.shared.serves()
     }
 
     /// Starts new workers from a fresh boot of PHP and lets the old ones finish. Returns when the new ones serve.

@@ -56,6 +56,8 @@ impl Drop for Puppet {
 pub(crate) fn config(concurrency: u32) -> PoolConfig {
     let worker = WorkerSpec { mode: Mode::Async, concurrency, ..WorkerSpec::default() };
     PoolConfig {
+        learns: false,
+        yields: false,
         boot: BootSpec { pool: "test".into(), worker, ..BootSpec::default() },
         warmup: Vec::new(),
         binary: "unused".into(),

@@ -76,6 +76,7 @@ impl Death<'_> {
             self.run_again(pool, pending, part);
             return;
         }
+        let Some(pending) = self.give_back(pool, pending, part) else { return };
         let fault = self.fault(part);
         if !matches!(fault.kind, FaultKind::Deadline | FaultKind::CpuDeadline) {
             let id = pending.request.id;
@@ -125,6 +126,23 @@ impl Death<'_> {
             _ => pending.killed < pool.config().replay && pending.resubmitted < MAX_BYSTANDER,
         };
         allowed && pending.request.repeatable && !ends_requests && !pending.sink.is_delivered()
+    }
+
+    /// What kills the workers of a pool that goes ahead of another one may run there. Returns the request if not.
+    fn give_back(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) -> Option<Box<Pending>> {
+        let by_itself = self.reason.is_none() && part != Part::TimedOut;
+        let may_run = by_itself && pending.request.repeatable && !pending.sink.is_delivered();
+        let Some(other) = pool.way_back().filter(|_| may_run) else { return Some(pending) };
+        let (id, label) = (pending.request.id, pending.request.label());
+        tracing::warn!(pool = pool.name(), pid = self.pid, request = %id, label, "worker died; run in the pool {}", other.name());
+        pool.metrics().replays.inc();
+        pending.sink.reset();
+        pending.resubmitted += 1;
+        pending.entered = Instant::now();
+        if let Err((fault, pending)) = other.submit(pending, Instant::now()) {
+            pending.sink.fail(fault);
+        }
+        None
     }
 
     fn run_again(&self, pool: &Shared, mut pending: Box<Pending>, part: Part) {

@@ -5,8 +5,12 @@ use crate::about::About;
 use crate::cold_starts::ColdStarts;
 use crate::config::PoolConfig;
 use crate::event::Event;
-use crate::io_threads::IoThreads;
+use crate::fault::{Fault, FaultKind};
+use crate::io_threads::{self, IoThreads};
+use crate::learned::Learned;
+use crate::pending::Pending;
 use crate::precedence::Precedence;
+use crate::quarantine;
 use crate::queue;
 use crate::scheduler::Scheduler;
 use crate::shares::Shares;
@@ -14,9 +18,9 @@ use howdah_observe::PoolMetrics;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::SystemTime;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Instant, SystemTime};
 use tokio::sync::mpsc;
 
 /// What `Pool`, the readers of its lanes and its supervisor have in common.
@@ -34,6 +38,10 @@ pub(crate) struct Shared {
     about: Mutex<About>,
     pub(crate) boot_log: BootLog,
     pub(crate) has_slow_log: bool,
+    /// What it has learnt of its traffic, and those before it.
+    pub(crate) learned: Arc<Learned>,
+    /// The pool that serves whenever this one does not.
+    way_back: OnceLock<Weak<Self>>,
 }
 
 /// Counts since the server's start that have no metric of their own.
@@ -95,6 +103,8 @@ impl Shared {
             about: Mutex::default(),
             boot_log: BootLog::default(),
             has_slow_log,
+            learned: before.map(|before| before.learned.clone()).unwrap_or_default(),
+            way_back: OnceLock::new(),
         })
     }
 
@@ -122,6 +132,31 @@ impl Shared {
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock()
+    }
+
+    pub(crate) fn yields_to(&self, other: &Arc<Self>) {
+        // Said once, when both are made.
+        let _ = self.way_back.set(Arc::downgrade(other));
+    }
+
+    pub(crate) fn way_back(&self) -> Option<Arc<Self>> {
+        self.way_back.get()?.upgrade()
+    }
+
+    /// Hands a request to the scheduler.
+    pub(crate) fn submit(&self, pending: Box<Pending>, now: Instant) -> Result<(), (Fault, Box<Pending>)> {
+        let mut scheduler = self.lock();
+        if !scheduler.quarantine.is_empty() {
+            let path = quarantine::key(pending.request.head.method(), pending.request.head.uri());
+            if scheduler.quarantine.refuses(&path, now).is_some() {
+                return Err((Fault::new(FaultKind::Quarantined), pending));
+            }
+        }
+        let submitted = scheduler.submit(pending, io_threads::current(), now);
+        if scheduler.wants_workers() {
+            self.tell_supervisor(Event::RequestsWait);
+        }
+        submitted
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {

@@ -36,6 +36,7 @@ mod lost;
 mod reloading;
 mod scaling;
 mod stacks;
+mod way_back;
 
 /// How often deadlines, the queue and the number of workers are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -87,6 +88,8 @@ pub(crate) struct Supervisor {
     refused: Option<u32>,
     /// A warm-up was advised.
     advised: bool,
+    /// `next` is there because of what was learnt, and of nothing else.
+    next_is_learnt: bool,
     launcher: Launcher,
     encode_warm_up: EncodeWarmUp,
     slow: SlowRequests,
@@ -123,6 +126,7 @@ impl Supervisor {
             waits_for_order: false,
             refused: None,
             advised: false,
+            next_is_learnt: false,
             launcher,
             encode_warm_up,
             slow: SlowRequests::new(slow_log),
@@ -319,6 +323,9 @@ impl Supervisor {
     }
 
     fn note_warm_up(&mut self, number: u64, pid: u32, refused: bool, findings: Vec<Finding>) {
+        if self.yields_to_findings(number, refused, &findings) {
+            return;
+        }
         self.refused = refused.then_some(pid).or(self.refused);
         let pool = self.pool.clone();
         let Some(generation) = self.generation_mut(number) else { return };
@@ -403,6 +410,9 @@ impl Supervisor {
     }
 
     fn note_failure(&mut self, why: String) {
+        if self.pool.config().yields {
+            return self.yield_after(why);
+        }
         // A worker's message stands in the log with all its lines.
         let short = why.lines().next().unwrap_or_default();
         if self.not_before.is_some_and(|t| t > Instant::now()) {
@@ -430,7 +440,7 @@ impl Supervisor {
         self.last_generation += 1;
         let number = self.last_generation;
         let mut warm_up = WarmUp::default();
-        let requests = warm_up.requests(self.pool.config(), &self.encode_warm_up);
+        let requests = warm_up.requests(self.pool.config(), &self.pool.learned.plan(), &self.encode_warm_up);
         let zygote = Zygote::start(self.pool.config(), &self.launcher, requests, number, &self.sender)?;
         Ok(Generation {
             number,
@@ -500,6 +510,7 @@ impl Supervisor {
         self.grow();
         self.keep_spare();
         self.shrink();
+        self.tick_ahead();
         self.advised = self.advised || warm_up::advise(self.pool.config(), self.pool.lock().lanes.iter().flatten());
         if let Some((deadline, _)) = &self.stop
             && Instant::now() > *deadline

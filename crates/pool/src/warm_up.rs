@@ -24,9 +24,14 @@ pub(crate) struct WarmUp {
 
 impl WarmUp {
     /// The requests that a generation is warmed up with.
-    pub(crate) fn requests(&mut self, config: &PoolConfig, encode: &EncodeWarmUp) -> Vec<WarmUpRequest> {
+    pub(crate) fn requests(
+        &mut self,
+        config: &PoolConfig,
+        learnt: &[String],
+        encode: &EncodeWarmUp,
+    ) -> Vec<WarmUpRequest> {
         let mut requests = Vec::new();
-        for target in &config.warmup {
+        for target in config.warmup.iter().chain(learnt) {
             match encode(target) {
                 Ok(request) => requests.push(WarmUpRequest { target: target.clone(), words: request.to_words() }),
                 Err(why) => {
@@ -62,7 +67,7 @@ impl WarmUp {
 
 /// Says that a snapshot pool restores the slow way for want of a warm-up. True when that was said.
 pub(crate) fn advise<'a>(config: &PoolConfig, mut lanes: impl Iterator<Item = &'a Lane>) -> bool {
-    if config.worker().mode != Mode::Snapshot || !config.warmup.is_empty() {
+    if config.worker().mode != Mode::Snapshot || !config.warmup.is_empty() || config.learns {
         return false;
     }
     let searches = |lane: &Lane| lane.snapshot.map_or(0, |snapshot| u64::from(snapshot.searches));

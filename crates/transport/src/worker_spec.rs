@@ -13,6 +13,8 @@ pub struct WorkerSpec {
     pub mode: Mode,
     /// The worker script, or empty.
     pub script: CText,
+    /// The server's own PHP that boots the application which `script` is the front controller of, by its name; or empty.
+    pub recipe: CText,
     /// The boot file of snapshot mode, or empty.
     pub boot_script: CText,
     /// php.ini file or directory instead of PHP's own search, or empty.

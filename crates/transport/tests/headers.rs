@@ -18,6 +18,7 @@ const OF_THE_BRIDGE: &[&str] = &[
     "php-host/src/error_page.rs",
     "php-host/src/warmup_report.rs",
     "php-host/src/library.rs",
+    "php-host/src/recipe.rs",
     "php-host/src/php.rs",
 ];
 

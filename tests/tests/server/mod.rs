@@ -36,6 +36,7 @@ mod proxy_failures;
 mod proxy_real;
 mod proxy_upgrade;
 mod raw_targets;
+mod recipes;
 mod releases;
 mod reload;
 mod rules;

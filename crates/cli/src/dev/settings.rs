@@ -1,13 +1,8 @@
 //! The settings of `dev`: what it says where neither flags, environment nor `howdah.toml` do.
 
 use super::{addresses, mails};
-use howdah_config::{AccessFormat, AccessTarget, Loaded, Mode, Origin, PoolSettings, ServeFlags};
+use howdah_config::{AccessFormat, AccessTarget, Loaded, Mode, Origin, PoolSettings, ServeFlags, code_patterns};
 use std::path::Path;
-
-/// Directories of a project into which applications write files that look like code.
-const WRITTEN: &[&str] = &["var", "storage", "cache", "tmp", "temp", "logs", "node_modules", "vendor"];
-/// What, when it has changed, makes the loaded application an old one.
-const CODE: &str = "*.{php,phtml,inc,twig,yaml,yml,ini}";
 
 /// Puts in flags for what nothing was said of.
 pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
@@ -30,6 +25,8 @@ pub(super) fn complete(flags: &mut ServeFlags, given: &Loaded, project: &Path) {
         // Enough for a page and what it fetches beside; each is started when it is needed.
         flags.set("workers", "1-8");
     }
+    // What is being worked on is loaded anew by each request.
+    set(flags, "recipe", "none");
     set(flags, "log.access", "stdout");
     set(flags, "log.access_format", "terminal");
     set(flags, "log.level", "warn");
@@ -51,7 +48,7 @@ pub(super) fn develop(loaded: &mut Loaded, project: &Path) -> Result<(), String>
     let store = mails::store(&settings.acme.state, project);
     let program = std::env::current_exe().map_err(|error| format!("cannot find the program itself: {error}"))?;
     let sendmail = format!("{} sendmail --into {}", quoted(&program)?, quoted(&store)?);
-    let patterns = patterns(project);
+    let patterns = code_patterns(project, None);
     for pool in &mut settings.pools {
         develop_php(pool, &sendmail);
         // Classic mode loads what has changed by itself.
@@ -83,43 +80,10 @@ fn develop_php(pool: &mut PoolSettings, sendmail: &str) {
     }
 }
 
-/// Patterns for the project's own code: every directory but hidden ones and those that applications write to.
-fn patterns(project: &Path) -> Vec<String> {
-    let mut patterns = vec![format!("{}/{CODE}", project.display()), format!("{}/.env*", project.display())];
-    let entries = std::fs::read_dir(project).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !name.starts_with('.') && !WRITTEN.contains(&name.as_str()))
-        // They would be read as parts of a pattern.
-        .filter(|name| !name.contains(['*', '{', '}', '[', ']', '?']))
-        .collect();
-    names.sort();
-    patterns.extend(names.iter().map(|name| format!("{}/{name}/**/{CODE}", project.display())));
-    patterns
-}
-
 /// For the shell that PHP starts.
 fn quoted(path: &Path) -> Result<String, String> {
     match path.to_str().filter(|path| !path.contains(['\'', '\n', '"', '\\'])) {
         Some(path) => Ok(format!("'{path}'")),
         None => Err(format!("the path {} cannot be written into sendmail_path: it has quotes", path.display())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_application_writes_is_not_watched() {
-        let project = tempfile::tempdir().unwrap();
-        for name in ["src", "var", "vendor", ".git", "public", "a{b"] {
-            std::fs::create_dir(project.path().join(name)).unwrap();
-        }
-        let found = patterns(project.path());
-        let dirs: Vec<&str> = found.iter().filter_map(|p| p.strip_suffix(CODE)?.strip_suffix("/**/")).collect();
-        let names: Vec<&str> = dirs.iter().filter_map(|dir| dir.rsplit('/').next()).collect();
-        assert_eq!(names, ["public", "src"]);
     }
 }

@@ -10,56 +10,14 @@
 #include "modes/modes.h"
 #include "modes/run.h"
 #include "modes/script_loop.h"
+#include "sapi/embedded.h"
 #include "sapi/log.h"
 #include "sapi/server_array.h"
 
-#include <string.h>
 #include <syslog.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- the library --- */
-
-typedef struct library_file {
-    php_stream stream;
-    uint64_t changed;
-    size_t length;
-} library_file;
-
-static int library_stat(php_stream *stream, php_stream_statbuf *status) {
-    const library_file *file = (const library_file *)stream;
-    memset(status, 0, sizeof *status);
-    status->sb.st_mode = S_IFREG | 0444;
-    status->sb.st_size = (off_t)file->length;
-    status->sb.st_mtime = (time_t)file->changed;
-    return 0;
-}
-
-static const php_stream_ops library_ops = {.label = "howdah library", .stat = library_stat};
-
-/* Runs a text as PHP would run a file of this path. With OPcache one worker compiles it and the others find it in
- * shared memory: what OPcache asks about a file is its path and its time, and only this stream knows that there is
- * none. */
-static bool run_library_file(const char *path, const char *text, size_t length, uint64_t changed) {
-    library_file source = {.stream = {.ops = &library_ops}, .changed = changed, .length = length};
-    zend_file_handle file;
-    zend_string *name = zend_string_init(path, strlen(path), 0);
-    zend_stream_init_filename_ex(&file, name);
-    file.type = ZEND_HANDLE_STREAM;
-    memset(&file.handle, 0, sizeof file.handle);
-    file.handle.stream.handle = &source;
-    file.opened_path = zend_string_copy(name);
-    file.buf = emalloc(length + ZEND_MMAP_AHEAD);
-    memcpy(file.buf, text, length);
-    memset(file.buf + length, 0, ZEND_MMAP_AHEAD);
-    file.len = length;
-    bool done = zend_execute_scripts(ZEND_REQUIRE, NULL, 1, &file) == SUCCESS && EG(exception) == NULL;
-    zend_destroy_file_handle(&file);
-    /* The application's first file is the worker script. */
-    zend_hash_del(&EG(included_files), name);
-    zend_string_release(name);
-    return done;
-}
 
 /* The classes and functions of the namespace Howdah that are written in PHP, before the worker script and in the same
  * request of PHP. False: the build is broken, PHP has logged why. */
@@ -68,7 +26,7 @@ static bool run_library(void) {
     size_t length;
     uint64_t changed;
     for (size_t i = 0; howdah_rs_library(i, &path, &text, &length, &changed); i++) {
-        if (!run_library_file(path, text, length, changed)) {
+        if (!shim_embedded_run(path, text, length, changed)) {
             shim_log(LOG_CRIT, "%s does not compile", path);
             return false;
         }

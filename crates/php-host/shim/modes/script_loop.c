@@ -12,6 +12,7 @@
 #include "modes/reset.h"
 #include "sapi/current_request.h"
 #include "sapi/debugger.h"
+#include "sapi/embedded.h"
 #include "sapi/error_page.h"
 #include "sapi/input.h"
 #include "sapi/log.h"
@@ -141,7 +142,25 @@ bool shim_loop_open_script(const char *path) {
     return true;
 }
 
+/* What the pool's recipe does before the script, or in its place: then it does not return true. */
+static bool run_recipe(void) {
+    const char *path, *text;
+    size_t length;
+    uint64_t changed;
+    if (*shim.worker->recipe == '\0') {
+        return true;
+    }
+    if (!howdah_rs_recipe(shim.worker->recipe, &path, &text, &length, &changed)) {
+        shim_log(LOG_CRIT, "this howdah-php has no recipe %s", shim.worker->recipe);
+        return false;
+    }
+    return shim_embedded_run(path, text, length, changed);
+}
+
 void shim_loop_execute_script(const char *path) {
+    if (!run_recipe()) {
+        return;
+    }
     zend_file_handle file;
     zend_string *name = zend_string_init(path, strlen(path), 0);
     zend_stream_init_filename_ex(&file, name);

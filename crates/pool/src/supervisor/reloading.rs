@@ -2,6 +2,7 @@
 
 use super::Supervisor;
 use crate::event::ReloadWaiter;
+use crate::generation::Generation;
 use crate::worker_state::{KillReason, WorkerState};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -12,6 +13,8 @@ impl Supervisor {
             let _ = waiter.send(Err("the server is stopping".into()));
             return;
         }
+        // That one may have begun before what the order is about.
+        self.abandon_learnt();
         if let Some((_, waiters)) = self.next.as_mut() {
             waiters.push(waiter);
             return;
@@ -37,15 +40,26 @@ impl Supervisor {
 
     pub(super) fn fail_reload(&mut self, why: String) {
         let Some((generation, waiters)) = self.next.take() else { return };
-        tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        let stays = self.forgets_learnt() || !self.pool.config().yields;
+        if stays {
+            tracing::error!(pool = self.pool.name(), "reload failed, the old workers stay: {why}");
+        }
+        self.give_up(generation);
+        for waiter in waiters {
+            let _ = waiter.send(Err(why.clone()));
+        }
+        if !stays {
+            self.yield_after_reload(why);
+        }
+        self.drop_finished_generations();
+    }
+
+    /// Ends a generation that does not serve.
+    pub(super) fn give_up(&mut self, generation: Generation) {
         for lane in self.pool.lock().lanes.iter_mut().flatten().filter(|l| l.generation == generation.number) {
             lane.kill(KillReason::Stopping);
         }
         self.old.push(generation);
-        for waiter in waiters {
-            let _ = waiter.send(Err(why.clone()));
-        }
-        self.drop_finished_generations();
     }
 
     /// Switches over once all workers of the next generation serve: the old ones finish what they have.
@@ -57,6 +71,7 @@ impl Supervisor {
             return;
         }
         let Some((next, waiters)) = self.next.take() else { return };
+        self.next_is_learnt = false;
         self.pool.update_about(|about| {
             about.generation = number;
             about.boots = next.boots.clone();

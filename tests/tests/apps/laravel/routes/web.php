@@ -27,5 +27,6 @@ Route::get('/terminates', function () {
     app()->terminating(fn () => file_put_contents(storage_path('terminated'), "x\n", FILE_APPEND));
     return 'soon';
 });
+Route::get('/mode', fn () => Howdah\mode() . ' 1');
 Route::get('/broken', fn () => throw new RuntimeException('broken on purpose'));
 Route::get('/gate.php', fn () => 'ready');

@@ -1,0 +1,45 @@
+//! Which files of a project are its code, for those who watch it.
+
+use std::path::Path;
+
+/// Directories of a project into which applications write files that look like code.
+const WRITTEN: &[&str] = &["var", "storage", "cache", "tmp", "temp", "logs", "node_modules", "vendor"];
+/// What, when it has changed, makes the loaded application an old one.
+const CODE: &str = "*.{php,phtml,inc,twig,yaml,yml,ini}";
+
+/// Patterns for the project's own code: every directory but hidden ones, those that applications write to, and this one.
+#[must_use]
+pub fn code_patterns(project: &Path, without: Option<&Path>) -> Vec<String> {
+    let mut patterns = vec![format!("{}/{CODE}", project.display()), format!("{}/.env*", project.display())];
+    let entries = std::fs::read_dir(project).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && without != Some(&entry.path()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.') && !WRITTEN.contains(&name.as_str()))
+        // They would be read as parts of a pattern.
+        .filter(|name| !name.contains(['*', '{', '}', '[', ']', '?']))
+        .collect();
+    names.sort();
+    patterns.extend(names.iter().map(|name| format!("{}/{name}/**/{CODE}", project.display())));
+    patterns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_application_writes_is_not_watched() {
+        let project = tempfile::tempdir().unwrap();
+        for name in ["src", "var", "vendor", ".git", "public", "a{b"] {
+            std::fs::create_dir(project.path().join(name)).unwrap();
+        }
+        let names = |without: Option<&Path>| -> Vec<String> {
+            let found = code_patterns(project.path(), without);
+            let dirs = found.iter().filter_map(|p| p.strip_suffix(CODE)?.strip_suffix("/**/"));
+            dirs.filter_map(|dir| dir.rsplit('/').next()).map(str::to_owned).collect()
+        };
+        assert_eq!(names(None), ["public", "src"]);
+        assert_eq!(names(Some(&project.path().join("public"))), ["src"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! What a pool learns of its traffic for its warm-up: which GETs are frequent and answered by PHP with 200. Paths that
+//! differ in their numbers alone are one; of such a group the last path stands for all.
+//!
+//! All of it is bounded: so many groups, each with one path of so many bytes. What looks like a secret is not kept: a
+//! warm-up request is repeated with each boot, and stands in the log.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Groups that are counted. A new one takes the place of the rarest, with its count: what is frequent comes through.
+const MOST_GROUPS: usize = 128;
+/// Paths that the warm-up gets.
+const MOST_PATHS: usize = 8;
+/// Requests after which the first plan is made; after each, ten times as many until the next.
+const FIRST_LOOK: u64 = 100;
+/// Requests that are all looked at. Of later ones it is one in `SAMPLE`.
+const ALL: u64 = 1000;
+const SAMPLE: u64 = 16;
+/// One of so many requests has to be of a group for it to be frequent.
+const RARE: u64 = 50;
+const LONGEST_PATH: usize = 256;
+const LONGEST_QUERY: usize = 64;
+/// A word without a space or a hyphen that is longer than this may be a token.
+const LONGEST_WORD: usize = 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    came: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: HashMap<String, Group>,
+    looked_at: u64,
+    look_at: u64,
+    /// What new workers are warmed up with.
+    plan: Vec<String>,
+    /// A plan did not work: nothing is learnt any more.
+    refused: bool,
+}
+
+#[derive(Debug)]
+struct Group {
+    count: u64,
+    path: String,
+}
+
+impl Learned {
+    /// Whether the request that comes now is to be looked at.
+    pub(crate) fn wants_next(&self) -> bool {
+        let came = self.came.fetch_add(1, Ordering::Relaxed);
+        came < ALL || came.is_multiple_of(SAMPLE)
+    }
+
+    /// A GET for this target was answered with 200.
+    pub(crate) fn note(&self, target: &[u8]) {
+        let Some((group, path)) = group_of(target) else { return };
+        let mut state = self.state.lock();
+        if state.refused {
+            return;
+        }
+        state.looked_at += 1;
+        if state.groups.len() >= MOST_GROUPS && !state.groups.contains_key(&group) {
+            let Some((rarest, count)) =
+                state.groups.iter().map(|(name, group)| (name, group.count)).min_by_key(|g| g.1)
+            else {
+                return;
+            };
+            let rarest = rarest.clone();
+            state.groups.remove(&rarest);
+            state.groups.insert(group, Group { count: count + 1, path });
+            return;
+        }
+        match state.groups.entry(group) {
+            Entry::Occupied(mut known) => {
+                known.get_mut().count += 1;
+                known.get_mut().path = path;
+            }
+            Entry::Vacant(new) => drop(new.insert(Group { count: 1, path })),
+        }
+    }
+
+    /// The paths that new workers are to be warmed up with, if enough has been learnt since the last time to change them.
+    /// `fixed`: those that the settings name.
+    pub(crate) fn new_plan(&self, fixed: &[String]) -> Option<(Vec<String>, u64)> {
+        let mut state = self.state.lock();
+        if state.looked_at < state.look_at.max(FIRST_LOOK) || state.refused {
+            return None;
+        }
+        let seen = state.looked_at;
+        state.look_at = seen.saturating_mul(10);
+        let named: Vec<String> = fixed.iter().filter_map(|path| Some(group_of(path.as_bytes())?.0)).collect();
+        let is_frequent = |(name, group): &(&String, &Group)| group.count * RARE >= seen && !named.contains(name);
+        let mut frequent: Vec<(u64, &str)> =
+            state.groups.iter().filter(is_frequent).map(|(_, group)| (group.count, group.path.as_str())).collect();
+        frequent.sort_by(|a, b| b.cmp(a));
+        let plan: Vec<String> = frequent.iter().take(MOST_PATHS).map(|(_, path)| (*path).to_owned()).collect();
+        let known: Vec<_> = state.plan.iter().filter_map(|path| Some(group_of(path.as_bytes())?.0)).collect();
+        let is_new = |path: &String| group_of(path.as_bytes()).is_some_and(|(group, _)| !known.contains(&group));
+        if !plan.iter().any(is_new) {
+            return None;
+        }
+        state.plan.clone_from(&plan);
+        Some((plan, seen))
+    }
+
+    pub(crate) fn plan(&self) -> Vec<String> {
+        self.state.lock().plan.clone()
+    }
+
+    /// The plan does not work. True: there was one.
+    pub(crate) fn refuse(&self) -> bool {
+        let mut state = self.state.lock();
+        let had_one = !state.plan.is_empty();
+        *state = State { refused: had_one, ..State::default() };
+        had_one
+    }
+}
+
+/// The group of a target, and the target as text; none for what is not to be asked for again.
+fn group_of(target: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(target).ok()?;
+    let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+    let is_plain = text.bytes().all(|b| b.is_ascii_graphic());
+    let is_fit = path.starts_with('/')
+        && path.len() <= LONGEST_PATH
+        && query.is_none_or(|query| query.len() <= LONGEST_QUERY)
+        && !path.split('/').any(looks_secret)
+        && !query.is_some_and(|query| query.split(['&', '=', ';']).any(looks_secret));
+    if !is_plain || !is_fit {
+        return None;
+    }
+    let mut group = String::with_capacity(text.len());
+    for c in path.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if c != '0' || !group.ends_with('0') {
+            group.push(c);
+        }
+    }
+    for name in query.into_iter().flat_map(|query| query.split('&')) {
+        group.push('?');
+        group.push_str(name.split('=').next().unwrap_or_default());
+    }
+    Some((group, text.to_owned()))
+}
+
+/// Words of readers have hyphens, or no digits; tokens have neither the one nor lack the other. A UUID is no word either.
+fn looks_secret(text: &str) -> bool {
+    let has_digit = text.bytes().any(|b| b.is_ascii_digit());
+    let mixed = text.bytes().any(|b| b.is_ascii_uppercase()) && text.bytes().any(|b| b.is_ascii_lowercase());
+    let is_uuid = text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let longest = text.split(['-', '.', ',', '+']).map(str::len).max().unwrap_or(0);
+    is_uuid || (longest > LONGEST_WORD && (has_digit || mixed)) || (longest >= 12 && has_digit && mixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learn(learned: &Learned, target: &str, times: usize) {
+        (0..times).for_each(|_| learned.note(target.as_bytes()));
+    }
+
+    #[test]
+    fn frequent_paths_are_planned_one_for_each_group_and_told_once() {
+        let learned = Learned::default();
+        learn(&learned, "/posts/1", 30);
+        learn(&learned, "/posts/27", 20);
+        learn(&learned, "/", 10);
+        learn(&learned, "/list?page=2", 30);
+        assert_eq!(learned.new_plan(&[]), None, "too few requests");
+        learn(&learned, "/list?page=3", 10);
+        learn(&learned, "/rare", 1);
+        let (plan, seen) = learned.new_plan(&["/".to_owned()]).unwrap();
+        assert_eq!((plan, seen), (vec!["/posts/27".to_owned(), "/list?page=3".to_owned()], 101));
+        learn(&learned, "/posts/5", 2000);
+        assert_eq!(learned.new_plan(&["/".to_owned()]), None, "nothing new");
+        learn(&learned, "/new", 50_000);
+        assert_eq!(learned.new_plan(&[]).unwrap().0[0], "/new");
+        assert!(learned.refuse() && learned.plan().is_empty());
+        learn(&learned, "/new", 50_000);
+        assert_eq!(learned.new_plan(&[]), None);
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_not_kept() {
+        let kept = |target: &str| group_of(target.as_bytes()).is_some();
+        for target in ["/", "/en/blog/posts/a-long-title-of-2024", "/api/products/12?page=2&sort=name", "/a.b/c_d"] {
+            assert!(kept(target), "{target}");
+        }
+        for target in [
+            "/reset/9f86d081884c7d659a2feaa0c55ad015",
+            "/a?token=9f86d081884c7d659a2feaa0c55ad015",
+            "/a?key=aB3dE5fG7hI9",
+            "/unsubscribe/123e4567-e89b-12d3-a456-426614174000",
+            "/a?state=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx",
+            "*",
+            "/ü",
+        ] {
+            assert!(!kept(target), "{target}");
+        }
+        assert!(!kept(&format!("/{}", "a-".repeat(200))) && !kept(&format!("/?{}", "a=b&".repeat(20))));
+    }
+
+    #[test]
+    fn many_paths_use_no_more_memory() {
+        let learned = Learned::default();
+        for n in 0..10_000_u32 {
+            let name: String = n.to_string().bytes().map(|b| char::from(b'a' + b - b'0')).collect();
+            learned.note(format!("/{name}").as_bytes());
+            learned.note(b"/often");
+        }
+        assert!(learned.state.lock().groups.len() <= MOST_GROUPS);
+        assert_eq!(learned.new_plan(&[]).unwrap().0, ["/often"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! A pool that goes ahead of another one (a recipe's): whatever does not work here, the other one serves. So nothing waits
+//! for a boot that fails, and the next attempt has time.
+
+use super::Supervisor;
+use crate::shared::Shared;
+use crate::worker_state::WorkerState;
+use howdah_transport::zygote_protocol::Finding;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The pause after a boot that failed, at first and at the most.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// How long a request waits here for a worker while none serves.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// What was to serve ahead of the other pool does not start.
+    pub(super) fn yield_after(&mut self, why: String) {
+        let short = why.lines().next().unwrap_or_default();
+        let now = Instant::now();
+        if self.not_before.is_some_and(|t| t > now) {
+            // Workers that were started together fail together: one attempt.
+            tracing::debug!(pool = self.pool.name(), "{short}");
+            return;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.failures.min(10))).min(LONGEST_PAUSE);
+        self.failures += 1;
+        self.not_before = Some(now + pause);
+        let other = self.pool.way_back().map(|other| other.name().to_owned()).unwrap_or_default();
+        tracing::warn!(
+            pool = self.pool.name(),
+            "the application does not boot: {short}; the pool {other} serves in classic mode, next attempt in {pause:?}"
+        );
+        if !self.pool.serves() {
+            // Until a worker is ready.
+            self.pool.lock().down = Some(why.clone());
+        }
+        self.pool.update_about(|about| about.last_error = Some(why));
+        self.hand_over(Duration::ZERO);
+    }
+
+    /// Gives the requests that wait to the other pool, if none of this one's workers serves and one has waited so long.
+    pub(super) fn hand_over(&self, patience: Duration) {
+        let Some(other) = self.pool.way_back() else { return };
+        let now = Instant::now();
+        let mut scheduler = self.pool.lock();
+        let serves = scheduler.lanes.iter().flatten().any(|lane| lane.state.is_serving());
+        if serves || scheduler.queue.is_empty() || scheduler.oldest_wait(now).is_none_or(|wait| wait < patience) {
+            return;
+        }
+        let waiting = scheduler.queue.drain();
+        drop(scheduler);
+        tracing::info!(pool = self.pool.name(), requests = waiting.len(), "given to the pool {}", other.name());
+        for pending in waiting {
+            if let Err((fault, pending)) = other.submit(pending, now) {
+                pending.sink.fail(fault);
+            }
+        }
+    }
+
+    /// As often as everything else is looked at.
+    pub(super) fn tick_ahead(&mut self) {
+        if self.pool.config().yields {
+            self.hand_over(PATIENCE);
+        }
+        self.learn();
+    }
+
+    /// A reload did not come up: what serves is of before, and the other pool serves what is there now.
+    pub(super) fn yield_after_reload(&mut self, why: String) {
+        self.waits_for_order = false;
+        if let Some(generation) = self.current.take() {
+            let mut scheduler = self.pool.lock();
+            for index in 0..scheduler.lanes.len() {
+                if scheduler.lanes[index].as_ref().is_some_and(|lane| lane.generation == generation.number) {
+                    scheduler.drain_lane(index, Instant::now());
+                }
+            }
+            drop(scheduler);
+            self.old.push(generation);
+        }
+        self.yield_after(why);
+    }
+
+    /// What the warm-up has shown speaks against the boot, or against what was learnt: an error in a page, or what visitors
+    /// would share. True: the generation is given up.
+    pub(super) fn yields_to_findings(&mut self, number: u64, refused: bool, findings: &[Finding]) -> bool {
+        let error = findings.iter().find(|finding| finding.is_error);
+        let is_next = self.next.as_ref().is_some_and(|(next, _)| next.number == number);
+        let gives_up = self.pool.config().yields || (is_next && self.next_is_learnt);
+        if !gives_up || !(refused || error.is_some()) {
+            return false;
+        }
+        let why = format!("warm-up: {}", error.map_or("it was refused", |finding| &finding.text));
+        // The next attempt does without what was learnt, and need not wait.
+        let had_learnt = self.pool.learned.refuse();
+        if is_next {
+            self.fail_reload(why);
+        } else if self.current.as_ref().is_some_and(|current| current.number == number)
+            && let Some(generation) = self.current.take()
+        {
+            generation.zygote.kill();
+            self.old.push(generation);
+            self.yield_after(why);
+        }
+        if had_learnt {
+            self.not_before = None;
+        }
+        true
+    }
+
+    /// Warms a new generation up with what was learnt of the traffic, and switches.
+    fn learn(&mut self) {
+        let config = self.pool.config();
+        let is_calm = self.next.is_none() && self.stop.is_none() && self.failures == 0 && !self.waits_for_order;
+        let Some(number) = self.current.as_ref().filter(|current| current.proven).map(|current| current.number) else {
+            return;
+        };
+        let all_serve = self.pool.lock().count(number, WorkerState::is_serving) >= self.target;
+        if !config.learns || !is_calm || !all_serve {
+            return;
+        }
+        let Some((paths, requests)) = self.pool.learned.new_plan(&config.warmup) else { return };
+        tracing::info!(
+            pool = self.pool.name(),
+            requests,
+            "warm-up: learnt {} from the traffic, new workers start with that",
+            paths.join(" ")
+        );
+        self.reload(oneshot::channel().0);
+        self.next_is_learnt = self.next.is_some();
+    }
+
+    /// Gives a generation up that only has what was learnt, for one that has it too.
+    pub(super) fn abandon_learnt(&mut self) {
+        if std::mem::take(&mut self.next_is_learnt)
+            && let Some((generation, _)) = self.next.take()
+        {
+            self.give_up(generation);
+            self.drop_finished_generations();
+        }
+    }
+
+    /// What was learnt does not work, and nothing else has changed: all stays as it was. False: it was another reload.
+    pub(super) fn forgets_learnt(&mut self) -> bool {
+        let was = std::mem::take(&mut self.next_is_learnt);
+        if was {
+            self.pool.learned.refuse();
+        }
+        was
+    }
+}
+
+impl Shared {
+    /// Whether a request that comes now finds a worker.
+    pub(crate) fn serves(&self) -> bool {
+        self.lock().lanes.iter().flatten().any(|lane| lane.state.is_serving())
+    }
+}

@@ -1,0 +1,244 @@
+<?php
+
+/**
+ * Boots a Laravel application for request after request, as it is: the server runs this in the place of the application's own
+ * front controller.
+ *
+ * Snapshot mode, with or without Octane: the kernel has booted before the first request, all service providers included. What
+ * requests change is undone; what those of the warm-up change is not, so after them everything that belongs to a visitor is
+ * reset below, as Octane does before each request. When .env, the files in config, routes and bootstrap or the providers' list
+ * change (config:cache, route:cache), the application boots anew before the next request.
+ *
+ * Worker mode: Octane's own worker, since only Octane puts back between two requests what they have changed.
+ *
+ * The front controller is not run, so it has to be Laravel's own: anything else is found here, and the server goes on in
+ * classic mode. Written for Laravel 8 to 12.
+ */
+
+declare(strict_types=1);
+
+namespace Howdah\Recipes\Laravel;
+
+use Illuminate\Contracts\Http\Kernel;
+use Illuminate\Http\Request;
+use Illuminate\Support\Facades\Facade;
+
+/** The statements of the front controllers that Laravel has had, one space between any two words. */
+const STATEMENTS = [
+    'use [\w\\\\]+ ;',
+    'declare \( [^;]+ \) ;',
+    'define \( \'LARAVEL_START\' , microtime \( true \) \) ;',
+    'if \( (?:file_exists|is_file) \( (?:\$maintenance = )?[^;(){}]*maintenance\.php\' \) \) \{ require [^;]* ; \}',
+    'require(?:_once)? __DIR__ \. \'\/\.\.\/vendor\/autoload\.php\' ;',
+    '\$app = require_once __DIR__ \. \'\/\.\.\/bootstrap\/app\.php\' ;',
+    '\$kernel = \$app -> make \( [\w\\\\]+ :: class \) ;',
+    '\$response = (?:tap \( )?\$kernel -> handle \( \$request = Request :: capture \( \) \)(?: \))? -> send \( \) ;',
+    '\$response -> send \( \) ;',
+    '\$response = \$kernel -> handle \( \$request = Request :: capture \( \) \) ;',
+    '\$kernel -> terminate \( \$request , \$response \) ;',
+    '(?:\( require_once __DIR__ \. \'\/\.\.\/bootstrap\/app\.php\' \)|\$app) -> handleRequest \( Request :: capture \( \) \) ;',
+];
+
+/** The first statement of a front controller that is none of Laravel's; null: it is Laravel's. */
+function foreign_statement(string $file): ?string
+{
+    $words = [];
+    foreach (token_get_all((string) file_get_contents($file)) as $token) {
+        if (!\is_array($token) || !\in_array($token[0], [T_WHITESPACE, T_COMMENT, T_DOC_COMMENT, T_OPEN_TAG], true)) {
+            $words[] = \is_array($token) ? $token[1] : $token;
+        }
+    }
+    $rest = preg_replace('/\G(?:(?:' . implode('|', STATEMENTS) . ')\s*)/', '', implode(' ', $words));
+
+    return trim((string) $rest) === '' ? null : substr($rest, 0, 80);
+}
+
+/** Ends the boot: the server goes on in classic mode. */
+function give_up(string $why): never
+{
+    \frankenphp_log("recipe laravel: $why", 8);
+    exit(1);
+}
+
+/** Returns what brings back what the warm-up's requests have used to how the boot has left it. */
+function reset_after_warmup(\Illuminate\Foundation\Application $app): \Closure
+{
+    $peek = static fn (object $of, string $property): mixed => (fn () => $this->$property ?? null)->call($of);
+    $poke = static function (object $of, string $property, mixed $value): void {
+        (function () use ($property, $value): void {
+            if (property_exists($this, $property)) {
+                $this->$property = $value;
+            }
+        })->call($of);
+    };
+    // Calls the first of these methods that this version of Laravel has.
+    $call = static function (?object $of, string ...$methods): void {
+        foreach ($methods as $method) {
+            if ($of !== null && method_exists($of, $method)) {
+                $of->$method();
+
+                return;
+            }
+        }
+    };
+    $made = static fn (string $name): ?object => $app->resolved($name) && is_object($one = $app->make($name)) ? $one : null;
+
+    $config = $app['config']->all();
+    $locale = [$app->getLocale(), $made('translator')?->getFallback()];
+    $shared = $made('view')?->getShared();
+    $url = $made('url');
+    $addresses = array_map(static fn (string $name) => $url ? $peek($url, $name) : null, ['root' => 'forcedRoot', 'scheme' => 'forceScheme']);
+    $defaults = $url?->getDefaultParameters() ?? [];
+    $terminating = $peek($app, 'terminatingCallbacks');
+
+    return static function () use ($app, $poke, $call, $made, $config, $locale, $shared, $terminating, $addresses, $defaults): void {
+        $octane = 'Laravel\Octane\Octane';
+        if (class_exists($octane)) {
+            $event = new \Laravel\Octane\Events\RequestReceived($app, $app, $app->make('request'));
+            foreach ($octane::prepareApplicationForNextOperation() as $listener) {
+                $app->make($listener)->handle($event);
+            }
+            array_map([$app, 'forgetInstance'], $app['config']->get('octane.flush', []));
+        }
+
+        // The visitor: session, user, cookies, and what has got hold of the session.
+        if ($session = $made('session')) {
+            method_exists($session, 'forgetDrivers') ? $session->forgetDrivers() : $poke($session, 'drivers', []);
+        }
+        $call($made('auth'), 'forgetGuards');
+        $call($made('cookie'), 'flushQueuedCookies');
+        foreach (['session.store', 'auth.driver', 'redirect'] as $name) {
+            $app->forgetInstance($name);
+        }
+        $call($app, 'forgetScopedInstances');
+        $poke($app, 'terminatingCallbacks', $terminating);
+
+        // The request: routes keep their controllers, and the router the last route.
+        $app->instance('request', Request::create('http://localhost'));
+        if ($router = $made('router')) {
+            $poke($router, 'current', null);
+            $poke($router, 'currentRequest', null);
+            foreach ($router->getRoutes()->getRoutes() as $route) {
+                method_exists($route, 'flushController') ? $route->flushController() : $poke($route, 'controller', null);
+            }
+        }
+        if ($url = $made('url')) {
+            $poke($url, 'forcedRoot', $addresses['root']);
+            $poke($url, 'forceScheme', $addresses['scheme']);
+            $poke($url, 'routeGenerator', null);
+            $url->defaults($defaults);
+        }
+        if ($view = $made('view')) {
+            $poke($view, 'shared', $shared ?? array_intersect_key($view->getShared(), ['__env' => 1, 'app' => 1]));
+            $call($view, 'flushState');
+        }
+
+        // Settings and what is kept in memory.
+        $poke($app['config'], 'items', $config);
+        if ($translator = $made('translator')) {
+            $app->setLocale($locale[0]);
+            $translator->setFallback($locale[1] ?? $config['app']['fallback_locale'] ?? $locale[0]);
+        }
+        if (($cache = $made('cache')) && isset($config['cache']['stores']['array'])) {
+            $cache->store('array')->flush();
+        }
+        foreach ($made('db')?->getConnections() ?? [] as $connection) {
+            while ($connection->transactionLevel() > 0) {
+                $connection->rollBack();
+            }
+            $connection->flushQueryLog();
+            $call($connection, 'forgetRecordModificationState');
+            // Files and locks of SQLite must not be open at the snapshot.
+            if ($connection->getDriverName() === 'sqlite' && $connection->getDatabaseName() !== ':memory:') {
+                $connection->disconnect();
+            }
+        }
+        if ($log = $made('log')) {
+            $call($log, 'flushSharedContext');
+            foreach (method_exists($log, 'getChannels') ? $log->getChannels() : [] as $channel) {
+                $call($channel, 'withoutContext');
+                $call(method_exists($channel, 'getLogger') ? $channel->getLogger() : null, 'reset');
+            }
+        }
+        $call($made('Illuminate\Foundation\Vite'), 'flush');
+        if (class_exists('Illuminate\Support\Once', false)) {
+            \Illuminate\Support\Once::flush();
+        }
+        Facade::clearResolvedInstances();
+    };
+}
+
+/** One request after the other, on an application that has booted. */
+function serve(string $base): void
+{
+    require $base . '/vendor/autoload.php';
+    $app = require $base . '/bootstrap/app.php';
+    $kernel = $app->make(Kernel::class);
+    // It stays bound: what the boot makes of it is told of the request that takes its place.
+    $app->instance('request', Request::create('http://localhost'));
+    $before = $_SERVER;
+    $kernel->bootstrap();
+    // What .env has added.
+    $added = array_diff_key($_SERVER, $before);
+
+    $parts = '{config,routes,bootstrap,bootstrap/cache}';
+    $files = [...glob($app->basePath($parts), GLOB_BRACE), ...glob($app->basePath("$parts/*.php"), GLOB_BRACE)];
+    $sources = [$app->environmentFilePath(), ...$files];
+    $state = static function () use ($sources): array {
+        clearstatcache();
+
+        return array_map(static fn (string $file): string => @filemtime($file) . ' ' . @fileinode($file), $sources);
+    };
+    $booted = $state();
+    \Howdah\on_restore(static function () use ($state, $booted): void {
+        if ($state() !== $booted) {
+            \Howdah\boot_again('the configuration has changed');
+        }
+    });
+    \Howdah\after_warmup(reset_after_warmup($app));
+
+    $answered = null;
+    $handle = static function () use ($app, $kernel, $added, &$answered): void {
+        $_SERVER += $added;
+        \defined('LARAVEL_START') || \define('LARAVEL_START', microtime(true));
+        if (is_file($maintenance = $app->storagePath() . '/framework/maintenance.php')) {
+            require $maintenance;
+        }
+        $request = Request::capture();
+        $response = $kernel->handle($request);
+        $answered = [$request, $response];
+        $response->send();
+    };
+    while (\frankenphp_handle_request($handle)) {
+        // The client has its response.
+        if ($answered !== null) {
+            $kernel->terminate(...$answered);
+            $answered = null;
+        }
+    }
+}
+
+/** Octane's worker, with the variables that `octane:start` sets. */
+function run_octane(string $base, string $public): void
+{
+    $worker = $base . '/vendor/laravel/octane/bin/frankenphp-worker.php';
+    if (!is_file($worker)) {
+        give_up("worker mode needs Laravel Octane, whose $worker is not there; snapshot mode does not");
+    }
+    $variables = ['APP_BASE_PATH' => $base, 'APP_PUBLIC_PATH' => $public, 'LARAVEL_OCTANE' => '1', 'MAX_REQUESTS' => (string) PHP_INT_MAX];
+    $_SERVER = $variables + $_SERVER;
+    $_ENV = $variables + $_ENV;
+    require $worker;
+}
+
+(static function (): void {
+    $front = $_SERVER['SCRIPT_FILENAME'];
+    $foreign = foreign_statement($front);
+    if ($foreign !== null) {
+        give_up("$front is not Laravel's own: $foreign");
+    }
+    $snapshot = \Howdah\mode() === 'snapshot';
+    $snapshot ? serve(\dirname($front, 2)) : run_octane(\dirname($front, 2), \dirname($front));
+})();
+// In the place of the front controller.
+exit(0);

@@ -1,0 +1,290 @@
+<?php
+
+/**
+ * Boots a Symfony application for request after request, in snapshot and in worker mode, as it is: the server runs this
+ * before the application's own front controller, which then asks for a runtime and gets the one below. The kernel has booted
+ * before the first request, `.env` included; `terminate()` runs when the client has its response; when the container is built
+ * anew (cache:clear) or `.env` changes, the application boots anew before the next request, and in debug mode also when a file
+ * of its own has changed that is loaded.
+ *
+ * The front controller runs once, so it may do nothing but return the application: whatever else it does is found here, and
+ * the server goes on in classic mode. Written for symfony/runtime 5.3 to 7.
+ */
+
+declare(strict_types=1);
+
+namespace Howdah\Recipes\Symfony;
+
+use Symfony\Component\Config\ConfigCache;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\HttpCache\HttpCache;
+use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
+use Symfony\Component\HttpKernel\TerminableInterface;
+use Symfony\Component\Runtime\RunnerInterface;
+use Symfony\Component\Runtime\SymfonyRuntime;
+
+/** Looks at the front controller without running it. */
+final class FrontController
+{
+    /** What it may do before it returns the application. */
+    private const HARMLESS = '(?:use [^;]+ ; |declare \( [^;]+ \) ; |require_once [^;]*autoload_runtime\.php[\'"] ; '
+        . '|(?:umask|ini_set|set_time_limit|date_default_timezone_set|define|error_reporting) \( [^;$]* \) ; '
+        . '|\$_SERVER \[ \'APP_RUNTIME_OPTIONS\' \] = \[ [^;$]*\] ; )*';
+
+    /** The application, made of what the environment says. */
+    private const APPLICATION = 'return (?:static )?(?:function|fn) \( array \$context \) (?:: [\w\\\\]+ )?(?<body>.*)';
+
+    /** Variables of a request's own. */
+    private const OF_REQUESTS = '\$_(?:GET|POST|COOKIE|FILES|REQUEST|SERVER|SESSION)\b|createFromGlobals|getallheaders|php:\/\/input'
+        . '|\$context(?! \[ \'(?!HTTP|REMOTE_|REQUEST_|SERVER_|QUERY_|PATH_|PHP_|CONTENT_|SCRIPT_)[A-Z][A-Z0-9_]*\' \])';
+
+    /** Why this front controller cannot run once for many requests; null if it can. */
+    public static function obstacle(string $file): ?string
+    {
+        $code = self::code($file);
+        if (!str_contains($code, 'autoload_runtime.php')) {
+            return 'it does not use symfony/runtime';
+        }
+        if (!preg_match('/^' . self::HARMLESS . self::APPLICATION . '$/s', $code, $found)) {
+            return 'it does more than to return the application';
+        }
+        if (preg_match('/' . self::OF_REQUESTS . '/', $found['body'])) {
+            return 'the application that it returns depends on the request';
+        }
+
+        return null;
+    }
+
+    /** Its code without comments, one space between any two words. */
+    private static function code(string $file): string
+    {
+        $words = [];
+        foreach (token_get_all((string) file_get_contents($file)) as $token) {
+            if (!\is_array($token) || !\in_array($token[0], [T_WHITESPACE, T_COMMENT, T_DOC_COMMENT, T_OPEN_TAG], true)) {
+                $words[] = \is_array($token) ? $token[1] : $token;
+            }
+        }
+
+        return implode(' ', $words);
+    }
+}
+
+/** The variables that the boot has added (`.env`) and that each request shall have. */
+final class Variables
+{
+    /** Not what the recipe itself needs. */
+    private const OWN = ['APP_RUNTIME' => 1, 'argv' => 1, 'argc' => 1];
+
+    /** Until the runtime has them. */
+    public static ?self $ofBoot = null;
+
+    private array $added = [];
+    private array $changed = [];
+
+    public function __construct(private readonly array $before)
+    {
+    }
+
+    public function booted(): void
+    {
+        $this->added = array_diff_key($_SERVER, $this->before, self::OWN);
+        $this->changed = array_filter(
+            array_intersect_key($_SERVER, $this->before),
+            fn (mixed $value, string|int $name): bool => $value !== $this->before[$name],
+            ARRAY_FILTER_USE_BOTH,
+        );
+    }
+
+    public function bring(): void
+    {
+        $_SERVER += $this->added;
+        foreach ($this->changed as $name => $value) {
+            if (($_SERVER[$name] ?? null) === $this->before[$name]) {
+                $_SERVER[$name] = $value;
+            }
+        }
+    }
+}
+
+/** What the boot has read, and whether that is still so. */
+final class Sources
+{
+    private readonly string $container;
+    private readonly array $settings;
+    private array $known;
+    private array $code = [];
+
+    public function __construct(private readonly KernelInterface $kernel)
+    {
+        $built = method_exists($kernel, 'getBuildDir') ? $kernel->getBuildDir() : $kernel->getCacheDir();
+        $this->container = $built . '/' . (new \ReflectionObject($kernel->getContainer()))->getShortName() . '.php';
+        $env = $kernel->getProjectDir() . '/.env';
+        $own = $env . '.' . $kernel->getEnvironment();
+        $this->settings = [$env, "$env.local", "$env.local.php", $own, "$own.local"];
+        $this->known = self::marks([$this->container, ...$this->settings]);
+    }
+
+    /** In debug mode each request of classic mode would see its own code's changes. */
+    public function note(): void
+    {
+        if ($this->kernel->isDebug()) {
+            $generated = [$this->kernel->getProjectDir() . '/vendor/', $this->kernel->getCacheDir() . '/'];
+            $isOwn = static fn (string $file): bool => is_file($file)
+                && array_filter($generated, static fn (string $dir): bool => str_starts_with($file, $dir)) === [];
+            $this->code = self::marks(array_filter(get_included_files(), $isOwn));
+        }
+    }
+
+    public function outdated(): ?string
+    {
+        clearstatcache();
+        $now = self::marks(array_keys($this->known));
+        if ($now[$this->container] !== $this->known[$this->container]) {
+            return 'the container was built anew';
+        }
+        if ($now !== $this->known) {
+            return '.env has changed';
+        }
+        if (!$this->kernel->isDebug()) {
+            return null;
+        }
+        $changed = array_diff_assoc(self::marks(array_keys($this->code)), $this->code);
+        if ($changed !== []) {
+            return array_key_first($changed) . ' has changed';
+        }
+
+        return (new ConfigCache($this->container, true))->isFresh() ? null : 'what the container was built of has changed';
+    }
+
+    private static function marks(array $files): array
+    {
+        $mark = static fn (string $file): string => @filemtime($file) . ' ' . @fileinode($file) . ' ' . @filesize($file);
+
+        return array_combine($files, array_map($mark, $files));
+    }
+}
+
+/** The classes that extend or implement Symfony's: they can only be there when Symfony's autoloader is. */
+function declare_classes(): void
+{
+    /** Symfony's own runtime, whose application is run for many requests. */
+    class Runtime extends SymfonyRuntime
+    {
+        public function getRunner(?object $application): RunnerInterface
+        {
+            if (!$application instanceof HttpKernelInterface) {
+                throw new \LogicException('the front controller returns ' . get_debug_type($application) . ', which is no kernel');
+            }
+
+            return new Runner($application, Variables::$ofBoot);
+        }
+    }
+
+    /** One request after the other. */
+    class Runner implements RunnerInterface
+    {
+        private ?Request $request = null;
+        private ?Response $response = null;
+        private ?Sources $sources = null;
+
+        public function __construct(private readonly HttpKernelInterface $application, private readonly Variables $variables)
+        {
+        }
+
+        public function run(): int
+        {
+            $this->variables->booted();
+            unset($_SERVER['APP_RUNTIME'], $_ENV['APP_RUNTIME']);
+            $snapshot = \Howdah\mode() === 'snapshot';
+            if (!$snapshot) {
+                $_ENV['APP_RUNTIME_MODE'] = 'web=1&worker=1';
+            }
+            $kernel = $this->kernel();
+            if ($kernel !== null) {
+                $kernel->boot();
+                $this->sources = new Sources($kernel);
+                $this->sources->note();
+            }
+            if ($snapshot && $kernel !== null) {
+                \Howdah\on_restore(function (): void {
+                    $changed = $this->sources->outdated();
+                    $changed === null || \Howdah\boot_again($changed);
+                });
+                // A kernel that has handled requests resets its services when it is booted again.
+                \Howdah\after_warmup(function () use ($kernel): void {
+                    $kernel->boot();
+                    $this->sources->note();
+                });
+            }
+            // Who goes away must not take a worker down that is there for others.
+            $snapshot || ignore_user_abort(true);
+            while (\frankenphp_handle_request($this->handle(...))) {
+                $this->terminate();
+                if (!$snapshot && $this->sources?->outdated() !== null) {
+                    // The next worker boots with what has changed.
+                    break;
+                }
+            }
+
+            return 0;
+        }
+
+        /** The kernel under whatever is around it. */
+        private function kernel(): ?KernelInterface
+        {
+            $kernel = $this->application;
+            while ($kernel instanceof HttpCache) {
+                $kernel = $kernel->getKernel();
+            }
+
+            return $kernel instanceof KernelInterface ? $kernel : null;
+        }
+
+        private function handle(): void
+        {
+            $this->variables->bring();
+            $request = Request::createFromGlobals();
+            $response = $this->application->handle($request);
+            // Only a request that was answered is terminated.
+            [$this->request, $this->response] = [$request, $response];
+            $response->send();
+        }
+
+        private function terminate(): void
+        {
+            [$request, $response] = [$this->request, $this->response];
+            $this->request = $this->response = null;
+            if ($request !== null && $response !== null && $this->application instanceof TerminableInterface) {
+                $this->application->terminate($request, $response);
+            }
+        }
+    }
+}
+
+/** Whether the project names a runtime of its own: then that is to be run, and not this one. */
+function names_runtime(string $front): bool
+{
+    $generated = (string) @file_get_contents(\dirname($front, 2) . '/vendor/autoload_runtime.php');
+
+    return isset($_SERVER['APP_RUNTIME']) || isset($_ENV['APP_RUNTIME'])
+        || ($generated !== '' && !str_contains($generated, "'Symfony\\\\Component\\\\Runtime\\\\SymfonyRuntime'"));
+}
+
+(static function (): void {
+    $front = $_SERVER['SCRIPT_FILENAME'];
+    $obstacle = FrontController::obstacle($front) ?? (names_runtime($front) ? 'the project has a runtime of its own' : null);
+    if ($obstacle !== null) {
+        \frankenphp_log("recipe symfony: $front: $obstacle", 8);
+        exit(1);
+    }
+    // Autoloaders of the application come later, and know nothing of this namespace.
+    spl_autoload_register(static function (string $class): void {
+        if ($class === __NAMESPACE__ . '\Runtime') {
+            declare_classes();
+        }
+    });
+    Variables::$ofBoot = new Variables($_SERVER);
+    $_SERVER['APP_RUNTIME'] = $_ENV['APP_RUNTIME'] = __NAMESPACE__ . '\Runtime';
+})();

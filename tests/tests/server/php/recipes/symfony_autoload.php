@@ -1,0 +1,14 @@
+<?php
+
+// Stands in for Composer's: Debian's Symfony and the application's own class.
+set_include_path('/usr/share/php');
+foreach (['Bundle/FrameworkBundle', 'Component/Runtime', 'Component/Dotenv'] as $part) {
+    require_once "Symfony/$part/autoload.php";
+}
+spl_autoload_register(static function (string $class): void {
+    if ($class === 'App\Kernel') {
+        require dirname(__DIR__) . '/src/Kernel.php';
+    }
+});
+
+

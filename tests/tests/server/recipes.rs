@@ -1,0 +1,461 @@
+//! A Symfony and a Laravel project as Composer lays them out, on Debian's packages, served by `howdah serve` alone: its recipe
+//! boots each once, and its responses are those of classic mode. What does not boot is served in classic mode.
+
+use howdah_tests::howdah::{php_program, program};
+use howdah_tests::process::{PATIENCE, eventually, signal};
+use howdah_tests::site::replace_file;
+use howdah_tests::{Conn, Request, Response, Target};
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+
+const FRAMEWORK: &str = "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php";
+const RUNTIME: &str = "/usr/share/php/Symfony/Component/Runtime/Internal/autoload_runtime.template";
+const INDEX: &str = include_str!("php/recipes/symfony_index.php");
+const KERNEL: &str = include_str!("php/recipes/symfony_kernel.php");
+const LOCK: &str = r#"{"packages": [{"name": "symfony/framework-bundle", "version": "v5.4.0"},
+    {"name": "symfony/runtime", "version": "v5.4.0"}]}"#;
+
+macro_rules! need_symfony {
+    () => {
+        if !Path::new(FRAMEWORK).exists() || !Path::new(RUNTIME).exists() {
+            howdah_skip::skip!(
+                "symfony",
+                "Debian's php-symfony-framework-bundle and php-symfony-runtime are not installed"
+            );
+        }
+    };
+}
+
+const LARAVEL: &str = "/usr/share/php/Illuminate/autoload.php";
+const OF_LARAVEL: &[(&str, &str)] = &[
+    ("composer.lock", r#"{"packages": [{"name": "laravel/framework", "version": "v8.83.26"}]}"#),
+    ("vendor/autoload.php", include_str!("../apps/laravel/autoload.php")),
+    ("public/index.php", include_str!("../apps/laravel/public/index.php")),
+    ("app/Counter.php", include_str!("../apps/laravel/app/Counter.php")),
+    ("app/HttpKernel.php", include_str!("../apps/laravel/app/HttpKernel.php")),
+    ("app/Routes.php", include_str!("../apps/laravel/app/Routes.php")),
+    ("bootstrap/app.php", include_str!("../apps/laravel/bootstrap/app.php")),
+    ("config/app.php", include_str!("../apps/laravel/config/app.php")),
+    ("config/auth.php", include_str!("../apps/laravel/config/auth.php")),
+    ("config/cache.php", include_str!("../apps/laravel/config/cache.php")),
+    ("config/database.php", include_str!("../apps/laravel/config/database.php")),
+    ("config/logging.php", include_str!("../apps/laravel/config/logging.php")),
+    ("config/session.php", include_str!("../apps/laravel/config/session.php")),
+    ("config/view.php", include_str!("../apps/laravel/config/view.php")),
+    ("resources/views/page.blade.php", include_str!("../apps/laravel/resources/views/page.blade.php")),
+    ("routes/web.php", include_str!("../apps/laravel/routes/web.php")),
+    ("bootstrap/cache/.keep", ""),
+    ("storage/data.sqlite", ""),
+    ("storage/framework/sessions/.keep", ""),
+    ("storage/framework/views/.keep", ""),
+    ("storage/logs/.keep", ""),
+];
+
+/// A project in a directory of its own.
+struct Project {
+    top: TempDir,
+    dir: PathBuf,
+}
+
+impl Project {
+    fn of(files: &[(&str, &str)]) -> Self {
+        let top = tempfile::tempdir().unwrap();
+        let project = Self { dir: top.path().join("project"), top };
+        project.write("composer.json", "{}");
+        files.iter().for_each(|(name, text)| project.write(name, text));
+        project
+    }
+
+    fn symfony() -> Self {
+        let generated = fs::read_to_string(RUNTIME)
+            .unwrap()
+            .replace("%runtime_class%", r"'Symfony\\Component\\Runtime\\SymfonyRuntime'")
+            .replace("%runtime_options%", "['project_dir' => dirname(__DIR__, 1)]");
+        Self::of(&[
+            ("composer.lock", LOCK),
+            (".env", "APP_ENV=prod\nAPP_SECRET=secret\nGREETING=hello\n"),
+            ("public/index.php", INDEX),
+            ("public/style.css", "a {}"),
+            ("src/Kernel.php", KERNEL),
+            ("vendor/autoload.php", include_str!("php/recipes/symfony_autoload.php")),
+            ("vendor/autoload_runtime.php", &generated),
+            ("var/sessions/.keep", ""),
+        ])
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        replace_file(&path, text);
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.join(name)).unwrap_or_default()
+    }
+
+    /// Serves it with these flags beside those that tests need.
+    fn serve(&self, flags: &[&str]) -> Served<'_> {
+        let socket = self.top.path().join("http.sock");
+        let log = self.top.path().join("log");
+        let listen = format!("unix:{}", socket.display());
+        let admin = format!("unix:{}", self.top.path().join("admin.sock").display());
+        let errors = ["-d", "error_reporting=E_ALL & ~E_DEPRECATED & ~E_USER_DEPRECATED", "-d", "display_errors=0"];
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program());
+        command.args(["serve", "--listen", &listen, "--admin", &admin]).args(errors).args(flags);
+        command.current_dir(&self.dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("TMPDIR", self.top.path()).env("HOWDAH_ALLOW_ROOT", "true").env("HOWDAH_PHP", php_program());
+        command.env("HOWDAH_WORKERS", "2");
+        let child = command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+        let served = Served { project: self, child: Some(child), target: Target::Unix(socket), log };
+        assert!(
+            eventually(PATIENCE, || Conn::try_open(&served.target).is_ok()),
+            "it does not listen: {}",
+            served.log()
+        );
+        served
+    }
+
+    /// The same in classic mode.
+    fn classic(&self) -> Served<'_> {
+        self.serve(&["--mode", "classic"])
+    }
+}
+
+struct Served<'a> {
+    project: &'a Project,
+    child: Option<Child>,
+    target: Target,
+    log: PathBuf,
+}
+
+impl Served<'_> {
+    fn send(&self, request: Request) -> Response {
+        Conn::open(&self.target).exchange(&request.close())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let response = self.send(Request::get(path));
+        (response.status, response.text())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn wait_for_log(&self, text: &str) {
+        assert!(eventually(PATIENCE, || self.log().contains(text)), "no \"{text}\" in: {}", self.log());
+    }
+
+    /// Until requests run in that mode.
+    fn wait_for_mode(&self, mode: &str) {
+        let expected = (200, format!("{mode} 1"));
+        assert!(eventually(PATIENCE, || self.get("/mode") == expected), "not in {mode} mode: {}", self.log());
+    }
+
+    /// Each page without what is the request's own; asked twice, as the second one finds what the first has left.
+    fn pages(&self, paths: &[&str]) -> Vec<String> {
+        let own = regex_lite::Regex::new(r#""REQUEST_ID": "\w+""#).unwrap();
+        let ask = |path: &str| {
+            let response = self.send(Request::get(path));
+            let text = own.replace_all(&response.text(), "").into_owned();
+            format!("{path} {} {:?} {text}", response.status, response.header("content-type"))
+        };
+        paths.iter().chain(paths).map(|path| ask(path)).collect()
+    }
+
+    fn finish(mut self) -> String {
+        let child = self.child.take().unwrap();
+        signal(child.id(), Signal::TERM);
+        let output = child.wait_with_output().unwrap();
+        let said = self.log();
+        assert!(output.status.success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = &self.project;
+    }
+}
+
+const PAGES: &[&str] =
+    &["/env", "/items/4", "/server", "/session", "/nowhere", "/broken", "/style.css", "/other.php", "/.env"];
+
+#[test]
+fn a_symfony_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.classic();
+    served.wait_for_mode("classic");
+    let classic = served.pages(PAGES);
+    assert!(classic[0].contains(r#"["hello","hello",false,"prod",false]"#), "{}", classic[0]);
+    assert!(classic[3].contains("1 of session, 1 here") && classic[4].contains(" 404 "), "{classic:?}");
+    let said = served.finish();
+    assert!(said.contains("classic mode; faster: snapshot mode by the recipe symfony"), "{said}");
+
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.pages(PAGES), classic);
+    }
+    let terminated = |path: &str| project.read("var/terminated").lines().filter(|line| *line == path).count();
+    let before = terminated("/items/77");
+    assert_eq!(served.get("/items/77"), (200, "item 77".to_owned()));
+    assert!(eventually(PATIENCE, || terminated("/items/77") == before + 1), "terminate() has not run");
+    let said = served.finish();
+    assert!(said.contains("booted once, in snapshot mode by the recipe symfony"), "{said}");
+}
+
+#[test]
+fn two_visitors_of_a_booted_application_do_not_see_each_other() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    let mut cookies: Vec<String> = Vec::new();
+    for visitor in 0..3 {
+        for n in 1..=3 {
+            let request = Request::get("/session");
+            let request = match cookies.get(visitor) {
+                Some(cookie) => request.header("Cookie", cookie),
+                None => request,
+            };
+            let response = served.send(request);
+            assert_eq!(response.text(), format!("{n} of session, 1 here"));
+            if let Some(cookie) = response.header("set-cookie").filter(|_| n == 1) {
+                cookies.push(cookie.split(';').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(cookies[0] != cookies[1] && cookies[1] != cookies[2], "{cookies:?}");
+    served.finish();
+}
+
+#[test]
+fn a_booted_application_follows_its_settings_and_in_debug_mode_its_code() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write(".env", "APP_ENV=dev\nAPP_SECRET=secret\nGREETING=hello\n");
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    assert!(served.get("/env").1.contains(r#"["hello","hello",false,"dev",true]"#));
+    project.write(".env", "APP_ENV=dev\nAPP_SECRET=secret\nGREETING=bye\n");
+    for _ in 0..4 {
+        assert!(served.get("/env").1.contains(r#"["bye","bye",false,"dev",true]"#));
+    }
+    project.write("src/Kernel.php", &KERNEL.replace("\"item $id\"", "\"new item $id\""));
+    for _ in 0..4 {
+        assert_eq!(served.get("/items/1"), (200, "new item 1".to_owned()));
+    }
+    served.finish();
+}
+
+#[test]
+fn a_front_controller_that_does_more_is_served_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write(
+        "public/index.php",
+        &INDEX.replace("return function", "$_SERVER['SEEN'] = $_GET['a'] ?? 'none';\n\nreturn function"),
+    );
+    let served = project.serve(&[]);
+    for n in 0..20 {
+        assert_eq!(served.get(&format!("/items/{n}")), (200, format!("item {n}")));
+    }
+    served.wait_for_log("it does more than to return the application; the pool default serves in classic mode");
+    served.wait_for_mode("classic");
+    served.finish();
+}
+
+#[test]
+fn a_page_that_fails_in_the_warm_up_keeps_the_application_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    project.write("var/broken", "");
+    let served = project.serve(&[]);
+    served.wait_for_log("warm-up: / was answered with status 500; the pool default serves in classic mode");
+    served.wait_for_mode("classic");
+    served.finish();
+}
+
+#[test]
+fn an_application_that_stops_booting_falls_back_without_a_lost_request_and_comes_again() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    let over = AtomicBool::new(false);
+    let statuses = std::thread::scope(|scope| {
+        let visits = || {
+            let mut seen = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                seen.push(served.get("/items/1").0);
+            }
+            seen
+        };
+        let visitors = [scope.spawn(visits), scope.spawn(visits)];
+        // The front controller's own code still works: only what boots once does not.
+        let broken = INDEX
+            .replace("return new Kernel", "if (Howdah\\mode() === 'snapshot') { exit(3); }\n    return new Kernel");
+        project.write("public/index.php", &broken);
+        served.wait_for_mode("classic");
+        served.wait_for_log("the pool default serves in classic mode, next attempt in");
+        project.write("public/index.php", INDEX);
+        served.wait_for_mode("snapshot");
+        over.store(true, Ordering::Relaxed);
+        visitors.map(|visitor| visitor.join().unwrap())
+    });
+    let statuses = statuses.concat();
+    assert!(statuses.len() > 10 && statuses.iter().all(|status| *status == 200), "{statuses:?} {}", served.log());
+    served.finish();
+}
+
+#[test]
+fn a_page_that_kills_its_workers_is_run_in_classic_mode() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.get("/kill"), (200, "alive".to_owned()), "{}", served.log());
+    }
+    served.wait_for_log("worker died; run in the pool default");
+    served.wait_for_mode("snapshot");
+    served.finish();
+}
+
+#[test]
+fn a_pool_learns_from_its_traffic_what_to_warm_up_with() {
+    need_symfony!();
+    let project = Project::symfony();
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for n in 0..120 {
+        assert_eq!(served.get(&format!("/items/{n}")).0, 200);
+        served.get("/nowhere?token=0123456789abcdef0123456789abcdef");
+    }
+    served.wait_for_log("from the traffic, new workers start with that");
+    served.wait_for_log("reload: new workers serve");
+    let terminated = project.read("var/terminated").lines().count();
+    assert_eq!(served.get("/items/5"), (200, "item 5".to_owned()));
+    assert!(terminated > 120, "the warm-up asks for what was learnt");
+    let log = served.finish();
+    let line = log.lines().find(|line| line.contains("warm-up: learnt")).unwrap();
+    assert!(line.contains("/items/") && !line.contains("nowhere"), "{line}");
+}
+
+#[test]
+fn a_recipe_is_written_down_by_init_and_an_explicit_mode_counts_more() {
+    need_symfony!();
+    let project = Project::symfony();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(program());
+        command.args(arguments).current_dir(&project.dir).env("HOWDAH_ALLOW_ROOT", "true");
+        let output = command.env("HOWDAH_PHP", php_program()).output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        )
+    };
+    // However the directory is spelled.
+    let served = project.serve(&["./public/"]);
+    served.wait_for_mode("snapshot");
+    served.finish();
+    assert!(command(&["init"]).0);
+    assert!(project.read("howdah.toml").contains("recipe = \"symfony\"\nmode = \"snapshot\"\n"));
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    served.finish();
+    let served = project.classic();
+    served.wait_for_mode("classic");
+    served.finish();
+    let served = project.serve(&["--mode", "worker"]);
+    served.wait_for_mode("worker");
+    assert_eq!(served.get("/items/3"), (200, "item 3".to_owned()));
+    served.finish();
+    for (flags, what) in [
+        (["--recipe", "drupal"], "there is no recipe drupal"),
+        (["--front-controller", "other.php"], "`front_controller` is another script"),
+        (["--script", "public/index.php"], "leave out `script` and `boot`"),
+    ] {
+        let (done, said) = command(&[&["check"], &flags[..]].concat());
+        assert!(!done && said.contains(what), "{said}");
+    }
+}
+
+#[test]
+fn a_laravel_project_is_booted_as_it_is_and_responds_as_in_classic_mode() {
+    if !Path::new(LARAVEL).exists() {
+        howdah_skip::skip!("laravel", "Debian's php-laravel-framework is not installed");
+    }
+    let paths = [
+        "/",
+        "/?q=a+b",
+        "/items/7?x=1",
+        "/items/8",
+        "/rows",
+        "/check?mail=no",
+        "/token",
+        "/visits",
+        "/nowhere",
+        "/.env",
+    ];
+    let project = Project::of(OF_LARAVEL);
+    let served = project.classic();
+    served.wait_for_mode("classic");
+    let classic = served.pages(&paths);
+    served.finish();
+    assert!(classic[0].contains("<title>Laravel</title>") && classic[2].contains("\"own\":1,\"all\":1"), "{classic:?}");
+
+    let served = project.serve(&[]);
+    served.wait_for_mode("snapshot");
+    for _ in 0..3 {
+        assert_eq!(served.pages(&paths), classic);
+    }
+    let form = |_| served.get("/form").1;
+    let forms: Vec<String> = (0..3).map(form).collect();
+    assert!(forms[0] != forms[1] && forms[1] != forms[2], "one token for all: {forms:?}");
+    assert_eq!(served.send(Request::form("/form", "a=b")).status, 419);
+    assert_eq!(served.get("/terminates").1, "soon");
+    assert!(eventually(PATIENCE, || project.read("storage/terminated") == "x\n"), "terminate() has not run");
+    project.write(".env", "APP_NAME=\"From the environment\"\n");
+    for _ in 0..4 {
+        assert!(served.get("/").1.contains("<title>From the environment</title>"));
+    }
+    // Another front controller may do anything.
+    project.write("public/index.php", "<?php echo 'own ', Howdah\\mode();");
+    assert!(eventually(PATIENCE, || served.get("/").1 == "own classic"), "{}", served.log());
+    served.wait_for_log("is not Laravel's own: echo 'own '");
+    served.finish();
+}
+
+#[test]
+fn laravel_in_worker_mode_is_octanes_worker() {
+    let project = Project::of(OF_LARAVEL);
+    let served = project.serve(&["--mode", "worker"]);
+    served.wait_for_log("worker mode needs Laravel Octane");
+    served.finish();
+    let worker = "<?php
+        $own = [$_SERVER['APP_BASE_PATH'], $_ENV['APP_PUBLIC_PATH'], $_SERVER['LARAVEL_OCTANE'], $_SERVER['MAX_REQUESTS'] > 1000];
+        $n = 0;
+        while (frankenphp_handle_request(function () use ($own, &$n) {
+            echo $_SERVER['REQUEST_URI'] === '/mode' ? Howdah\\mode() . ' 1' : json_encode([...$own, ++$n], JSON_UNESCAPED_SLASHES);
+        }));";
+    project.write("vendor/laravel/octane/bin/frankenphp-worker.php", worker);
+    let served = project.serve(&["--mode", "worker", "--workers", "1"]);
+    served.wait_for_mode("worker");
+    let dir = project.dir.display();
+    assert_eq!(served.get("/a").1, format!("[\"{dir}\",\"{dir}/public\",\"1\",true,1]"));
+    assert!(served.get("/b").1.ends_with(",2]"));
+    served.finish();
+}
