@@ -3,6 +3,7 @@
 use howdah_skip::skip;
 use howdah_tests::pebble::{self, Authority, Pebble, certificate_of};
 use howdah_tests::process::{PATIENCE, eventually};
+use howdah_tests::servers::Server;
 use howdah_tests::site::Port;
 use howdah_tests::{Mode, Request, Setup, Site, run};
 use serde_json::Value;
@@ -353,6 +354,49 @@ fn of_two_servers_with_one_directory_one_orders() {
     assert_eq!(authority.issued(), names.len());
     second.finish();
     first.finish();
+}
+
+/// Two servers with directories of their own. The authority comes to the first one only, whoever has ordered.
+#[test]
+fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
+    needs_pebble!();
+    let ports = Ports::hold();
+    let authority = ports.authority(Pebble::default());
+    let keys = tempfile::tempdir().unwrap();
+    let own = howdah_tests::tls::certificate(keys.path(), "redis", &["localhost"]);
+    let redis = Server::redis_with_password(&own, "pass/word");
+    let address = format!("\"rediss://:pass%2Fword@localhost:{}/2\"", redis.port);
+    let ca = format!("{:?}", own.cert.display().to_string());
+    let names = ["one.example.org", "two.example.org", "three.example.org"];
+    let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let other = Ports::hold();
+    let setup = |ports: &Ports, state: &tempfile::TempDir| {
+        let state = format!("{:?}", state.path().display().to_string());
+        ports
+            .server_in(&state, Setup::default(), &authority, &names)
+            .setting("acme.challenges", "[\"http-01\"]")
+            .setting("acme.redis", &address)
+            .setting("acme.redis_ca_file", &ca)
+    };
+    let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
+    let second = Site::start(Mode::Classic, &setup(&other, &states[1]));
+    for name in names {
+        let (one, two) = (once(&first, name, has_certificate), once(&second, name, has_certificate));
+        assert_eq!(one["until"], two["until"]);
+    }
+    assert_eq!(authority.issued(), names.len());
+    assert!(!authority.log().contains("There are now 2 accounts"), "{}", authority.log());
+    second.finish();
+    first.finish();
+    // What a server has had once it serves also when Redis is gone.
+    drop(redis);
+    let late = setup(&other, &states[1]).allow_log("Redis localhost");
+    let second = Site::start(Mode::Classic, &late);
+    for name in names {
+        once(&second, name, has_certificate);
+    }
+    assert_eq!(authority.issued(), names.len());
+    second.finish();
 }
 
 #[test]

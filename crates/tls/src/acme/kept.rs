@@ -1,25 +1,26 @@
-//! What lies in the directory for each name: the certificate with its key, in one file so that nobody ever sees the one
+//! What lies in the storage for each name: the certificate with its key, in one file so that nobody ever sees the one
 //! without the other; what its last attempts came to; and a lock for whoever makes the next one.
 
+use crate::acme::storage::{Lock, Storage, Version};
 use crate::certificate::Certificate;
-use crate::state_dir::{Lock, StateDir};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// Touched when something was written, so that other servers need to look at one file only.
+/// Written when something was written, so that other servers need to look at one file only.
 const CHANGED: &str = "changed";
 
-/// The directory of an authority's certificates.
+/// The certificates of an authority.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
-    dir: StateDir,
+    storage: Storage,
 }
 
-/// A certificate, and when its file was written.
+/// A certificate, and which one it is.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) certificate: Certificate,
-    pub(super) written: Option<SystemTime>,
+    pub(super) version: Option<Version>,
 }
 
 /// Attempts that failed. They are kept, so that a server that is started again and again does not order each time.
@@ -34,8 +35,8 @@ pub(super) struct Attempts {
 }
 
 impl Kept {
-    pub(super) fn new(dir: StateDir) -> Self {
-        Self { dir }
+    pub(super) fn new(storage: Storage) -> Self {
+        Self { storage }
     }
 
     fn file(name: &str) -> String {
@@ -49,22 +50,22 @@ impl Kept {
     /// The certificate of a name, if there is one that can be served.
     pub(super) fn load(&self, name: &str) -> Option<Found> {
         let file = Self::file(name);
-        let written = self.dir.written(&file)?;
-        let path = self.dir.path(&file);
-        let loaded = self.dir.read(&file).map_err(|error| error.to_string()).and_then(|pem| {
-            let pem = pem.unwrap_or_default();
-            Certificate::from_pem(&pem, &pem, &path, &path).map_err(|error| error.to_string())
+        let place = PathBuf::from(self.storage.place(&file));
+        let read = self.storage.read_kept(&file).map_err(|error| error.to_string());
+        let loaded = read.and_then(|pem| {
+            let Some(pem) = pem else { return Ok(None) };
+            let certificate = Certificate::from_pem(&pem, &pem, &place, &place).map_err(|error| error.to_string())?;
+            Ok(Some(Found { certificate, version: self.storage.version_of(&file, &pem) }))
         });
         match loaded {
-            Ok(certificate) if certificate.names.iter().any(|own| **own == *name) => {
-                Some(Found { certificate, written: Some(written) })
-            }
-            Ok(_) => {
-                tracing::error!("{} is not for {name}: it is not used", path.display());
+            Ok(Some(found)) if found.certificate.names.iter().any(|own| **own == *name) => Some(found),
+            Ok(Some(_)) => {
+                tracing::error!("{} is not for {name}: it is not used", place.display());
                 None
             }
+            Ok(None) => None,
             Err(why) => {
-                tracing::error!("{}: {why}: it is not used", path.display());
+                tracing::error!("{}: {why}: it is not used", place.display());
                 None
             }
         }
@@ -73,44 +74,45 @@ impl Kept {
     /// Keeps a certificate.
     pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
         let file = Self::file(name);
-        let path = self.dir.path(&file);
-        let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &path, &path);
+        let place = PathBuf::from(self.storage.place(&file));
+        let certificate = Certificate::from_pem(pem.as_bytes(), pem.as_bytes(), &place, &place);
         let certificate = certificate.map_err(|error| format!("the authority's certificate is of no use: {error}"))?;
         if certificate.names.iter().all(|own| **own != *name) {
             return Err("the authority's certificate is for another name".to_owned());
         }
-        let written = self.dir.write(&file, pem.as_bytes());
-        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        self.dir.remove(&Self::attempts_file(name));
-        let _ = self.dir.write(CHANGED, b"");
-        Ok(Found { certificate, written: self.dir.written(&file) })
+        let written = self.storage.write(&file, pem.as_bytes());
+        written.map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+        self.storage.remove(&Self::attempts_file(name));
+        // Another text each time.
+        let _ = self.storage.write(CHANGED, format!("{:x}", fastrand::u128(..)).as_bytes());
+        Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
     }
 
-    /// When a name's certificate was written.
-    pub(super) fn written(&self, name: &str) -> Option<SystemTime> {
-        self.dir.written(&Self::file(name))
+    /// Which certificate a name has.
+    pub(super) fn version(&self, name: &str) -> std::io::Result<Option<Version>> {
+        self.storage.version(&Self::file(name))
     }
 
-    /// When the last certificate was written, of whatever name.
-    pub(super) fn changed(&self) -> Option<SystemTime> {
-        self.dir.written(CHANGED)
+    /// Another one when a certificate was written, of whatever name.
+    pub(super) fn changed(&self) -> std::io::Result<Option<Version>> {
+        self.storage.version(CHANGED)
     }
 
     /// What earlier attempts came to.
     pub(super) fn attempts(&self, name: &str) -> Option<Attempts> {
-        serde_json::from_slice(&self.dir.read(&Self::attempts_file(name)).ok()??).ok()
+        serde_json::from_slice(&self.storage.read(&Self::attempts_file(name)).ok()??).ok()
     }
 
     pub(super) fn note(&self, name: &str, attempts: &Attempts) {
         let Ok(text) = serde_json::to_vec(attempts) else { return };
-        if let Err(error) = self.dir.write(&Self::attempts_file(name), &text) {
+        if let Err(error) = self.storage.write(&Self::attempts_file(name), &text) {
             tracing::warn!("cannot note a failed attempt for {name}: {error}");
         }
     }
 
     /// The lock of whoever orders for this name.
     pub(super) fn try_lock(&self, name: &str) -> std::io::Result<Option<Lock>> {
-        self.dir.try_lock(&format!("{name}/lock"))
+        self.storage.try_lock(&format!("{name}/lock"))
     }
 }
 

@@ -8,6 +8,9 @@ use std::time::{Duration, SystemTime};
 const RENEW_AT: f64 = 2.0 / 3.0;
 /// By how much of its life that is moved at most.
 const SPREAD: f64 = 0.03;
+/// The share of its life that is left for a renewal whatever the authority says: for several attempts, of which each may
+/// have to wait for another server's or for the authority.
+const LEFT: f64 = 0.2;
 /// How far the growth of pauses is counted.
 const MOST_DOUBLINGS: u32 = 20;
 
@@ -15,6 +18,12 @@ const MOST_DOUBLINGS: u32 = 20;
 pub(super) fn renewal(from: SystemTime, until: SystemTime) -> SystemTime {
     let life = until.duration_since(from).unwrap_or_default();
     from + life.mul_f64(RENEW_AT + SPREAD * (2.0 * fastrand::f64() - 1.0))
+}
+
+/// When to renew it where the authority would have it then.
+pub(super) fn in_time(wanted: SystemTime, from: SystemTime, until: SystemTime) -> SystemTime {
+    let life = until.duration_since(from).unwrap_or_default();
+    wanted.min(until - life.mul_f64(LEFT))
 }
 
 /// A moment between these two.
@@ -42,6 +51,18 @@ mod tests {
         }
         let now = SystemTime::now();
         assert_eq!(renewal(now, now - Duration::from_secs(5)), now);
+    }
+
+    #[test]
+    fn a_fifth_of_its_life_is_left_for_a_renewal_whatever_the_authority_says() {
+        let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        for life in [20, 6 * 86400] {
+            let until = from + Duration::from_secs(life);
+            let latest = from + Duration::from_secs(life * 4 / 5);
+            assert_eq!(in_time(until - Duration::from_secs(1), from, until), latest);
+            assert_eq!(in_time(until + Duration::from_secs(999), from, until), latest);
+            assert_eq!(in_time(from, from, until), from);
+        }
     }
 
     #[test]
