@@ -42,7 +42,11 @@ pub(super) async fn open(storage: &Storage, client: &Client, options: &Options) 
     })?;
     let text = serde_json::to_vec(&credentials).map_err(|error| Failure::of_authority(error.to_string()))?;
     let kept = storage.clone();
-    let written = blocking(move || kept.write(FILE, &text)).await?;
+    let write = move || {
+        kept.keep_copy(FILE, &text);
+        kept.write(FILE, &text)
+    };
+    let written = blocking(write).await?;
     written.map_err(|error| Failure::of_authority(format!("cannot keep the account: {error}")))?;
     tracing::info!("made an account at {}", options.directory);
     Ok(account)
@@ -64,7 +68,7 @@ async fn read(storage: &Storage) -> Result<Option<AccountCredentials>, Failure> 
     let place = storage.place(FILE);
     let wrong = |why: String| Failure::of_authority(format!("cannot read {place}: {why}"));
     let storage = storage.clone();
-    let text = blocking(move || storage.read(FILE)).await?.map_err(|error| wrong(error.to_string()))?;
+    let text = blocking(move || storage.read_kept(FILE)).await?.map_err(|error| wrong(error.to_string()))?;
     let parse = |text: Vec<u8>| serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()));
     text.map(parse).transpose()
 }

@@ -3,8 +3,11 @@
 
 use crate::acme::storage::{Lock, Storage, Version};
 use crate::certificate::Certificate;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Written when something was written, so that other servers need to look at one file only.
@@ -14,6 +17,8 @@ const CHANGED: &str = "changed";
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     storage: Storage,
+    /// Names whose certificate a Redis does not have yet, as it could not be reached.
+    unshared: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// A certificate, and which one it is.
@@ -36,7 +41,7 @@ pub(super) struct Attempts {
 
 impl Kept {
     pub(super) fn new(storage: Storage) -> Self {
-        Self { storage }
+        Self { storage, unshared: Arc::default() }
     }
 
     fn file(name: &str) -> String {
@@ -47,31 +52,66 @@ impl Kept {
         format!("{name}/attempts.json")
     }
 
-    /// The certificate of a name, if there is one that can be served.
+    /// The certificate of a name, if there is one that can be served: of what servers share and of an own copy the one that is
+    /// valid for longer. A Redis may have lost it, or have missed it while it was away; then it gets the copy.
     pub(super) fn load(&self, name: &str) -> Option<Found> {
         let file = Self::file(name);
-        let place = PathBuf::from(self.storage.place(&file));
-        let read = self.storage.read_kept(&file).map_err(|error| error.to_string());
-        let loaded = read.and_then(|pem| {
-            let Some(pem) = pem else { return Ok(None) };
-            let certificate = Certificate::from_pem(&pem, &pem, &place, &place).map_err(|error| error.to_string())?;
-            Ok(Some(Found { certificate, version: self.storage.version_of(&file, &pem) }))
-        });
-        match loaded {
-            Ok(Some(found)) if found.certificate.names.iter().any(|own| **own == *name) => Some(found),
-            Ok(Some(_)) => {
-                tracing::error!("{} is not for {name}: it is not used", place.display());
+        let place = self.storage.place(&file);
+        let read = self.storage.read(&file);
+        let shared = match &read {
+            Ok(pem) => pem.as_ref().and_then(|pem| self.parse(name, &place, pem)),
+            Err(_) => None,
+        };
+        let Some(copies) = self.storage.copies() else {
+            if let Err(why) = read {
+                tracing::error!("{place}: {why}: it is not used");
+            }
+            return shared;
+        };
+        let copied = self.storage.copy(&file);
+        let copy_place = copies.path(&file).display().to_string();
+        let copy = copied.as_ref().and_then(|pem| self.parse(name, &copy_place, pem));
+        let later = |found: &Found| found.certificate.not_after;
+        match (read, shared, copy, copied) {
+            (Err(why), _, Some(copy), _) => {
+                tracing::warn!("{why}: {copy_place} is used instead");
+                Some(copy)
+            }
+            (Err(why), ..) => {
+                tracing::error!("no certificate for {name} is known: {why}");
                 None
             }
-            Ok(None) => None,
+            (Ok(_), shared, Some(copy), Some(pem)) if shared.as_ref().is_none_or(|shared| later(shared) < later(&copy)) => {
+                self.share(name, &pem);
+                Some(copy)
+            }
+            (Ok(pem), shared, ..) => {
+                if let (Some(pem), Some(_)) = (pem, &shared) {
+                    self.storage.keep_copy(&file, &pem);
+                }
+                shared
+            }
+        }
+    }
+
+    fn parse(&self, name: &str, place: &str, pem: &[u8]) -> Option<Found> {
+        let path = PathBuf::from(place);
+        match Certificate::from_pem(pem, pem, &path, &path) {
+            Ok(certificate) if certificate.names.iter().any(|own| **own == *name) => {
+                Some(Found { certificate, version: self.storage.version_of(&Self::file(name), pem) })
+            }
+            Ok(_) => {
+                tracing::error!("{place} is not for {name}: it is not used");
+                None
+            }
             Err(why) => {
-                tracing::error!("{}: {why}: it is not used", place.display());
+                tracing::error!("{place}: {why}: it is not used");
                 None
             }
         }
     }
 
-    /// Keeps a certificate.
+    /// Keeps a certificate. Where servers share a Redis that is away, it gets it later.
     pub(super) fn save(&self, name: &str, pem: &str) -> Result<Found, String> {
         let file = Self::file(name);
         let place = PathBuf::from(self.storage.place(&file));
@@ -80,12 +120,32 @@ impl Kept {
         if certificate.names.iter().all(|own| **own != *name) {
             return Err("the authority's certificate is for another name".to_owned());
         }
-        let written = self.storage.write(&file, pem.as_bytes());
-        written.map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+        if self.storage.copies().is_some() {
+            self.storage.keep_copy(&file, pem.as_bytes());
+            self.share(name, pem.as_bytes());
+        } else {
+            let written = self.storage.write(&file, pem.as_bytes());
+            written.map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+            self.announce(name);
+        }
+        Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
+    }
+
+    /// Gives a certificate to the other servers, now or as soon as that can be.
+    fn share(&self, name: &str, pem: &[u8]) {
+        match self.storage.write(&Self::file(name), pem) {
+            Ok(()) => self.announce(name),
+            Err(error) => {
+                tracing::warn!("other servers get the certificate for {name} later: {error}");
+                self.unshared.lock().insert(name.to_owned());
+            }
+        }
+    }
+
+    fn announce(&self, name: &str) {
         self.storage.remove(&Self::attempts_file(name));
         // Another text each time.
         let _ = self.storage.write(CHANGED, format!("{:x}", fastrand::u128(..)).as_bytes());
-        Ok(Found { certificate, version: self.storage.version_of(&file, pem.as_bytes()) })
     }
 
     /// Which certificate a name has.
@@ -95,7 +155,12 @@ impl Kept {
 
     /// Another one when a certificate was written, of whatever name.
     pub(super) fn changed(&self) -> std::io::Result<Option<Version>> {
-        self.storage.version(CHANGED)
+        let changed = self.storage.version(CHANGED)?;
+        // It can be reached again.
+        for name in std::mem::take(&mut *self.unshared.lock()) {
+            self.load(&name);
+        }
+        Ok(changed)
     }
 
     /// What earlier attempts came to.

@@ -10,17 +10,21 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// For a connection, and for each read and write.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// For a command with all that it takes: the connection, its encryption, the password. Only the system's search for the
+/// host's address has limits of its own.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After a Redis could not be reached, all commands fail at once for that time: who waits for the connection must not wait
+/// once for each one before.
+const PAUSE: Duration = Duration::from_secs(2);
 /// A certificate with its chain and key has some kilobytes; what is far larger is not ours.
 const LONGEST: usize = 1 << 20;
 /// A line of the protocol that is not a value.
 const LONGEST_LINE: u64 = 8192;
 
 /// Where a Redis is, and who comes: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, with `rediss` over TLS.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisAddress {
     tls: bool,
     host: String,
@@ -70,6 +74,12 @@ impl RedisAddress {
     }
 }
 
+impl std::fmt::Debug for RedisAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisAddress").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
 /// A text in which `%` and two digits stand for a byte.
 fn percent(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -85,9 +95,9 @@ fn percent(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What it answers.
+/// What it says to a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(super) enum Value {
     Nothing,
     Number(i64),
     /// A value, or a word such as `OK`.
@@ -98,12 +108,19 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) struct Redis {
     address: RedisAddress,
-    connection: Mutex<Option<Connection>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connection: Option<Connection>,
+    /// Until when it is not tried again, and why.
+    paused: Option<(Instant, String)>,
 }
 
 impl Redis {
     pub(super) fn new(address: RedisAddress) -> Self {
-        Self { address, connection: Mutex::default() }
+        Self { address, state: Mutex::default() }
     }
 
     /// For people: without the password.
@@ -113,26 +130,44 @@ impl Redis {
 
     /// Has a command done. Once more over a new connection if the one that was there had broken: every command that is sent
     /// may be sent twice.
-    pub(super) fn call(&self, words: &[&[u8]]) -> io::Result<Reply> {
-        let said = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.place()));
-        let mut kept = self.connection.lock();
+    pub(super) fn run(&self, words: &[&[u8]]) -> io::Result<Value> {
+        let mut state = self.state.lock();
+        if let Some((until, why)) = &state.paused
+            && Instant::now() < *until
+        {
+            return Err(io::Error::other(why.clone()));
+        }
+        state.paused = None;
+        let said = self.exchange(&mut state.connection, words).and_then(|said| {
+            // What Redis refuses, it would refuse over another connection too.
+            Ok(said.map_err(|why| format!("{}: it refuses: {why}", self.place())))
+        });
+        match said {
+            Ok(said) => said.map_err(io::Error::other),
+            Err(error) => {
+                let why = format!("{}: {error}", self.place());
+                state.paused = Some((Instant::now() + PAUSE, why.clone()));
+                Err(io::Error::new(error.kind(), why))
+            }
+        }
+    }
+
+    fn exchange(&self, kept: &mut Option<Connection>, words: &[&[u8]]) -> io::Result<Result<Value, String>> {
         if let Some(mut connection) = kept.take() {
             match connection.exchange(words) {
-                Ok(reply) => {
+                Ok(said) => {
                     *kept = Some(connection);
-                    return reply.map_err(said);
+                    return Ok(said);
                 }
                 // Too slow now is too slow again.
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return Err(said(error));
-                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return Err(error),
                 Err(_) => {}
             }
         }
-        let mut connection = Connection::open(&self.address).map_err(said)?;
-        let reply = connection.exchange(words).map_err(said)?;
+        let mut connection = Connection::open(&self.address)?;
+        let said = connection.exchange(words)?;
         *kept = Some(connection);
-        reply.map_err(said)
+        Ok(said)
     }
 }
 
@@ -145,9 +180,47 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+/// A socket whose reads and writes end by a moment, all together.
+struct Bounded {
+    socket: TcpStream,
+    until: Instant,
+}
+
+impl Bounded {
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(too_slow()) } else { Ok(left) }
+    }
+}
+
+/// What the kernel says of a socket's time limit is "try again".
+fn too_slow() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, format!("it did not respond within {} s", PATIENCE.as_secs()))
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(self.left()?))?;
+        let read = self.socket.read(buffer);
+        read.map_err(|error| if error.kind() == ErrorKind::WouldBlock { too_slow() } else { error })
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(self.left()?))?;
+        let written = self.socket.write(bytes);
+        written.map_err(|error| if error.kind() == ErrorKind::WouldBlock { too_slow() } else { error })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 enum Stream {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(Bounded),
+    Tls(Box<StreamOwned<ClientConnection, Bounded>>),
 }
 
 impl Read for Stream {
@@ -166,63 +239,74 @@ impl Stream {
             Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
     }
+
+    fn end_by(&mut self, until: Instant) {
+        match self {
+            Self::Plain(stream) => stream.until = until,
+            Self::Tls(stream) => stream.sock.until = until,
+        }
+    }
 }
 
 impl Connection {
     fn open(address: &RedisAddress) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "the name leads nowhere");
-        let mut stream = None;
-        for found in (address.host.as_str(), address.port).to_socket_addrs()?.take(4) {
-            match TcpStream::connect_timeout(&found, PATIENCE) {
+        let mut socket = None;
+        let found = (address.host.as_str(), address.port).to_socket_addrs()?;
+        let until = Instant::now() + PATIENCE;
+        for found in found.take(4) {
+            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            match TcpStream::connect_timeout(&found, left) {
                 Ok(connected) => {
-                    stream = Some(connected);
+                    socket = Some(connected);
                     break;
                 }
                 Err(error) => last = error,
             }
         }
-        let stream = stream.ok_or(last)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let socket = socket.ok_or(last)?;
+        socket.set_nodelay(true)?;
+        let socket = Bounded { socket, until };
         let stream =
-            if address.tls { Stream::Tls(Box::new(encrypted(address, stream)?)) } else { Stream::Plain(stream) };
+            if address.tls { Stream::Tls(Box::new(encrypted(address, socket)?)) } else { Stream::Plain(socket) };
         let mut connection = Self(BufReader::new(stream));
+        let refused = |why| io::Error::new(ErrorKind::PermissionDenied, format!("it refuses: {why}"));
         if let Some(password) = &address.password {
             let user = address.user.as_ref().map(String::as_bytes);
             let words: Vec<&[u8]> =
                 [Some(&b"AUTH"[..]), user, Some(password.as_bytes())].into_iter().flatten().collect();
-            connection.exchange(&words)??;
+            connection.exchange(&words)?.map_err(refused)?;
         }
         if address.database != 0 {
-            connection.exchange(&[b"SELECT", address.database.to_string().as_bytes()])??;
+            connection.exchange(&[b"SELECT", address.database.to_string().as_bytes()])?.map_err(refused)?;
         }
         Ok(connection)
     }
 
     /// The outer error is the connection's, the inner one what Redis says.
-    fn exchange(&mut self, words: &[&[u8]]) -> io::Result<io::Result<Reply>> {
+    fn exchange(&mut self, words: &[&[u8]]) -> io::Result<Result<Value, String>> {
         let mut command = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             command.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
             command.extend_from_slice(word);
             command.extend_from_slice(b"\r\n");
         }
+        self.0.get_mut().end_by(Instant::now() + PATIENCE);
         self.0.get_mut().send(&command)?;
         let line = self.line()?;
-        let wrong = || io::Error::new(ErrorKind::InvalidData, "it does not answer as Redis does");
+        let wrong = || io::Error::new(ErrorKind::InvalidData, "it does not speak as Redis does");
         let (kind, rest) = line.split_at_checked(1).ok_or_else(wrong)?;
         match kind {
-            "+" => Ok(Ok(Reply::Bytes(rest.as_bytes().to_vec()))),
-            "-" => Ok(Err(io::Error::other(format!("it refuses: {rest}")))),
-            ":" => Ok(Ok(Reply::Number(rest.parse().map_err(|_| wrong())?))),
-            "$" if rest == "-1" => Ok(Ok(Reply::Nothing)),
+            "+" => Ok(Ok(Value::Bytes(rest.as_bytes().to_vec()))),
+            "-" => Ok(Err(rest.to_owned())),
+            ":" => Ok(Ok(Value::Number(rest.parse().map_err(|_| wrong())?))),
+            "$" if rest == "-1" => Ok(Ok(Value::Nothing)),
             "$" => {
                 let length = rest.parse().ok().filter(|length| *length <= LONGEST).ok_or_else(wrong)?;
                 let mut value = vec![0; length + 2];
                 self.0.read_exact(&mut value)?;
                 value.truncate(length);
-                Ok(Ok(Reply::Bytes(value)))
+                Ok(Ok(Value::Bytes(value)))
             }
             _ => Err(wrong()),
         }
@@ -236,7 +320,7 @@ impl Connection {
     }
 }
 
-fn encrypted(address: &RedisAddress, stream: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+fn encrypted(address: &RedisAddress, stream: Bounded) -> io::Result<StreamOwned<ClientConnection, Bounded>> {
     let mut roots = RootCertStore::empty();
     match &address.ca_file {
         Some(file) => add_file(&mut roots, file)?,
@@ -292,9 +376,38 @@ mod tests {
         });
         let address = RedisAddress::parse(&format!("redis://127.0.0.1:{port}"), None).unwrap();
         for _ in answers {
-            let error = Redis::new(address.clone()).call(&[b"GET", b"a"]).unwrap_err();
+            let error = Redis::new(address.clone()).run(&[b"GET", b"a"]).unwrap_err();
             assert!(error.to_string().contains("Redis 127.0.0.1"), "{error}");
         }
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_password_is_in_no_log() {
+        let address = RedisAddress::parse("redis://ann:secret@h", None).unwrap();
+        assert!(!format!("{address:?} {:?} {}", Redis::new(address.clone()), Redis::new(address.clone()).place())
+            .contains("secret"));
+    }
+
+    /// Somebody has to be told soon, whatever comes by and by.
+    #[test]
+    fn a_redis_that_does_not_get_to_an_end_is_given_up_and_not_asked_by_everybody() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("redis://127.0.0.1:{}", listener.local_addr().unwrap().port());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"+").unwrap();
+            while stream.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            listener.set_nonblocking(true).unwrap();
+            listener.accept().is_err()
+        });
+        let redis = Redis::new(RedisAddress::parse(&address, None).unwrap());
+        for _ in 0..2 {
+            let error = redis.run(&[b"GET", b"a"]).unwrap_err();
+            assert!(error.to_string().contains("did not respond within"), "{error}");
+        }
+        assert!(server.join().unwrap(), "a second connection within the pause");
     }
 }

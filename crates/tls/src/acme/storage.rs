@@ -1,6 +1,6 @@
 //! Where servers share certificates, accounts and challenges: a directory, or a Redis. Everything may block.
 
-use crate::acme::redis::{Redis, RedisAddress, Reply};
+use crate::acme::redis::{Redis, RedisAddress, Value};
 use crate::state_dir::{self, StateDir};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -82,35 +82,55 @@ impl Storage {
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Directory(dir) => dir.read(name),
-            Self::Redis { redis, prefix, .. } => match redis.call(&[b"GET", key(prefix, name).as_bytes()])? {
-                Reply::Bytes(value) => Ok(Some(value)),
-                Reply::Nothing => Ok(None),
-                Reply::Number(_) => Err(io::ErrorKind::InvalidData.into()),
+            Self::Redis { redis, prefix, .. } => match redis.run(&[b"GET", key(prefix, name).as_bytes()])? {
+                Value::Bytes(value) => Ok(Some(value)),
+                Value::Nothing => Ok(None),
+                Value::Number(_) => Err(io::ErrorKind::InvalidData.into()),
             },
         }
     }
 
-    /// The same, and where Redis cannot be reached what was read last.
+    /// Where copies of what is in a Redis lie.
+    pub(super) fn copies(&self) -> Option<&StateDir> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Redis { copies, .. } => Some(copies),
+        }
+    }
+
+    /// What is there, and where Redis cannot be reached what was read last. A Redis that has lost it gets the copy back.
     pub(super) fn read_kept(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let read = self.read(name);
-        let Self::Redis { copies, .. } = self else { return read };
+        let Self::Redis { redis, prefix, .. } = self else { return read };
         match read {
             Ok(Some(value)) => {
-                if copies.read(name).ok().flatten().as_ref() != Some(&value)
-                    && let Err(error) = copies.write(name, &value)
-                {
-                    tracing::warn!("cannot keep a copy of {}: {error}", self.place(name));
-                }
+                self.keep_copy(name, &value);
                 Ok(Some(value))
             }
-            Ok(None) => Ok(None),
-            Err(error) => match copies.read(name) {
-                Ok(Some(copy)) => {
-                    tracing::warn!("{error}: {} is used instead", copies.path(name).display());
-                    Ok(Some(copy))
+            Ok(None) => match self.copy(name) {
+                // Another server may have done that meanwhile, with something newer.
+                Some(copy) => {
+                    redis.run(&[b"SET", key(prefix, name).as_bytes(), &copy, b"NX"])?;
+                    self.read(name)
                 }
-                _ => Err(error),
+                None => Ok(None),
             },
+            Err(error) => self.copy(name).map(Some).ok_or(error),
+        }
+    }
+
+    /// What was kept of it in the directory beside a Redis.
+    pub(super) fn copy(&self, name: &str) -> Option<Vec<u8>> {
+        self.copies()?.read(name).ok().flatten()
+    }
+
+    /// Keeps it there.
+    pub(super) fn keep_copy(&self, name: &str, value: &[u8]) {
+        let Some(copies) = self.copies() else { return };
+        if self.copy(name).is_none_or(|copy| copy != value)
+            && let Err(error) = copies.write(name, value)
+        {
+            tracing::warn!("cannot keep a copy of {}: {error}", self.place(name));
         }
     }
 
@@ -133,7 +153,7 @@ impl Storage {
     pub(super) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         match self {
             Self::Directory(dir) => dir.write(name, content),
-            Self::Redis { redis, prefix, .. } => redis.call(&[b"SET", key(prefix, name).as_bytes(), content]).map(drop),
+            Self::Redis { redis, prefix, .. } => redis.run(&[b"SET", key(prefix, name).as_bytes(), content]).map(drop),
         }
     }
 
@@ -143,7 +163,7 @@ impl Storage {
             Self::Directory(dir) => dir.write(name, content),
             Self::Redis { redis, prefix, .. } => {
                 let life = PASSING.as_millis().to_string();
-                redis.call(&[b"SET", key(prefix, name).as_bytes(), content, b"PX", life.as_bytes()]).map(drop)
+                redis.run(&[b"SET", key(prefix, name).as_bytes(), content, b"PX", life.as_bytes()]).map(drop)
             }
         }
     }
@@ -151,8 +171,9 @@ impl Storage {
     pub(super) fn remove(&self, name: &str) {
         match self {
             Self::Directory(dir) => dir.remove(name),
-            Self::Redis { redis, prefix, .. } => {
-                if let Err(error) = redis.call(&[b"DEL", key(prefix, name).as_bytes()]) {
+            Self::Redis { redis, prefix, copies } => {
+                copies.remove(name);
+                if let Err(error) = redis.run(&[b"DEL", key(prefix, name).as_bytes()]) {
                     tracing::debug!("cannot remove {}: {error}", self.place(name));
                 }
             }
@@ -182,25 +203,43 @@ fn key(prefix: &str, name: &str) -> String {
 
 fn try_lock(redis: &Arc<Redis>, key: String) -> io::Result<Option<Lock>> {
     let own = format!("{}-{:x}{:x}", std::process::id(), fastrand::u64(..), fastrand::u64(..));
-    let life = LOCK_LIFE.as_millis().to_string();
-    let took = redis.call(&[b"SET", key.as_bytes(), own.as_bytes(), b"NX", b"PX", life.as_bytes()])?;
-    // A command that was sent again after its connection broke may find the lock of the first time.
-    let is_own = took == Reply::Nothing && redis.call(&[b"GET", key.as_bytes()])? == Reply::Bytes(own.clone().into());
-    if took == Reply::Nothing && !is_own {
+    if !take_lock(redis, &key, &own)? {
         return Ok(None);
     }
     let (held, end) = channel::<()>();
     let redis = redis.clone();
     let keep = move || {
         while end.recv_timeout(EXTEND) == Err(RecvTimeoutError::Timeout) {
-            match redis.call(&[b"EVAL", EXTEND_OWN, b"1", key.as_bytes(), own.as_bytes(), life.as_bytes()]) {
-                Ok(Reply::Number(1)) => {}
-                Ok(_) => tracing::warn!("the lock {key} was lost: another server may do the same work"),
-                Err(error) => tracing::debug!("cannot extend the lock {key}: {error}"),
+            if !extend_lock(&redis, &key, &own) {
+                tracing::warn!("the lock {key} in {} went to another server, which may do the same", redis.place());
+                return;
             }
         }
-        let _ = redis.call(&[b"EVAL", REMOVE_OWN, b"1", key.as_bytes(), own.as_bytes()]);
+        // Otherwise it ends by itself.
+        let _ = redis.run(&[b"EVAL", REMOVE_OWN, b"1", key.as_bytes(), own.as_bytes()]);
     };
     std::thread::Builder::new().name("acme-lock".to_owned()).spawn(keep)?;
     Ok(Some(Lock::Redis(held)))
+}
+
+/// Whether it is ours now.
+fn take_lock(redis: &Redis, key: &str, own: &str) -> io::Result<bool> {
+    let life = LOCK_LIFE.as_millis().to_string();
+    let took = redis.run(&[b"SET", key.as_bytes(), own.as_bytes(), b"NX", b"PX", life.as_bytes()])?;
+    // A command that was sent again after its connection broke may find the lock of the first time.
+    Ok(took != Value::Nothing || redis.run(&[b"GET", key.as_bytes()])? == Value::Bytes(own.into()))
+}
+
+/// False if another server has it. A Redis that cannot be reached gives it to nobody, and one that was away for longer than
+/// the lock's life gives it back to whoever comes first.
+fn extend_lock(redis: &Redis, key: &str, own: &str) -> bool {
+    let life = LOCK_LIFE.as_millis().to_string();
+    match redis.run(&[b"EVAL", EXTEND_OWN, b"1", key.as_bytes(), own.as_bytes(), life.as_bytes()]) {
+        Ok(Value::Number(1)) => true,
+        Ok(_) => take_lock(redis, key, own).unwrap_or(true),
+        Err(error) => {
+            tracing::debug!("cannot extend the lock {key}: {error}");
+            true
+        }
+    }
 }
