@@ -219,8 +219,16 @@ impl Server {
     }
 }
 
+impl Server {
+    /// It accepts connections from now on and says nothing.
+    pub fn suspend(&self) {
+        process::signal(self.process.id(), Signal::STOP);
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
+        process::signal(self.process.id(), Signal::CONT);
         // PostgreSQL takes SIGINT as a fast shutdown; SIGTERM would wait for its clients.
         process::signal(self.process.id(), Signal::INT);
         process::signal(self.process.id(), Signal::TERM);

@@ -8,6 +8,7 @@
 
 mod budget;
 mod charge;
+mod control_group;
 pub mod machine;
 
 pub use budget::{Budget, Kind};

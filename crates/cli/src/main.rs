@@ -8,6 +8,7 @@ mod admin_guard;
 mod admin_profile;
 mod admin_reload;
 mod certificates;
+mod check;
 mod checks;
 mod dev;
 mod edition;
@@ -81,18 +82,7 @@ fn main() -> ExitCode {
         Command::Mails { serve, directory, what } => dev::mails::run(&serve, directory.as_deref(), what),
         Command::Sendmail { into } => dev::mails::keep(&into),
         Command::Check(flags) => match load(&flags) {
-            Ok(loaded) => {
-                let checked = match checks::check(&loaded, Store::new(), Depth::WithPhp) {
-                    Ok(checked) => checked,
-                    Err(errors) => {
-                        errors.iter().for_each(|error| eprintln!("{error}"));
-                        return ExitCode::FAILURE;
-                    }
-                };
-                print!("{}{}{}", loaded.show(), checked.hosts, sandbox::reports(&loaded.settings));
-                checked.warnings.iter().for_each(|warning| eprintln!("howdah: warning: {warning}"));
-                return ExitCode::SUCCESS;
-            }
+            Ok(loaded) => return check::run(&loaded),
             Err(_) => return ExitCode::FAILURE,
         },
         Command::Explain { serve, method, url, headers, client, json } => match load(&serve) {

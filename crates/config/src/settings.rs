@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use howdah_budget::machine;
+
 use crate::address::ListenAddr;
 use crate::choice::{LogFormat, LogTarget, Mode, RootLinks, UnknownDirective, UnknownHost};
 use crate::php_program::PhpProgram;
@@ -79,7 +81,7 @@ settings! {
         /// Let other processes of the server's user read its memory and the kernel write core files of it, to debug it.
         dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
-        threads: usize = "half the number of cores" auto(default_threads) in(1, 64) flag("threads") example("2");
+        threads: usize = "half the number of processors" auto(default_threads) in(1, 64) flag("threads") example("2");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
         /// File names tried in turn where the path is a directory.
@@ -162,8 +164,8 @@ settings! {
         boot: Option<PathBuf> = r#""""# flag("boot") example(r#""boot.php""#);
         /// The number of PHP processes: `N`, or `"MIN-MAX"` to start more while there is work.
         ///
-        /// A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
-        workers: WorkerRange = "twice the number of cores" auto(default_workers) flag("workers") example(r#""2-16""#);
+        /// Processors and memory are those that the control group allows (`howdah check` shows them). A `MIN` of 0 is a pool on demand: without work it has no worker, and the first request waits for one.
+        workers: WorkerRange = "twice the number of processors, if memory has 64 MiB for each" auto(default_workers) flag("workers") example(r#""2-16""#);
         /// How many of them are started with the pool; 0 for `MIN`.
         ///
         /// In mode `snapshot` a pool on demand starts one in any case, to boot the application: that boot stays when the
@@ -355,16 +357,12 @@ fn default_admin() -> ListenAddr {
     ListenAddr::Unix(std::env::temp_dir().join("howdah.sock"))
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn default_threads() -> usize {
-    cores().div_ceil(2).min(64)
+    machine::processors().div_ceil(2).min(64)
 }
 
 fn default_workers() -> WorkerRange {
-    let workers = u32::try_from(cores()).unwrap_or(1).saturating_mul(2);
+    let workers = machine::here().default_workers();
     WorkerRange { min: workers, max: workers }
 }
 

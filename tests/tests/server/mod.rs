@@ -4,6 +4,7 @@ mod acme;
 mod admin;
 mod boot_messages;
 mod budgets;
+mod check;
 mod compression;
 mod control_groups;
 mod crash;
