@@ -5,13 +5,13 @@ use crate::admin_client;
 use crate::checks::{self, Depth};
 use crate::{identity, php_hosts, sandbox};
 use howdah_budget::machine;
-use howdah_config::{AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogTarget, Settings};
+use howdah_config::{AccessTarget, Account, AdminAddress, ListenAddr, Loaded, LogService, LogTarget, Settings};
 use howdah_tls::Store;
 use rustix::fs::{Access, access};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -53,20 +53,21 @@ pub(crate) fn run(loaded: &Loaded) -> ExitCode {
 /// Logs that could not be written.
 fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     let mut files: Vec<(String, &Path)> = Vec::new();
-    if let LogTarget::File(path) = &settings.log.error {
-        files.push(("log.error".to_owned(), path));
-    }
-    if let AccessTarget::File(path) = &settings.log.access {
-        files.push(("log.access".to_owned(), path));
-    }
-    for pool in &settings.pools {
-        if let LogTarget::File(path) = &pool.slow_log {
-            files.push((format!("pool {}: slow_log", pool.name), path));
+    let mut services: Vec<(String, &LogService)> = Vec::new();
+    let of_pools = settings.pools.iter().map(|pool| (format!("pool {}: slow_log", pool.name), &pool.slow_log));
+    for (name, target) in of_pools.chain([("log.error".to_owned(), &settings.log.error)]) {
+        match target {
+            LogTarget::Stderr => {}
+            LogTarget::File(path) => files.push((name, path)),
+            LogTarget::Service(service) => services.push((name, service)),
         }
     }
-    for site in &settings.sites {
-        if let AccessTarget::File(path) = &site.log.access {
-            files.push((format!("site {}: log.access", site.name), path));
+    let of_sites = settings.sites.iter().map(|site| (format!("site {}: log.access", site.name), &site.log.access));
+    for (name, target) in of_sites.chain([("log.access".to_owned(), &settings.log.access)]) {
+        match target {
+            AccessTarget::Off | AccessTarget::Stdout => {}
+            AccessTarget::File(path) => files.push((name, path)),
+            AccessTarget::Service(service) => services.push((name, service)),
         }
     }
     files.sort_by_key(|(_, path)| *path);
@@ -85,7 +86,13 @@ fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
             if path.exists() { (path, Access::WRITE_OK) } else { (parent, Access::WRITE_OK | Access::EXEC_OK) };
         access(what, needed).err().map(|error| format!("{} cannot be written: {error}{who}", what.display()))
     };
-    files.iter().filter_map(|(name, path)| Some(format!("{name}: {}", trouble(path)?))).collect()
+    let of_files = files.iter().filter_map(|(name, path)| Some(format!("{name}: {}", trouble(path)?)));
+    let of_services = services.iter().filter_map(|(name, service)| {
+        let (LogService::Journald(path) | LogService::SyslogUnix(path)) = service else { return None };
+        let reached = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+        Some(format!("{name}: cannot reach {service}: {}; is it running?", reached.err()?))
+    });
+    of_files.chain(of_services).collect()
 }
 
 /// Addresses that could not be listened on. What a server of these settings listens on already is no trouble. Without one,

@@ -33,12 +33,10 @@ mod trust;
 mod watch;
 mod ways;
 
-use checks::Depth;
 use howdah_config::cli::{Cli, Command, ControlFlags, ServeFlags};
 use howdah_config::{AdminAddress, Loaded, Surroundings};
 use howdah_pool::launcher::LAUNCHER_ARGUMENT;
 use howdah_site::explain::Question;
-use howdah_tls::Store;
 use std::process::ExitCode;
 use std::sync::Arc;
 

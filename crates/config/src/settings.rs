@@ -8,7 +8,8 @@ use std::time::Duration;
 use howdah_budget::machine;
 
 use crate::address::ListenAddr;
-use crate::choice::{LogFormat, LogTarget, Mode, RootLinks, UnknownDirective, UnknownHost};
+use crate::choice::{LogFormat, Mode, RootLinks, UnknownDirective, UnknownHost};
+use crate::log_target::LogTarget;
 use crate::php_program::PhpProgram;
 use crate::quantity::{ByteSize, FileMode, SpareWorkers, WorkerRange};
 use crate::rules::SiteRules;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::choice::LogTarget;
+use crate::log_target::LogTarget;
 use crate::document::quoted;
 use crate::origin::Origin;
 use crate::quantity::{SpareWorkers, WorkerRange};

@@ -22,6 +22,7 @@ mod launcher;
 mod lifecycle;
 mod listeners;
 mod load;
+mod log_services;
 mod markers;
 mod output;
 mod passwords;
