@@ -215,7 +215,7 @@ settings! {
         ///
         /// A route may have a limit of its own. PHP-FPM's name is understood too: `request_slowlog_timeout`.
         slow_log_after: Option<Duration> = "0" example(r#""5s""#);
-        /// Where the slow log goes: `stderr` or a file. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
+        /// Where the slow log goes: as `log.error`, see there. Pools may share one. PHP-FPM's name is understood too: `slowlog`.
         slow_log: LogTarget = r#""stderr""# example(r#""/var/log/howdah/slow.log""#);
         /// How entries of the slow log are written.
         slow_log_format: LogFormat = r#""text""# example(r#""json""#);

@@ -182,7 +182,7 @@ impl AccessEntry<'_> {
             ("status", Some(self.status.to_string())),
             ("method", Some(self.method.to_owned())),
             ("uri", Some(text(self.target))),
-            ("request_id", Some(self.request_id.to_owned())),
+            ("request", Some(self.request_id.to_owned())),
             ("total_us", Some(self.total_us.to_string())),
             ("remote", self.remote.map(|remote| remote.to_canonical().to_string())),
             ("site", self.site.map(str::to_owned)),

@@ -205,7 +205,7 @@ impl SlowEntry<'_> {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields = [
             ("pool", self.pool.to_owned()),
-            ("request_id", self.request_id.to_owned()),
+            ("request", self.request_id.to_owned()),
             ("host", lossy(self.host.unwrap_or_default())),
             ("method", lossy(self.method)),
             ("uri", lossy(self.target)),
