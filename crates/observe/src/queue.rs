@@ -193,6 +193,7 @@ impl Writer<'_> {
     /// Sleeps until lines wait, lets a batch gather, writes it.
     fn run(mut self) {
         let mut work = Work::default();
+        self.sink.begin();
         while self.next(&mut work) {
             self.write(&work.lines);
             // They would have come behind those that waited.

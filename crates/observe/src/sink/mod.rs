@@ -51,6 +51,13 @@ impl Sink {
         })
     }
 
+    /// Finds the way to a server elsewhere, before there is anything to write. Whether that worked is seen then.
+    pub(crate) fn begin(&mut self) {
+        if let Self::Syslog(syslog) = self {
+            syslog.begin();
+        }
+    }
+
     pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
         match self {
             Self::File(file) => file.write(lines),

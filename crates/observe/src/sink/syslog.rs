@@ -58,6 +58,11 @@ impl Syslog {
         Ok(syslog)
     }
 
+    /// Connects, so that the first entry need not.
+    pub(super) fn begin(&mut self) {
+        let _ = self.socket();
+    }
+
     /// The next entry finds the way anew.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         (self.socket, self.failed) = (None, None);
