@@ -22,6 +22,19 @@ pub(crate) fn memory(root: &Path) -> Option<Allowed<u64>> {
     }))
 }
 
+/// The groups of cgroup v2 that limit this process's memory, from its own up.
+pub(crate) fn limits_of_memory(root: &Path) -> Vec<PathBuf> {
+    let limits = |group: &Path| {
+        let is_set = |file| {
+            let text = fs::read_to_string(group.join(file)).ok();
+            text.is_some_and(|text| text.trim().parse::<u64>().is_ok())
+        };
+        ["memory.max", "memory.high"].into_iter().any(is_set)
+    };
+    let own = groups(root, "memory").into_iter().filter(|(_, is_v2)| *is_v2);
+    own.map(|(group, _)| group).filter(|group| limits(group)).collect()
+}
+
 /// Processors, by their time: 1.5 is one and a half.
 pub(crate) fn processor_time(root: &Path) -> Option<Allowed<f64>> {
     let share = |(directory, is_v2): (PathBuf, bool)| {

@@ -10,8 +10,10 @@ mod budget;
 mod charge;
 mod control_group;
 pub mod machine;
+mod pressure;
 
 pub use budget::{Budget, Kind};
+pub use pressure::MemoryPressure;
 pub use charge::{Charge, Share};
 
 /// The budgets of a server. Copied freely: see `Budget::new`.

@@ -17,6 +17,7 @@ mod fpm_status;
 mod frankenphp;
 mod identity;
 mod init;
+mod memory;
 mod outcome;
 mod php_hosts;
 mod pools;

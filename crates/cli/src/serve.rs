@@ -241,7 +241,7 @@ async fn begin(
     let (orders, ordered) = mpsc::channel(4);
     let admin = admin::start(admin, settings, server.clone(), metrics, report, orders)?;
     let addresses = listeners.iter().map(|l| l.local_addr().to_string()).collect::<Vec<_>>().join(", ");
-    let tasks = Tasks::start(&edition, watched, tls.as_mut());
+    let tasks = Tasks::start(&edition, watched, tls.as_mut(), &server.fixed.around.metrics);
     let handler = |number| OnThread::new(&current, number);
     let front = Front::start(&shared, handler, howdah_pool::io_threads::enter, listeners, runtimes)?;
     let what = match &edition.sites.all() {

@@ -83,6 +83,10 @@ settings! {
         dumpable: bool = "false" example("true");
         /// The number of I/O threads of the server. PHP runs in processes of its own, see `workers`, and needs the other cores.
         threads: usize = "half the number of processors" auto(default_threads) in(1, 64) flag("threads") example("2");
+        /// Idle workers beyond a pool's minimum end, one a second, while processes wait for memory for this percentage of the
+        /// time (Linux' PSI, over ten seconds) or more; 0 for never. It is that of the server's control group if one limits its
+        /// memory, else that of the machine.
+        memory_pressure: u32 = "10" in(0, 100) example("25");
         /// How long a stop waits for the requests that still run.
         grace: Duration = r#""30s""# flag("grace") example(r#""10s""#);
         /// File names tried in turn where the path is a directory.

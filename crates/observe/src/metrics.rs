@@ -92,6 +92,8 @@ metrics! {
     BudgetLimit "howdah_budget_limit_bytes" Gauge ["budget"] "How many bytes it may take.";
     BudgetRefused "howdah_budget_refused_total" Counter ["budget"]
         "How often there was no room for something: a request got 503, a response went to a file, a worker had to wait.";
+    MemoryPressure "howdah_memory_pressure_percent" Gauge []
+        "Percent of the last ten seconds in which a process waited for memory; 0 where the kernel does not say, or `memory_pressure` is 0.";
     CompressionIn "howdah_compression_in_bytes_total" Counter [] "Bytes of whole bodies that were compressed or found compressed in the cache.";
     CompressionOut "howdah_compression_out_bytes_total" Counter [] "Bytes that were sent in their place.";
     CompressionCacheHits "howdah_compression_cache_hits_total" Counter []
@@ -130,6 +132,8 @@ metrics! {
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
+    WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
+        "Idle workers that ended because memory was short (`memory_pressure`).";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
     Faults "howdah_pool_faults_total" Counter ["pool", "kind"] "Requests that could not be answered, by kind of fault.";
     Replays "howdah_pool_replays_total" Counter ["pool"] "Requests run again because their worker died.";
@@ -195,6 +199,8 @@ pub struct PoolMetrics {
     pub workers_busy: Gauge,
     /// Requests that workers have.
     pub in_flight: Gauge,
+    /// Idle workers that ended because memory was short.
+    pub workers_relieved: Counter,
     /// Workers replaced, by reason.
     pub restarts: Labelled,
     /// Requests that could not be answered, by `FaultKind::label`.
@@ -256,6 +262,8 @@ pub struct Metrics {
     pub compression_cache_misses: Counter,
     /// Lines of the access log lost.
     pub access_log_dropped: Counter,
+    /// Percent of the last ten seconds in which a process waited for memory.
+    pub memory_pressure: Gauge,
     pub slow_log_dropped: Counter,
     /// Spans that were sent, that a collector has not taken, and that had no room.
     pub spans_sent: Counter,
@@ -407,6 +415,7 @@ impl Metrics {
             Id::CompressionOut => page.sample(&[], self.compression_out.get()),
             Id::CompressionCacheHits => page.sample(&[], self.compression_cache_hits.get()),
             Id::CompressionCacheMisses => page.sample(&[], self.compression_cache_misses.get()),
+            Id::MemoryPressure => page.sample(&[], self.memory_pressure.get()),
             Id::AccessLogDropped => page.sample(&[], self.access_log_dropped.get()),
             Id::SlowLogDropped => page.sample(&[], self.slow_log_dropped.get()),
             Id::CertificateExpiry => {
@@ -433,6 +442,7 @@ impl Metrics {
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
+            Id::WorkersRelieved => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get())),
             Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
             Id::PhpDuration => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.php_time)),
             Id::Restores => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.restores)),

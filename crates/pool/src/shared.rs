@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     about: Mutex<About>,
     pub(crate) boot_log: BootLog,
     pub(crate) has_slow_log: bool,
+    /// Idle workers are to end first.
+    memory_is_short: AtomicBool,
 }
 
 /// Counts since the server's start that have no metric of their own.
@@ -95,6 +97,7 @@ impl Shared {
             about: Mutex::default(),
             boot_log: BootLog::default(),
             has_slow_log,
+            memory_is_short: AtomicBool::default(),
         })
     }
 
@@ -122,6 +125,14 @@ impl Shared {
     /// Never panics: each operation leaves the scheduler consistent.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Scheduler> {
         self.scheduler.lock()
+    }
+
+    pub(crate) fn memory_is_short(&self) -> bool {
+        self.memory_is_short.load(Relaxed)
+    }
+
+    pub(crate) fn set_memory_short(&self, is_short: bool) {
+        self.memory_is_short.store(is_short, Relaxed);
     }
 
     pub(crate) fn tell_supervisor(&self, event: Event) {

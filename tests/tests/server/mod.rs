@@ -24,6 +24,7 @@ mod listeners;
 mod load;
 mod log_services;
 mod markers;
+mod memory_pressure;
 mod output;
 mod passwords;
 mod php_settings;
