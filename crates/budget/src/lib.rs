@@ -13,8 +13,8 @@ pub mod machine;
 mod pressure;
 
 pub use budget::{Budget, Kind};
-pub use pressure::MemoryPressure;
 pub use charge::{Charge, Share};
+pub use pressure::MemoryPressure;
 
 /// The budgets of a server. Copied freely: see `Budget::new`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

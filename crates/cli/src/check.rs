@@ -134,6 +134,8 @@ fn addresses(settings: &Settings, found: &mut Found) {
                 let directory = directory.display();
                 list.push(format!("{name}: cannot listen on {addr}: there is no directory {directory}; make it"));
             }
+            // The service may have more rights than whoever runs this.
+            (Trouble::Denied(why), _) => found.warnings.push(format!("{name}: cannot listen on {addr}: {why}")),
             (Trouble::Other(why), _) => found.errors.push(format!("{name}: cannot listen on {addr}: {why}")),
         }
     }
@@ -155,6 +157,7 @@ enum Trouble {
     InUse,
     /// The socket's.
     NoDirectory(PathBuf),
+    Denied(String),
     Other(String),
 }
 
@@ -169,7 +172,7 @@ fn try_internet(addr: SocketAddr, kind: SocketType) -> Result<(), Trouble> {
     bound.map_err(std::io::Error::from).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => Trouble::InUse,
         ErrorKind::PermissionDenied => {
-            Trouble::Other(format!("{error}; ports below 1024 need root, or CAP_NET_BIND_SERVICE for the server"))
+            Trouble::Denied(format!("{error}; ports below 1024 need root, or CAP_NET_BIND_SERVICE for the server"))
         }
         ErrorKind::AddrNotAvailable => Trouble::Other(format!("{error}; this machine does not have that address")),
         _ => Trouble::Other(error.to_string()),

@@ -442,7 +442,9 @@ impl Metrics {
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
-            Id::WorkersRelieved => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get())),
+            Id::WorkersRelieved => {
+                pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get()))
+            }
             Id::WorkersUnfit => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_unfit.get())),
             Id::PhpDuration => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.php_time)),
             Id::Restores => pools.iter().for_each(|pool| page.histogram(&[&pool.name], &pool.restores)),

@@ -40,7 +40,8 @@ fn a_broken_php_ini_is_found_and_php_s_warnings_are_shown() {
 fn missing_directories_of_logs_and_sockets_are_found_and_nothing_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let (log, socket) = (dir.path().join("logs/error.log"), dir.path().join("run/howdah.sock"));
-    let settings = format!("listen = [\"unix:{}\"]\n[log]\nerror = {:?}\n", socket.display(), log.display().to_string());
+    let settings =
+        format!("listen = [\"unix:{}\"]\n[log]\nerror = {:?}\n", socket.display(), log.display().to_string());
     let (fine, said) = check(dir.path(), &settings);
     let missing = |path: &Path| said.contains(&format!("there is no directory {}", path.parent().unwrap().display()));
     assert!(!fine && missing(&log) && missing(&socket), "{said}");

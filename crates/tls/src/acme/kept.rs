@@ -81,7 +81,9 @@ impl Kept {
                 tracing::error!("no certificate for {name} is known: {why}");
                 None
             }
-            (Ok(_), shared, Some(copy), Some(pem)) if shared.as_ref().is_none_or(|shared| later(shared) < later(&copy)) => {
+            (Ok(_), shared, Some(copy), Some(pem))
+                if shared.as_ref().is_none_or(|shared| later(shared) < later(&copy)) =>
+            {
                 self.share(name, &pem);
                 Some(copy)
             }

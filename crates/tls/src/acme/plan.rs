@@ -48,9 +48,13 @@ mod tests {
     #[test]
     fn renewal_is_at_two_thirds_of_a_life_and_in_the_middle_of_a_short_one() {
         const DAY: u64 = 86400;
-        for (life, range) in
-            [(10, 0.46..0.54), (6 * DAY, 0.46..0.54), (10 * DAY, 0.63..0.70), (45 * DAY, 0.63..0.70), (90 * DAY, 0.63..0.70)]
-        {
+        for (life, range) in [
+            (10, 0.46..0.54),
+            (6 * DAY, 0.46..0.54),
+            (10 * DAY, 0.63..0.70),
+            (45 * DAY, 0.63..0.70),
+            (90 * DAY, 0.63..0.70),
+        ] {
             let from = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
             let at = renewal(from, from + Duration::from_secs(life)).duration_since(from).unwrap().as_secs_f64();
             let share = at / life as f64;

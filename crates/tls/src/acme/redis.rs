@@ -385,8 +385,10 @@ mod tests {
     #[test]
     fn a_password_is_in_no_log() {
         let address = RedisAddress::parse("redis://ann:secret@h", None).unwrap();
-        assert!(!format!("{address:?} {:?} {}", Redis::new(address.clone()), Redis::new(address.clone()).place())
-            .contains("secret"));
+        assert!(
+            !format!("{address:?} {:?} {}", Redis::new(address.clone()), Redis::new(address.clone()).place())
+                .contains("secret")
+        );
     }
 
     /// Somebody has to be told soon, whatever comes by and by.
