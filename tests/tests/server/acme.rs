@@ -365,7 +365,22 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     let keys = tempfile::tempdir().unwrap();
     let own = howdah_tests::tls::certificate(keys.path(), "redis", &["localhost"]);
     let redis = Server::redis_with_password(&own, "pass/word");
-    let address = format!("\"rediss://:pass%2Fword@localhost:{}/2\"", redis.port);
+    let in_redis = |words: &[&str]| {
+        let port = redis.port.to_string();
+        let mut command = Command::new("redis-cli");
+        command.args(["-h", "localhost", "-p", &port, "--tls", "--cacert"]).arg(&own.cert);
+        let output = command
+            .args(["-n", "2", "--user", "default", "-a", "pass/word", "--no-auth-warning"])
+            .args(words)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    // No more rights than the guide names.
+    let user = ["ACL", "SETUSER", "howdah", "on", ">half@word", "~howdah:acme:*", "+select"];
+    let commands = ["+get", "+set", "+del", "+eval", "+pexpire"];
+    assert_eq!(in_redis(&[&user[..], &commands].concat()), "OK");
+    let address = format!("\"rediss://howdah:half%40word@localhost:{}/2\"", redis.port);
     let ca = format!("{:?}", own.cert.display().to_string());
     let names = ["one.example.org", "two.example.org", "three.example.org"];
     let states = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -389,13 +404,6 @@ fn servers_share_certificates_in_a_redis_and_go_on_without_it() {
     second.finish();
     first.finish();
     // A Redis that has lost everything gets it back from whoever has it.
-    let in_redis = |words: &[&str]| {
-        let port = redis.port.to_string();
-        let mut command = Command::new("redis-cli");
-        command.args(["-h", "localhost", "-p", &port, "--tls", "--cacert"]).arg(&own.cert);
-        let output = command.args(["-n", "2", "-a", "pass/word", "--no-auth-warning"]).args(words).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    };
     assert_eq!(in_redis(&["FLUSHALL"]), "OK");
     let first = Site::start(Mode::Classic, &setup(&ports, &states[0]));
     for name in names {

@@ -138,12 +138,10 @@ impl Redis {
             return Err(io::Error::other(why.clone()));
         }
         state.paused = None;
-        let said = self.exchange(&mut state.connection, words).and_then(|said| {
-            // What Redis refuses, it would refuse over another connection too.
-            Ok(said.map_err(|why| format!("{}: it refuses: {why}", self.place())))
-        });
+        let said = self.exchange(&mut state.connection, words);
         match said {
-            Ok(said) => said.map_err(io::Error::other),
+            // What Redis refuses, it would refuse over another connection too.
+            Ok(said) => said.map_err(|why| io::Error::other(format!("{}: it refuses: {why}", self.place()))),
             Err(error) => {
                 let why = format!("{}: {error}", self.place());
                 state.paused = Some((Instant::now() + PAUSE, why.clone()));
