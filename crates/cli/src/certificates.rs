@@ -100,10 +100,13 @@ fn split(settings: &AcmeSettings) -> (Vec<String>, Vec<String>) {
 }
 
 /// The Redis that certificates are shared in.
-fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
+///
+/// # Errors
+/// It is no address.
+pub(crate) fn redis(settings: &AcmeSettings) -> Result<Option<RedisAddress>> {
     let address = settings.redis.as_ref();
     let parsed = address.map(|address| RedisAddress::parse(address.expose(), settings.redis_ca_file.clone()));
-    parsed.transpose().map_err(|why| anyhow::anyhow!("`acme.redis` {why}"))
+    parsed.transpose().map_err(|why| anyhow::anyhow!("[acme] redis: {why}"))
 }
 
 fn options(settings: &AcmeSettings, names: Vec<String>, redis: Option<RedisAddress>) -> acme::Options {

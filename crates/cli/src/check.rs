@@ -54,7 +54,8 @@ pub(crate) fn run(loaded: &Loaded) -> ExitCode {
 fn logs(settings: &Settings, account: Option<&Account>) -> Vec<String> {
     let mut files: Vec<(String, &Path)> = Vec::new();
     let mut services: Vec<(String, &LogService)> = Vec::new();
-    let of_pools = settings.pools.iter().map(|pool| (format!("pool {}: slow_log", pool.name), &pool.slow_log));
+    let noted = settings.pools.iter().filter(|pool| settings.has_slow_log(pool));
+    let of_pools = noted.map(|pool| (format!("pool {}: slow_log", pool.name), &pool.slow_log));
     for (name, target) in of_pools.chain([("log.error".to_owned(), &settings.log.error)]) {
         match target {
             LogTarget::Stderr => {}
@@ -123,7 +124,9 @@ fn addresses(settings: &Settings, found: &mut Found) {
             // Which it has is not known.
             (Trouble::InUse, Running::Silent) => {}
             (Trouble::InUse, Running::On(_)) => {
-                found.errors.push(format!("{name}: another process than the server that runs listens on {addr}"));
+                found.errors.push(format!(
+                    "{name}: cannot listen on {addr}: it is in use, and the server that runs does not have that address"
+                ));
             }
             (Trouble::InUse, Running::No) => found.warnings.push(format!(
                 "{name}: another process listens on {addr}, and no server of these settings runs; stop that one first, or \

@@ -4,6 +4,7 @@ use crate::config::PoolConfig;
 use crate::program::Program;
 use std::io::{Read, Write};
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(10);
 /// What PHP says at its start and is kept of it.
 const MOST_SAID: u64 = 64 * 1024;
+
+/// How long what it said may take after its end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +47,11 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     // Neither may hold up the other, nor this thread: what does not read its order in time is ended.
     let writer = thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&order)));
-    let reader = thread::spawn(move || {
+    let (told, said) = mpsc::channel();
+    thread::spawn(move || {
         let mut text = Vec::new();
         let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut text));
-        text
+        let _ = told.send(text);
     });
     let until = Instant::now() + config.boot_timeout;
     let status = loop {
@@ -62,7 +67,8 @@ pub fn try_php(config: &PoolConfig, names: &[&str]) -> Trial {
     }
     // A failure to write is told by the program's end.
     drop(writer.join());
-    let text = reader.join().unwrap_or_default();
+    // What an extension has started may keep the stream open.
+    let text = said.recv_timeout(LAST_WORDS).unwrap_or_default();
     let said: Vec<String> = String::from_utf8_lossy(&text)
         .lines()
         .map(str::trim)

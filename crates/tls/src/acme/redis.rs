@@ -42,7 +42,7 @@ impl RedisAddress {
     /// # Errors
     /// It is not one.
     pub fn parse(text: &str, ca_file: Option<PathBuf>) -> Result<Self, &'static str> {
-        const SHAPE: &str = "is no address such as \"redis://:password@10.0.0.5:6379/0\" (\"rediss://\" for TLS)";
+        const SHAPE: &str = "no address such as \"redis://:password@10.0.0.5:6379/0\" (\"rediss://\" for TLS)";
         let (tls, rest) = match (text.strip_prefix("redis://"), text.strip_prefix("rediss://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
