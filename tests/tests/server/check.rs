@@ -76,7 +76,8 @@ fn what_the_running_server_has_is_no_trouble_and_what_somebody_else_has_is() {
     let address = other.local_addr().unwrap().to_string();
     let output = site.howdah().command(&["check", "--listen", &address]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected = format!("cannot listen on {address}: it is in use, and the server that runs does not have that address");
+    let expected =
+        format!("cannot listen on {address}: it is in use, and the server that runs does not have that address");
     assert!(!output.status.success() && said.contains(&expected), "{said}");
     site.finish();
 }

@@ -243,3 +243,7 @@ fn extend_lock(redis: &Redis, key: &str, own: &str) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "storage_tests.rs"]
+mod tests;
