@@ -232,6 +232,11 @@ settings! {
         max_requests: u64 = "0" flag("max-requests") example("10000");
         /// A worker is replaced after a request that leaves it with more memory than this; 0 for never.
         max_memory: Option<ByteSize> = "0" example(r#""256M""#);
+        /// Memory that all workers of the pool may have together; 0 for any amount.
+        ///
+        /// They are measured every few seconds, and what processes share counts in parts (PSS). Above it the largest go after their requests, and no more are started than have
+        /// room, as far as `MIN` of `workers` allows.
+        max_pool_memory: Option<ByteSize> = "0" example(r#""2G""#);
         /// The longest time that PHP may take to start, boot script included.
         boot_timeout: Duration = r#""60s""# example(r#""10s""#);
         /// Paths that snapshot mode requests for the snapshot before a worker takes work.

@@ -132,6 +132,8 @@ metrics! {
     Workers "howdah_pool_workers" Gauge ["pool"] "Workers that run.";
     WorkersBusy "howdah_pool_workers_busy" Gauge ["pool"] "Workers that run a request.";
     InFlight "howdah_pool_in_flight" Gauge ["pool"] "Requests that workers have, running or about to.";
+    PoolMemory "howdah_pool_memory_bytes" Gauge ["pool"]
+        "Bytes of memory that workers have together, shared ones in parts (PSS); only with `max_pool_memory`.";
     WorkersRelieved "howdah_pool_workers_relieved_total" Counter ["pool"]
         "Idle workers that ended because memory was short (`memory_pressure`).";
     Restarts "howdah_pool_worker_restarts_total" Counter ["pool", "reason"] "Workers replaced, by reason.";
@@ -199,6 +201,8 @@ pub struct PoolMetrics {
     pub workers_busy: Gauge,
     /// Requests that workers have.
     pub in_flight: Gauge,
+    /// Bytes of memory that workers have together.
+    pub memory: Gauge,
     /// Idle workers that ended because memory was short.
     pub workers_relieved: Counter,
     /// Workers replaced, by reason.
@@ -442,6 +446,7 @@ impl Metrics {
             Id::Replays => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.replays.get())),
             Id::Resubmitted => pools.iter().for_each(|pool| page.labelled(&pool.name, &pool.resubmitted)),
             Id::SessionsReset => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.sessions_reset.get())),
+            Id::PoolMemory => pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.memory.get())),
             Id::WorkersRelieved => {
                 pools.iter().for_each(|pool| page.sample(&[&pool.name], pool.workers_relieved.get()))
             }

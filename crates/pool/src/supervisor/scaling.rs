@@ -18,7 +18,7 @@ impl Supervisor {
     /// does not wait for `GROW_AFTER`: nobody could become free meanwhile.
     pub(super) fn grow(&mut self) {
         self.grow_at = None;
-        let max = self.pool.config().max_workers;
+        let max = self.most_workers();
         let Some(generation) = self.current.as_ref().filter(|_| self.target < max) else { return };
         let pool = self.pool.clone();
         let mut scheduler = pool.lock();
@@ -46,14 +46,14 @@ impl Supervisor {
         else {
             return;
         };
-        if config.spare.min == 0 || self.target >= config.max_workers || self.pool.memory_is_short() {
+        if config.spare.min == 0 || self.target >= self.most_workers() || self.pool.memory_is_short() {
             return;
         }
         let scheduler = self.pool.lock();
         let coming = self.target.saturating_sub(scheduler.count(generation.number, WorkerState::is_serving));
         let missing = config.spare.min.saturating_sub(scheduler.spare() + coming);
         drop(scheduler);
-        let more = missing.min(config.max_workers - self.target);
+        let more = missing.min(self.most_workers() - self.target);
         if more > 0 {
             self.target += more;
             tracing::info!(pool = self.pool.name(), workers = self.target, "too few are idle: {more} more");
