@@ -233,8 +233,7 @@ script_scenario!(
         let fewer = || workers(&pool(site)) < 4;
         assert!(eventually(PATIENCE, fewer), "{}", site.log());
         let metrics = Conn::open(&site.howdah().admin()).exchange(&Request::get("/metrics").close()).text();
-        let memory =
-            metrics.lines().find_map(|line| line.strip_prefix("howdah_pool_memory_bytes{pool=\"default\"} "));
+        let memory = metrics.lines().find_map(|line| line.strip_prefix("howdah_pool_memory_bytes{pool=\"default\"} "));
         assert!(memory.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap() > 1 << 20, "{}", metrics);
     },
 );
