@@ -41,7 +41,7 @@ fn pool(admin: &Target) -> Option<Value> {
 }
 
 fn metrics(admin: &Target) -> String {
-    Conn::open(admin).exchange(&Request::get("/metrics").close()).text().to_owned()
+    Conn::open(admin).exchange(&Request::get("/metrics").close()).text()
 }
 
 #[test]
